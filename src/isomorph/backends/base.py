@@ -1,0 +1,101 @@
+"""What a backend is: one class, whose instance *is* the namespace `xp` handed to users.
+
+The vocabulary is taken name by name from the framework (or from our own module where the framework has none) as plain
+attributes, so `xp.tanh` costs what the framework's own `tanh` costs. Verbs, the things the array API standard does
+not have, are methods that each backend supplies. What can be composed from the vocabulary is written once in the
+room of its topic and imported into this class's body; a fast path is an override in the backend's own file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
+
+from .vocabulary import FFT, LINALG, VOCABULARY
+
+Leaves = tuple[Any, ...]
+Pullback = Callable[[Leaves], Leaves]
+
+
+class Names:
+    """A bag of names gathered from several places; the first place that has a name gives it."""
+
+    def __init__(self, name: str, wanted: Iterable[str], sources: Sequence[Any]):
+        self.__name__ = name
+        for word in wanted:
+            if hasattr(type(self), word):  # the class says it better than any source
+                continue
+            for source in sources:
+                if hasattr(source, word):
+                    setattr(self, word, getattr(source, word))
+                    break
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__}>"
+
+    def __getattr__(self, word: str) -> Any:  # reached only when the name is not there
+        raise AttributeError(
+            f"{self.__name__} has no {word!r}: it holds the names of the array API standard 2024.12; "
+            "for more, call the framework on the array itself"
+        )
+
+
+class Backend(Names):
+    """The namespace of one framework, and the verbs that differentiate and move its arrays."""
+
+    name: str
+    arrays: tuple[type, ...]  # what counts as an array here
+    __array_api_version__ = "2024.12"
+
+    linalg: Names
+    fft: Names
+
+    def __init__(self, *sources: Any, linalg: Sequence[Any], fft: Sequence[Any]):
+        super().__init__(f"isomorph.{self.name}", VOCABULARY, sources)
+        self.linalg = Names(f"{self.__name__}.linalg", LINALG, linalg)
+        self.fft = Names(f"{self.__name__}.fft", FFT, fft)
+
+    # Differentiation. `func` takes the leaves one by one and returns a tuple of outputs and a tuple of auxiliary arrays.
+
+    def vjp(
+        xp, func: Callable[..., tuple[Leaves, Leaves]], leaves: Leaves
+    ) -> tuple[Leaves, Pullback, Leaves]:
+        """Run `func` on the leaves; give its outputs, the map from output to leaf gradients, and the aux arrays.
+
+        For complex arrays the pullback is the conjugate transpose of the Jacobian: the gradient of a real function
+        of z = x + iy is df/dx + i df/dy, on every backend.
+        """
+        xp._lacks("vjp")
+
+    def stop_gradient(xp, x: Any) -> Any:
+        """The same values, cut off from differentiation."""
+        xp._lacks("stop_gradient")
+
+    # Moving arrays.
+
+    def to_numpy(xp, x: Any) -> Any:
+        """A NumPy array with the values of `x`, sharing its memory where that is possible."""
+        xp._lacks("to_numpy")
+
+    def from_numpy(xp, x: Any, device: Any = None) -> Any:
+        """An array of this backend with the values of the NumPy array `x`, sharing memory where that is possible."""
+        xp._lacks("from_numpy")
+
+    def index_update(xp, x: Any, index: Any, value: Any, how: str) -> Any:
+        """A copy of `x` in which `x[index]` is set to, or combined with, `value`; `how` is set, add, multiply, min or max."""
+        xp._lacks("index_update")
+
+    def index_get(xp, x: Any, index: Any) -> Any:
+        """`x[index]` with NumPy's meaning for every kind of index."""
+        xp._lacks("index_get")
+
+    def devices(xp) -> list[str]:
+        """The names of the devices arrays of this backend can live on."""
+        xp._lacks("devices")
+
+    def dtype(xp, name: Any) -> Any:
+        """This backend's dtype object for a name such as "float32"; a dtype object passes through."""
+        return getattr(xp, name) if isinstance(name, str) else name
+
+    def _lacks(xp, verb: str) -> NoReturn:
+        raise NotImplementedError(f"backend {xp.name} has no {verb}")

@@ -1,0 +1,60 @@
+"""The names every namespace has: the Python array API standard 2024.12, and the few more that layers need.
+
+A composed function may use these names, operators, `.ndim`, `.dtype` and static sizes, and nothing else. One list,
+so that a backend is complete when it has them all, and a test can say which one it lacks.
+"""
+
+DTYPES = (
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128"
+).split()
+
+CONSTANTS = "e inf nan newaxis pi".split()
+
+CREATION = (
+    "arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like "
+    "tril triu zeros zeros_like"
+).split()
+
+DATA_TYPES = "astype can_cast finfo iinfo isdtype result_type".split()
+
+ELEMENTWISE = (
+    "abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert "
+    "bitwise_or bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh divide equal exp expm1 "
+    "floor floor_divide greater greater_equal hypot imag isfinite isinf isnan less less_equal log log1p "
+    "log2 log10 logaddexp logical_and logical_not logical_or logical_xor maximum minimum multiply "
+    "negative nextafter not_equal positive pow real reciprocal remainder round sign signbit sin sinh "
+    "square sqrt subtract tan tanh trunc"
+).split()
+
+INDEXING = "take take_along_axis".split()
+
+MANIPULATION = (
+    "broadcast_arrays broadcast_to concat expand_dims flip moveaxis permute_dims repeat reshape roll "
+    "squeeze stack tile unstack"
+).split()
+
+SEARCHING = "argmax argmin count_nonzero nonzero searchsorted where argsort sort".split()
+
+SETS = "unique_all unique_counts unique_inverse unique_values".split()
+
+STATISTICS = "cumulative_sum cumulative_prod max mean min prod std sum var all any diff".split()
+
+MATRICES = "matmul matrix_transpose tensordot vecdot".split()
+
+INSPECTION = ["__array_namespace_info__"]
+
+LAYERS = "einsum pad".split()  # beyond the standard: np.einsum's strings, constant padding
+
+VOCABULARY = (
+    *DTYPES, *CONSTANTS, *CREATION, *DATA_TYPES, *ELEMENTWISE, *INDEXING, *MANIPULATION, *SEARCHING,
+    *SETS, *STATISTICS, *MATRICES, *INSPECTION, *LAYERS,
+)  # fmt: skip
+
+LINALG = (
+    "cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power matrix_rank "
+    "matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace vecdot vector_norm"
+).split()
+
+FFT = (
+    "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftfreq rfftfreq fftshift ifftshift"
+).split()
