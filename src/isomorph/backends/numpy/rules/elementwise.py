@@ -1,0 +1,193 @@
+"""Derivatives of NumPy's ufuncs, one function per line.
+
+`g` is the gradient of the output, `y` the output, `a`, `b` the arguments; broadcasting and dtype are the tape's business.
+For complex arrays the pullback is the conjugate transpose, hence the conjugates. Where two arguments tie, each gets
+half. At a kink or a pole where the true derivative of the usual composition is finite, so is ours (hypot at 0).
+"""
+
+import numpy as np
+
+from ..tape import constant, TRACED, composed, concrete, elementwise, record, rule
+
+REAL = np.dtype(float)
+LN2, LN10 = float(np.log(2)), float(np.log(10))
+
+
+def conj(x):
+    """The conjugate, without a copy for real arrays."""
+    return x if getattr(x, "dtype", REAL).kind != "c" else np.conjugate(x)
+
+
+def where_zero(test, otherwise):
+    """`otherwise`, and 0 where `test` is 0."""
+    return np.where(concrete(test) == 0, 0.0, otherwise)
+
+
+def nonzero(x):
+    """`x`, and 1 where it is 0: a safe divisor."""
+    return np.where(concrete(x) == 0, 1.0, x)
+
+
+def power_base(g, y, a, b):
+    if isinstance(b, (int, float)):  # no zero exponent to look for, element by element
+        return g * conj(2 * a if b == 2 else b * a ** (b - 1)) if b else np.zeros_like(g)
+    return g * conj(where_zero(b, b * nonzero_power(a, b - 1)))
+
+
+def nonzero_power(a, b):
+    return np.where(concrete(b) == -1, 1.0 / nonzero(a), np.power(a, np.where(concrete(b) == -1, 1.0, b)))
+
+
+def power_exponent(g, y, a, b):
+    return g * conj(where_zero(a, y * np.log(nonzero(a))))
+
+
+def share(g, a, b):
+    """What the larger of two arguments gets: all, half where they tie, nothing."""
+    a, b = concrete(a), concrete(b)
+    return np.where(a == b, 0.5 * g, np.where(a > b, g, 0.0 * g))
+
+
+def weight(part, total):
+    """exp(part - total), and 0 where both are -inf."""
+    return np.exp(part - np.where(np.isinf(concrete(total)), 0.0, total))
+
+
+def absolute(g, y, a):
+    return g * np.sign(a) if a.dtype.kind != "c" else g * a / nonzero(y)
+
+
+# fmt: off
+elementwise(np.add,        lambda g: g,                         lambda g: g)
+elementwise(np.subtract,   lambda g: g,                         lambda g: -g)
+elementwise(np.multiply,   lambda g, a, b: g * conj(b),         lambda g, a, b: g * conj(a))
+elementwise(np.divide,     lambda g, y, b: g / conj(b),         lambda g, y, b: -g * conj(y / b))
+elementwise(np.power,      power_base,                          power_exponent)
+elementwise(pow,           power_base,                          power_exponent)
+elementwise(np.arctan2,    lambda g, a, b: g * b / (a*a + b*b), lambda g, a, b: -g * a / (a*a + b*b))
+elementwise(np.hypot,      lambda g, y, a, b: g * a / nonzero(y), lambda g, y, a, b: g * b / nonzero(y))
+elementwise(np.maximum,    lambda g, a, b: share(g, a, b),      lambda g, a, b: share(g, b, a))
+elementwise(np.minimum,    lambda g, a, b: share(g, b, a),      lambda g, a, b: share(g, a, b))
+elementwise(np.logaddexp,  lambda g, y, a, b: g * weight(a, y), lambda g, y, a, b: g * weight(b, y))
+elementwise(np.logaddexp2, lambda g, y, a, b: g * weight(LN2 * a, LN2 * y), lambda g, y, a, b: g * weight(LN2 * b, LN2 * y))
+elementwise(np.remainder,  lambda g, a, b: g,                   lambda g, a, b: -g * np.floor(a / b))
+elementwise(np.fmod,       lambda g, a, b: g,                   lambda g, a, b: -g * np.trunc(a / b))
+elementwise(np.copysign,   lambda g, y, a: g * np.sign(y) * np.sign(a), lambda g, y, a: 0.0 * g)
+elementwise(np.ldexp,      lambda g, b: np.ldexp(g, b),         None)
+elementwise(np.nextafter,  lambda g: g,                         lambda g: 0.0 * g)
+
+elementwise(np.negative,   lambda g: -g)
+elementwise(np.positive,   lambda g: g)
+elementwise(np.absolute,   absolute)
+elementwise(np.fabs,       lambda g, a: g * np.sign(a))
+elementwise(np.conjugate,  lambda g: conj(g))
+elementwise(np.exp,        lambda g, y: g * conj(y))
+elementwise(np.exp2,       lambda g, y: g * conj(y) * LN2)
+elementwise(np.expm1,      lambda g, y: g * conj(y + 1))
+elementwise(np.log,        lambda g, a: g / conj(a))
+elementwise(np.log2,       lambda g, a: g / conj(a * LN2))
+elementwise(np.log10,      lambda g, a: g / conj(a * LN10))
+elementwise(np.log1p,      lambda g, a: g / conj(a + 1))
+elementwise(np.sqrt,       lambda g, y: g * 0.5 / conj(y))
+elementwise(np.cbrt,       lambda g, y: g / (3 * y * y))
+elementwise(np.square,     lambda g, a: g * conj(2 * a))
+elementwise(np.reciprocal, lambda g, y: -g * conj(y * y))
+elementwise(np.sin,        lambda g, a: g * conj(np.cos(a)))
+elementwise(np.cos,        lambda g, a: -g * conj(np.sin(a)))
+elementwise(np.tan,        lambda g, y: g * conj(1 + y * y))
+elementwise(np.arcsin,     lambda g, a: g / conj(np.sqrt(1 - a * a)))
+elementwise(np.arccos,     lambda g, a: -g / conj(np.sqrt(1 - a * a)))
+elementwise(np.arctan,     lambda g, a: g / conj(1 + a * a))
+elementwise(np.sinh,       lambda g, a: g * conj(np.cosh(a)))
+elementwise(np.cosh,       lambda g, a: g * conj(np.sinh(a)))
+elementwise(np.tanh,       lambda g, y: g * conj(1 - y * y))
+elementwise(np.arcsinh,    lambda g, a: g / conj(np.sqrt(a * a + 1)))
+elementwise(np.arccosh,    lambda g, a: g / conj(np.sqrt(a - 1) * np.sqrt(a + 1)))
+elementwise(np.arctanh,    lambda g, a: g / conj(1 - a * a))
+elementwise(np.degrees,    lambda g: g * (180 / np.pi))
+elementwise(np.radians,    lambda g: g * (np.pi / 180))
+elementwise(np.real,       lambda g: g)
+elementwise(np.imag,       lambda g: g * 1j)
+# fmt: on
+
+TRACED |= {
+    np.fmax: TRACED[np.maximum],
+    np.fmin: TRACED[np.minimum],
+    np.rad2deg: TRACED[np.degrees],
+    np.deg2rad: TRACED[np.radians],
+}
+
+# Piecewise constant, or no float at all: the derivative is zero wherever there is one.
+constant(
+    np.sign, np.floor, np.ceil, np.trunc, np.rint, np.fix, np.round, np.floor_divide, np.heaviside, np.spacing,
+    np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
+    np.logical_and, np.logical_or, np.logical_not, np.logical_xor,
+    np.isfinite, np.isinf, np.isnan, np.signbit, np.isreal, np.iscomplex, np.isneginf, np.isposinf,
+    np.isclose, np.allclose, np.array_equal, np.array_equiv,
+)  # fmt: skip
+
+
+@rule(np.where)
+def where(y, condition, a, b):
+    c = concrete(condition)
+    return None, lambda g: np.where(c, g, 0.0), lambda g: np.where(c, 0.0, g)
+
+
+def clipped(x, low, high):
+    return np.clip(x, low, high)
+
+
+@rule(clipped)
+def _clipped(y, x, low, high):
+    x, low, high = concrete(x), concrete(low), concrete(high)
+    below = False if low is None else x < low
+    above = False if high is None else x > high
+    return (
+        lambda g: np.where(np.logical_or(below, above), 0.0, g),
+        lambda g: np.where(np.logical_and(below, np.logical_not(above)), g, 0.0),
+        lambda g: np.where(above, g, 0.0),
+    )
+
+
+@composed(np.clip)
+def clip(a, a_min=None, a_max=None, *, min=None, max=None):
+    return record(clipped, a, a_min if min is None else min, a_max if max is None else max)
+
+
+@composed(np.nan_to_num)
+def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    plain = concrete(x)
+    return np.where(np.isfinite(plain), x, np.nan_to_num(plain, nan=nan, posinf=posinf, neginf=neginf))
+
+
+@composed(np.angle)
+def angle(z, deg=False):
+    a = np.arctan2(np.imag(z), np.real(z))
+    return np.degrees(a) if deg else a
+
+
+@composed(np.sinc)
+def sinc(x):
+    # The series carries the derivatives through 0, where sin(πx)/(πx) is 0/0.
+    small = np.abs(concrete(x)) < 1e-2
+    z = np.pi * np.where(small, 1.0, x)
+    s = (np.pi * np.where(small, x, 0.0)) ** 2
+    series = 1 - s / 6 * (1 - s / 20 * (1 - s / 42 * (1 - s / 72 * (1 - s / 110))))
+    return np.where(small, series, np.sin(z) / z)
+
+
+@composed(np.modf)
+def modf(x):
+    whole = np.trunc(concrete(x))
+    return x - whole, whole
+
+
+@composed(np.divmod)
+def divmod_(a, b):
+    return np.floor_divide(a, b), np.remainder(a, b)
+
+
+@composed(np.float_power)
+def float_power(a, b):
+    wide = np.result_type(concrete(a), concrete(b), np.float64)
+    return np.power(np.astype(a, wide) if hasattr(a, "dtype") else a, b)
