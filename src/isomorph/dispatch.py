@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from .backends.base import Backend
 
 NAMES = ("numpy", "jax", "tensorflow", "torch")
-ROOTS = {name: name for name in NAMES} | {"jaxlib": "jax"}  # the package a type lives in -> its backend
+# The package a type lives in -> its backend; our own types are NumPy arrays under differentiation.
+ROOTS = {name: name for name in NAMES} | {"jaxlib": "jax", "isomorph": "numpy"}
 
 
 class Backends(dict[type, "Backend | None"]):

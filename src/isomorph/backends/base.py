@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
-from .vocabulary import FFT, LINALG, VOCABULARY
+from .vocabulary import DTYPES, FFT, LINALG, VOCABULARY
 
 Leaves = tuple[Any, ...]
 Pullback = Callable[[Leaves], Leaves]
@@ -58,12 +58,12 @@ class Backend(Names):
     # Differentiation. `func` takes the leaves one by one and returns a tuple of outputs and a tuple of auxiliary arrays.
 
     def vjp(
-        xp, func: Callable[..., tuple[Leaves, Leaves]], leaves: Leaves
+        xp, func: Callable[..., tuple[Leaves, Leaves]], leaves: Leaves, once: bool = False
     ) -> tuple[Leaves, Pullback, Leaves]:
         """Run `func` on the leaves; give its outputs, the map from output to leaf gradients, and the aux arrays.
 
-        For complex arrays the pullback is the conjugate transpose of the Jacobian: the gradient of a real function
-        of z = x + iy is df/dx + i df/dy, on every backend.
+        The pullback of complex arrays is the conjugate transpose of the Jacobian. `once` promises that it is called
+        at most once.
         """
         xp._lacks("vjp")
 
@@ -81,21 +81,56 @@ class Backend(Names):
         """An array of this backend with the values of the NumPy array `x`, sharing memory where that is possible."""
         xp._lacks("from_numpy")
 
-    def index_update(xp, x: Any, index: Any, value: Any, how: str) -> Any:
-        """A copy of `x` in which `x[index]` is set to, or combined with, `value`; `how` is set, add, multiply, min or max."""
-        xp._lacks("index_update")
+    def share(xp, x: Any) -> Any:
+        """An array of this backend on the memory of a foreign array `x`, through DLPack; None where that cannot be."""
+        try:
+            return xp.from_dlpack(x)
+        except (AttributeError, BufferError, TypeError, ValueError, RuntimeError):
+            return None  # a dtype, device or layout that one of the two cannot share; the caller copies
 
-    def index_get(xp, x: Any, index: Any) -> Any:
-        """`x[index]` with NumPy's meaning for every kind of index."""
-        xp._lacks("index_get")
+    def device_of(xp, x: Any) -> Any:
+        """The device of an array, as creation functions take it."""
+        return x.device
 
     def devices(xp) -> list[str]:
         """The names of the devices arrays of this backend can live on."""
         xp._lacks("devices")
 
+    # Indexing with NumPy's meaning.
+
+    def index_get(xp, x: Any, index: Any) -> Any:
+        """`x[index]`."""
+        xp._lacks("index_get")
+
+    def index_update(xp, x: Any, index: Any, value: Any, how: str) -> Any:
+        """A copy of `x` with `x[index]` set to, or combined with, `value`; `how`: set, add, multiply, min or max."""
+        xp._lacks("index_update")
+
+    # Dtypes.
+
+    def is_float(xp, dtype: Any) -> bool:
+        """Whether arrays of this dtype can be differentiated: real or complex floating, of any width."""
+        return xp.isdtype(dtype, ("real floating", "complex floating"))
+
     def dtype(xp, name: Any) -> Any:
-        """This backend's dtype object for a name such as "float32"; a dtype object passes through."""
-        return getattr(xp, name) if isinstance(name, str) else name
+        """This backend's dtype for a name such as "float32"; None and dtype objects pass through."""
+        if not isinstance(name, str):
+            return name
+        dtype = getattr(xp, name, None) if name in DTYPES else xp.narrow(name)
+        if dtype is None:
+            raise TypeError(f"dtype: needed one of {', '.join(DTYPES)}, float16 or bfloat16, got {name!r}")
+        return dtype
+
+    def narrow(xp, name: str) -> Any:
+        """The dtype called float16 or bfloat16, which the standard does not have; None where there is none."""
+        xp._lacks("narrow")
+
+    def weak(xp, x: float, beside: Sequence[Any]) -> Any:
+        """A Python float as an array that takes the dtype and device of the first floating array beside it."""
+        for y in beside:
+            if xp.is_float(y.dtype):
+                return xp.asarray(x, dtype=y.dtype, device=xp.device_of(y))
+        return xp.asarray(x)
 
     def _lacks(xp, verb: str) -> NoReturn:
         raise NotImplementedError(f"backend {xp.name} has no {verb}")

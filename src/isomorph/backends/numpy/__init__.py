@@ -8,18 +8,60 @@ import numpy as np
 
 from ..base import Backend
 from . import rules as rules
-from .tape import Traced, concrete, getitem, record, vjp
+from .tape import Traced, concrete, vjp
+from .updating import updated
 
 
 class NumPy(Backend):
     name = "numpy"
     arrays = (np.ndarray, np.generic, Traced)
 
-    def vjp(xp, func, leaves):
+    def vjp(xp, func, leaves, once=False):
         return vjp(func, leaves)
 
     def stop_gradient(xp, x):
         return concrete(x)
+
+    def asarray(xp, obj, /, *, dtype=None, device=None, copy=None):
+        """`np.asarray`, also for traced values and sequences of them."""
+        if type(obj) is Traced:
+            if dtype is not None and obj.dtype != dtype:
+                return np.astype(obj, dtype)
+            return np.copy(obj) if copy else obj
+        if _holds_traced(obj):
+            return xp.asarray(np.stack([xp.asarray(x) for x in obj]), dtype=dtype)
+        return np.asarray(obj, dtype=dtype, device=device, copy=copy)
+
+    def to_numpy(xp, x):
+        return np.asarray(x)  # raises for a traced value
+
+    def from_numpy(xp, x, device=None):
+        return np.asarray(x, device=device)
+
+    def device_of(xp, x):
+        return "cpu"
+
+    def devices(xp):
+        return ["cpu"]
+
+    def index_get(xp, x, index):
+        return x[index]
+
+    def index_update(xp, x, index, value, how):
+        return updated(x, index, value, how)
+
+    def is_float(xp, dtype):
+        return dtype.kind in "fc" or dtype.name == "bfloat16"
+
+    def dtype(xp, name):
+        return np.dtype(super().dtype(name)) if name is not None else None
+
+    def narrow(xp, name):
+        return np.float16 if name == "float16" else None
+
+
+def _holds_traced(obj: Any) -> bool:
+    return isinstance(obj, (list, tuple)) and any(type(x) is Traced or _holds_traced(x) for x in obj)
 
 
 backend = NumPy(np, linalg=[np.linalg], fft=[np.fft])

@@ -76,7 +76,7 @@ def _from_tensor(
     if copy is False and (recast or moved):
         raise ValueError("asarray: needed the tensor's own dtype and device for copy=False")
     if recast:
-        return dtypes.astype(x, dtype, device=device)
+        return dtypes.astype(x, dtype or x.dtype, device=device)
     out = _copied(x) if copy else tensor(x)
     return on_device(out, device) if moved and device is not None else out
 
@@ -273,7 +273,7 @@ def _linspace(
         curved = isinstance(start, complex) or isinstance(stop, complex)
         wanted = dtype or (dtypes.default_complex if curved else dtypes.default_float)
         wide = dtypes.complex128 if curved else dtypes.float64
-        ends = [tf.constant(x, wide) for x in (start, stop)]
+        ends = [weak(x, wide, "linspace") for x in (start, stop)]
     intervals = builtins.max(num - 1 if endpoint else num, 1)
     steps = dtypes.cast(tf.range(num), ends[0].dtype)
     out = ends[0] + steps * ((ends[1] - ends[0]) / intervals)

@@ -1,0 +1,58 @@
+"""JAX: `jax.numpy` has the whole vocabulary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .base import Backend
+
+
+class JAX(Backend):
+    name = "jax"
+    arrays = (jax.Array, jax.core.Tracer)
+
+    def vjp(xp, func, leaves, once=False):
+        outs, pull, aux = jax.vjp(func, *leaves, has_aux=True)
+        if not any(jnp.iscomplexobj(x) for x in (*outs, *leaves)):
+            return outs, pull, aux
+        # JAX transposes without conjugating
+        conj = lambda xs: tuple(jnp.conj(x) if jnp.iscomplexobj(x) else x for x in xs)
+        return outs, lambda cotangents: conj(pull(conj(cotangents))), aux
+
+    def stop_gradient(xp, x):
+        return jax.lax.stop_gradient(x)
+
+    def to_numpy(xp, x):
+        return np.asarray(x)
+
+    def from_numpy(xp, x, device=None):
+        return jnp.asarray(x, device=xp.device(device))
+
+    def device(xp, name: Any) -> Any:
+        """A device object for a name such as "cpu" or "cuda:1"."""
+        if not isinstance(name, str):
+            return name
+        platform, _, number = name.partition(":")
+        return jax.devices(platform)[int(number or 0)]
+
+    def devices(xp):
+        return [f"{d.platform}:{d.id}" for d in jax.devices()]
+
+    def index_get(xp, x, index):
+        return x[index]
+
+    def index_update(xp, x, index, value, how):
+        return getattr(x.at[index], how)(value)
+
+    def is_float(xp, dtype):
+        return jnp.issubdtype(dtype, jnp.inexact)
+
+    def narrow(xp, name):
+        return {"float16": jnp.float16, "bfloat16": jnp.bfloat16}.get(name)
+
+
+backend = JAX(jnp, linalg=[jnp.linalg], fft=[jnp.fft])

@@ -1,0 +1,61 @@
+"""Functional update of part of an array, traced or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .tape import Traced, concrete, is_basic, record, rule
+
+AT = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
+
+
+def updated(x: Any, index: Any, value: Any, how: str) -> Any:
+    """A copy of `x` with `x[index]` set to `value`, or combined with it."""
+    if type(x) is Traced or type(value) is Traced:
+        index = concrete(index)
+        if how == "add":
+            return record(added, x, value, index)
+        if how != "set":
+            if not is_basic(index) and _repeats(x, index):
+                raise NotImplementedError(f"at(x)[index].{how}: no derivative rule where positions repeat")
+            value = AT[how](x[index], value)
+        return record(replaced, x, value, index)
+    return replaced(x, value, index) if how == "set" else combined(x, value, index, AT[how])
+
+
+def replaced(x: Any, value: Any, index: Any) -> Any:
+    y = np.array(x)
+    y[index] = value
+    return y
+
+
+def combined(x: Any, value: Any, index: Any, ufunc: np.ufunc) -> Any:
+    y = np.array(x)
+    if is_basic(index):
+        y[index] = ufunc(y[index], value)
+    else:
+        ufunc.at(y, index, value)
+    return y
+
+
+def added(x: Any, value: Any, index: Any) -> Any:
+    return combined(x, value, index, np.add)
+
+
+@rule(replaced)
+def _replaced(y, x, value, index):
+    kept = np.ones(y.shape, bool)
+    kept[index] = False
+    return lambda g: np.where(kept, g, 0.0), lambda g: g[index]
+
+
+@rule(added)
+def _added(y, x, value, index):
+    return lambda g: g, lambda g: g[index]
+
+
+def _repeats(x: Any, index: Any) -> bool:
+    where = np.arange(x.size).reshape(x.shape)[index]
+    return np.unique(where).size != where.size

@@ -1,0 +1,288 @@
+"""Indexing with NumPy's full meaning, and functional updates through an index.
+
+tf.Tensor slices, and nothing more. Basic indices become one StridedSlice; what else an index
+holds (masks, integer arrays) becomes one gather of the axes it names. An update takes the flat
+positions of the elements through the same index, so both have one meaning.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from .dtypes import cast, tensor
+from .manipulation import broadcast_arrays, flat, ints, places_in, rank_of, shape_of, size_of, sizes
+
+ops = tf.raw_ops
+INDEX = (int, np.integer)
+HOWS = ("set", "add", "multiply", "min", "max")
+
+
+def index_get(x: Any, index: Any) -> tf.Tensor:
+    """`x[index]` with NumPy's meaning for every kind of index."""
+    items = _items(x, index)
+    if not any(_is_array(item) for item in items):
+        return _slice(x, items)
+    return _gather(x, items)
+
+
+# Reading an index.
+
+
+def _items(x: Any, index: Any) -> list[Any]:
+    """The index item by item, one for every axis of `x`, with None between them."""
+    rank = rank_of(x)
+    items = [_item(item) for item in (index if isinstance(index, tuple) else (index,))]
+    used = sum(_consumed(item) for item in items)
+    if sum(item is Ellipsis for item in items) > 1:
+        raise IndexError(f"index: needed one ellipsis at most, came {index}")
+    if used > rank:
+        raise IndexError(f"index: needed at most {rank} indices, came {used}")
+    place = next((i for i, item in enumerate(items) if item is Ellipsis), len(items))
+    # An ellipsis of no axes still stands between two arrays and parts them.
+    items[place : place + 1] = [slice(None)] * (rank - used) or [Ellipsis]
+    return items
+
+
+def _item(item: Any) -> Any:
+    if item is None or item is Ellipsis or isinstance(item, slice):
+        return item
+    if isinstance(item, INDEX) and not isinstance(item, (bool, np.bool_)):
+        return int(item)
+    if isinstance(item, list):  # an empty list is an index of nothing, not of floats
+        item = np.array(item) if item else np.zeros(0, np.int64)
+    item = tensor(item)
+    if item.dtype is not tf.bool and not item.dtype.is_integer:
+        raise IndexError(f"index: needed integers, slices or booleans, came {item.dtype.name}")
+    return item
+
+
+def _is_array(item: Any) -> bool:
+    """Is it what NumPy calls an advanced index? A 0-d integer slices as a number does."""
+    return isinstance(item, tf.Tensor) and (item.dtype is tf.bool or rank_of(item) > 0)
+
+
+def _consumed(item: Any) -> int:
+    """How many axes of the array it speaks about."""
+    if item is None or item is Ellipsis:
+        return 0
+    return rank_of(item) if isinstance(item, tf.Tensor) and item.dtype is tf.bool else 1
+
+
+# Basic indices.
+
+
+def _slice(x: Any, items: list[Any]) -> tf.Tensor:
+    try:
+        return ops.StridedSlice(input=x, **_strides(items))
+    except (tf.errors.InvalidArgumentError, ValueError):
+        raise IndexError(f"index: out of bounds for shape {tuple(x.shape)}: {items}") from None
+
+
+def _strides(items: list[Any]) -> dict[str, Any]:
+    """What StridedSlice calls a basic index: three vectors, and bits for what they cannot say."""
+    begin, end, step = [], [], []
+    masks = dict.fromkeys(("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask"), 0)
+    items = [item for item in items if item is not Ellipsis]
+    for bit, item in ((1 << i, item) for i, item in enumerate(items)):
+        start, stop, stride = 0, 0, 1
+        if item is None:
+            masks["new_axis_mask"] |= bit
+        elif isinstance(item, slice):
+            start, stop, stride = item.start, item.stop, item.step
+            masks["begin_mask"] |= bit * (start is None)
+            masks["end_mask"] |= bit * (stop is None)
+            stride = 1 if stride is None else stride
+        else:
+            start, stop = item, item + 1
+            masks["shrink_axis_mask"] |= bit
+        begin.append(0 if start is None else start)
+        end.append(0 if stop is None else stop)
+        step.append(stride)
+    vectors = {"begin": begin, "end": end, "strides": step}
+    return {name: sizes("index", values) for name, values in vectors.items()} | masks
+
+
+# Arrays in the index.
+
+
+def _gather(x: Any, items: list[Any]) -> tf.Tensor:
+    """Slice what can be sliced, then gather the axes that arrays speak about."""
+    basic: list[Any] = []  # what is left for slicing; each entry is one axis of the slice
+    arrays: list[tuple[int, tf.Tensor]] = []  # an axis, and what to take along it
+    spots = []
+    for spot, item in enumerate(items):
+        if item is Ellipsis:
+            continue
+        if item is None or isinstance(item, slice):
+            basic.append(item)
+            continue
+        spots.append(spot)
+        axis = len(basic)
+        if isinstance(item, tf.Tensor) and item.dtype is tf.bool:
+            basic += [slice(None)] * rank_of(item) or [None]  # a 0-d mask keeps or drops a new axis
+            arrays += enumerate(_mask(x, item, _axis(items, spot)), axis)
+        else:
+            basic.append(slice(None))
+            places = tf.convert_to_tensor(item, dtype_hint=tf.int64)
+            arrays.append((axis, places_in(places, size_of(x, _axis(items, spot)))))
+    if any(item != slice(None) for item in basic):
+        x = _slice(x, basic)
+    together = spots[-1] - spots[0] == len(spots) - 1
+    try:
+        return _take(x, arrays, together)
+    except tf.errors.InvalidArgumentError:
+        raise IndexError(f"index: out of bounds, or shapes that do not fit: {items}") from None
+
+
+def _axis(items: list[Any], spot: int) -> int:
+    """The axis of the array that the item at `spot` starts at."""
+    return sum(_consumed(item) for item in items[:spot])
+
+
+def _mask(x: Any, mask: tf.Tensor, axis: int) -> list[tf.Tensor]:
+    """The places where a mask is true, an array for each of its axes."""
+    rank = rank_of(mask)
+    if rank == 0:
+        return [flat(ops.Where(condition=flat(mask)))]
+    if not mask.shape.is_compatible_with(x.shape[axis : axis + rank]):
+        came = f"{tuple(mask.shape)} for an array of {tuple(x.shape)}"
+        raise IndexError(f"index: needed a mask of the shape of the axes it covers, came {came}")
+    return ops.Unpack(value=ops.Where(condition=mask), num=rank, axis=1)
+
+
+def _take(x: Any, arrays: list[tuple[int, tf.Tensor]], together: bool) -> tf.Tensor:
+    """Gather along one axis or several. Where the arrays stood together their axes stay there, else
+    they go to the front: NumPy's rule."""
+    if len(arrays) == 1:
+        ((axis, places),) = arrays
+        return ops.GatherV2(params=x, indices=places, axis=axis)
+    axes = [axis for axis, _ in arrays]
+    others = [axis for axis in range(rank_of(x)) if axis not in axes]
+    x = ops.Transpose(x=x, perm=ints(axes + others))
+    places = broadcast_arrays(*(tf.cast(places, tf.int64) for _, places in arrays))
+    out = ops.GatherNd(params=x, indices=ops.Pack(values=places, axis=-1))
+    if not together or axes[0] == 0:
+        return out
+    new, kept = list(range(rank_of(places[0]))), range(rank_of(places[0]), rank_of(out))
+    order = [*kept[: axes[0]], *new, *kept[axes[0] :]]
+    return ops.Transpose(x=out, perm=ints(order))
+
+
+# Updates.
+
+
+def index_update(x: Any, index: Any, value: Any, how: str) -> tf.Tensor:
+    """A copy of `x` in which `x[index]` is set to, or combined with, `value`.
+
+    Elements named twice are combined twice (np.add.at); `set` keeps the last value.
+    """
+    if how not in HOWS:
+        raise ValueError(f"index_update: needed how to be one of {', '.join(HOWS)}, came {how!r}")
+    x = tensor(x)
+    value = _value(x, value, how)
+    items = _items(x, index)
+    if not any(_is_array(item) for item in items):
+        return _update_slice(x, items, value, how)
+    if _masks_all(x, items, value):
+        mask = items[0]
+        rest = [1] * (rank_of(x) - rank_of(mask))
+        mask = ops.Reshape(tensor=mask, shape=sizes("index_update", [*shape_of(mask), *rest]))
+        return ops.SelectV2(condition=mask, t=_combined(x, value, how), e=x)
+    return _scatter(x, _positions(x, items), value, how)
+
+
+def _value(x: tf.Tensor, value: Any, how: str) -> tf.Tensor:
+    value = tf.convert_to_tensor(value, dtype_hint=x.dtype)
+    lost = value.dtype.is_complex and not x.dtype.is_complex
+    if how != "set" and value.dtype.is_floating:  # only an assignment cuts fractions off
+        lost = not (x.dtype.is_floating or x.dtype.is_complex)
+    if lost:
+        kinds = f"{x.dtype.name}, came {value.dtype.name}"
+        raise TypeError(f"index_update: needed a value that fits into {kinds}")
+    if x.dtype.is_complex and how in ("min", "max"):
+        raise TypeError(f"index_update: needed an ordered dtype for {how}, came {x.dtype.name}")
+    return cast(value, x.dtype)
+
+
+def _combined(old: tf.Tensor, value: tf.Tensor, how: str) -> tf.Tensor:
+    if how == "set":
+        return value
+    if old.dtype is tf.bool:  # NumPy's arithmetic of booleans
+        return old | value if how in ("add", "max") else old & value
+    kernel = {"add": ops.AddV2, "multiply": ops.Mul, "min": ops.Minimum, "max": ops.Maximum}[how]
+    return kernel(x=old, y=value)
+
+
+def _fit(value: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+    """`value` broadcast to the shape of the place it goes to; leading ones too many go."""
+    spare = rank_of(value) - rank_of(target)
+    if spare > 0:
+        value = ops.Squeeze(input=value, axis=list(range(spare)))
+    try:
+        return ops.BroadcastTo(input=value, shape=sizes("index_update", shape_of(target)))
+    except (tf.errors.InvalidArgumentError, ValueError):
+        shapes = f"{tuple(target.shape)}, came {tuple(value.shape)}"
+        raise ValueError(f"index_update: needed a value that broadcasts to {shapes}") from None
+
+
+def _update_slice(x: tf.Tensor, items: list[Any], value: tf.Tensor, how: str) -> tf.Tensor:
+    old = _slice(x, items)
+    value = _fit(_combined(old, value, how), old)
+    steps = (item.step for item in items if isinstance(item, slice))
+    if not tf.executing_eagerly() and any(step not in (None, 1, -1) for step in steps):
+        return _scatter(x, _positions(x, items), value, "set")  # XLA updates by no other step
+    return ops.TensorStridedSliceUpdate(input=x, value=value, **_strides(items))
+
+
+def _masks_all(x: tf.Tensor, items: list[Any], value: tf.Tensor) -> bool:
+    """Is it one mask over the first axes, with a value that is the same wherever it is true?"""
+    rest = items[1:]
+    mask = items[0]
+    return (
+        isinstance(mask, tf.Tensor)
+        and mask.dtype is tf.bool
+        and rank_of(mask) > 0
+        and all(item is Ellipsis or item == slice(None) for item in rest)
+        and rank_of(value) <= rank_of(x) - rank_of(mask)
+        and mask.shape.is_compatible_with(x.shape[: rank_of(mask)])
+    )
+
+
+def _positions(x: tf.Tensor, items: list[Any]) -> tf.Tensor:
+    """The places of the elements `items` names in the flattened array."""
+    places = ops.Reshape(tensor=tf.range(tf.size(x, tf.int64)), shape=ops.Shape(input=x))
+    advanced = any(_is_array(item) for item in items)
+    return _gather(places, items) if advanced else _slice(places, items)
+
+
+def _scatter(x: tf.Tensor, places: tf.Tensor, value: tf.Tensor, how: str) -> tf.Tensor:
+    value = flat(_fit(value, places))
+    places = flat(places)
+    if x.dtype is tf.bool and how != "set":
+        how = "max" if how in ("add", "max") else "min"
+        x, value = tf.cast(x, tf.int32), tf.cast(value, tf.int32)
+        return tf.cast(_scatter(x, places, value, how), tf.bool)
+    out = _scatter_flat(flat(x), places, value, how)
+    return ops.Reshape(tensor=out, shape=ops.Shape(input=x))
+
+
+def _scatter_flat(x: tf.Tensor, places: tf.Tensor, value: tf.Tensor, how: str) -> tf.Tensor:
+    if how == "multiply":
+        return x * ops.UnsortedSegmentProd(data=value, segment_ids=places, num_segments=tf.size(x))
+    indices = ops.ExpandDims(input=places, axis=1)
+    if how != "set":
+        kernels = {"add": ops.TensorScatterAdd, "min": ops.TensorScatterMin}
+        kernel = kernels.get(how, ops.TensorScatterMax)
+        return kernel(tensor=x, indices=indices, updates=value)
+    # TensorScatterUpdate leaves open which of two values stays, and gives both the gradient: let
+    # the last one win, then take it. Place `count` is nobody's, for elements that stay.
+    count = tf.size(value, tf.int64)
+    nobody = tf.fill(ops.Shape(input=x), tf.constant(-1, tf.int64))
+    winner = ops.TensorScatterMax(tensor=nobody, indices=indices, updates=tf.range(count))
+    named = winner >= 0
+    value = ops.ConcatV2(values=[value, tf.zeros([1], x.dtype)], axis=0)
+    chosen = ops.SelectV2(condition=named, t=winner, e=count)
+    return ops.SelectV2(condition=named, t=ops.GatherV2(params=value, indices=chosen, axis=0), e=x)

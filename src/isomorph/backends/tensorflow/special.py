@@ -1,0 +1,204 @@
+"""What TensorFlow's kernels do not compute, composed of what they do.
+
+Each is right at zeros, infinities and NaN, and so are its derivatives of any order wherever they
+exist. Two devices recur. A `where` is fed a harmless value in the branch it does not take, since
+an infinite derivative times zero is NaN. And a value is corrected by a constant of the gradient
+(`tf.stop_gradient`), so that the derivative stays that of the uncorrected formula.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tensorflow as tf
+
+from .dtypes import COMPLEX, cast, complex128, float32, float64
+
+raw = tf.raw_ops
+
+BITS = {2: tf.int16, 4: tf.int32, 8: tf.int64}  # the integers a float of that size is seen as
+
+
+def _parts(z: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    return tf.math.real(z), tf.math.imag(z)
+
+
+def _like(value: float, x: Any) -> tf.Tensor:
+    return tf.constant(value, x.dtype)
+
+
+# Complex numbers.
+
+
+def complex_abs(z: Any) -> tf.Tensor:
+    """TensorFlow's own has no second derivative: it goes through Sign, whose derivative is zero."""
+    return hypot(*_parts(z))
+
+
+def complex_sign(z: Any) -> tf.Tensor:
+    """z / |z|, or zero at zero; beside an infinite part a finite one is 0. Sign has no gradient."""
+    a, b = _parts(z)
+    infinite = raw.LogicalOr(x=raw.IsInf(x=a), y=raw.IsInf(x=b))
+    a, b = (tf.where(infinite, _infinite_part(x), x) for x in (a, b))
+    size = hypot(a, b)
+    size = tf.where(raw.Equal(x=size, y=_like(0, size)), _like(1, size), size)
+    nan = raw.LogicalOr(x=raw.IsNan(x=a), y=raw.IsNan(x=b))
+    a, b = (tf.where(nan, _like(math.nan, x), x / size) for x in (a, b))
+    return tf.complex(a + _like(0, a), b + _like(0, b))  # -0 + 0 is 0
+
+
+def _infinite_part(x: tf.Tensor) -> tf.Tensor:
+    """1 or -1 for an infinity, 0 for a finite number, NaN for NaN."""
+    return tf.where(raw.IsInf(x=x), tf.sign(x), x - x)
+
+
+def complex_reciprocal(z: Any) -> tf.Tensor:
+    """1 / z as conj(z / s) / s / |z / s|**2 for a scale s: the kernel gives NaN at infinities."""
+    a, b = _parts(z)
+    scale = _scale(a, b)
+    p, q = a / scale, b / scale
+    square = p * p + q * q
+    infinite = raw.LogicalOr(x=raw.IsInf(x=a), y=raw.IsInf(x=b))
+    real = tf.where(infinite, copysign(_like(0, a), a), p / square / scale)
+    imag = tf.where(infinite, copysign(_like(0, b), -b), -q / square / scale)
+    return tf.complex(real, imag)
+
+
+def log(z: Any) -> tf.Tensor:
+    """Through complex128: the complex64 kernel gives NaN for numbers as small as 1e-20."""
+    return cast(raw.Log(x=cast(z, complex128)), z.dtype)
+
+
+def expm1(z: Any) -> tf.Tensor:
+    """exp(z) - 1, in the half-angle form where the real part is small: the kernel subtracts."""
+    a, b = _parts(z)
+    small = raw.Less(x=raw.Abs(x=a), y=_like(1, a))
+    near = tf.where(small, a, _like(0, a))
+    half = raw.Sin(x=b / 2)
+    grown = raw.Exp(x=z)
+    real = tf.where(
+        small, raw.Expm1(x=near) * raw.Cos(x=b) - 2 * half * half, _real_minus_one(grown)
+    )
+    return tf.complex(real, tf.math.imag(grown))
+
+
+def _real_minus_one(z: tf.Tensor) -> tf.Tensor:
+    return tf.math.real(z) - 1
+
+
+def log1p(z: Any) -> tf.Tensor:
+    """log(1 + z), by log1p(|1 + z|**2 - 1) where z is small: the kernel loses infinities."""
+    a, b = _parts(z)
+    half = _like(0.5, a)
+    small = raw.LogicalAnd(x=raw.Less(x=raw.Abs(x=a), y=half), y=raw.Less(x=raw.Abs(x=b), y=half))
+    p, q = tf.where(small, a, _like(0, a)), tf.where(small, b, _like(0, b))
+    far = log(tf.complex(a + 1, b))
+    real = tf.where(small, raw.Log1p(x=p * (p + 2) + q * q) / 2, tf.math.real(far))
+    return tf.complex(real, tf.math.imag(far))
+
+
+# Logarithms to a base.
+
+
+def log2(x: Any) -> tf.Tensor:
+    return _log_to(2.0, x)
+
+
+def log10(x: Any) -> tf.Tensor:
+    return _log_to(10.0, x)
+
+
+def _log_to(base: float, x: Any) -> tf.Tensor:
+    if x.dtype in COMPLEX:  # part by part: an infinity over a complex number is NaN
+        a, b = _parts(log(x))
+        return tf.complex(a / math.log(base), b / math.log(base))
+    out = raw.Log(x=x) / _like(math.log(base), x)
+    whole = raw.Round(x=out)
+    exact = raw.LogicalAnd(
+        x=raw.Equal(x=raw.Pow(x=_like(base, x), y=whole), y=x),
+        y=raw.IsFinite(x=out),
+    )
+    return out + tf.stop_gradient(tf.where(exact, whole - out, _like(0, x)))
+
+
+# Two real numbers.
+
+
+def hypot(a: Any, b: Any) -> tf.Tensor:
+    """sqrt(a**2 + b**2), scaled so that no square overflows; infinite if either is."""
+    scale = _scale(a, b)
+    p, q = a / scale, b / scale
+    square = p * p + q * q
+    zero = raw.Equal(x=square, y=_like(0, square))
+    root = scale * raw.Sqrt(x=tf.where(zero, _like(1, square), square))
+    infinite = raw.LogicalOr(x=raw.IsInf(x=a), y=raw.IsInf(x=b))
+    special = tf.where(infinite, _like(math.inf, a), _like(0, a))
+    return tf.where(raw.LogicalOr(x=infinite, y=zero), special, root)
+
+
+def _scale(a: Any, b: Any) -> tf.Tensor:
+    """The greater magnitude, or 1 where that is no use; a constant of the gradient."""
+    size = tf.stop_gradient(raw.Maximum(x=raw.Abs(x=a), y=raw.Abs(x=b)))
+    usable = raw.LogicalAnd(x=raw.IsFinite(x=size), y=raw.Greater(x=size, y=_like(0, size)))
+    return tf.where(usable, size, _like(1, size))
+
+
+def logaddexp(a: Any, b: Any) -> tf.Tensor:
+    """The greater plus log1p(exp(less - greater)); of two equal infinities, themselves.
+
+    The operands are ordered by a `where`, not by maximum and minimum: at a tie those would both
+    pass the gradient to the same operand, where each should have half.
+    """
+    swap = raw.Less(x=a, y=b)
+    high, low = tf.where(swap, b, a), tf.where(swap, a, b)
+    equal = raw.LogicalAnd(x=raw.IsInf(x=high), y=raw.Equal(x=high, y=low))
+    zero = _like(0, high)
+    gap = tf.where(equal, zero, low) - tf.where(equal, zero, high)
+    return high + tf.where(equal, zero, raw.Log1p(x=raw.Exp(x=gap)))
+
+
+def with_zeros_signed_as(x: tf.Tensor, other: Any) -> tf.Tensor:
+    """x, its zeros with the sign of `other`: FloorMod gives them that of the dividend.
+
+    The subtracted difference is +0 and leaves the signed zero alone, but carries the gradient.
+    """
+    zero = copysign(_like(0, x), other) - (tf.stop_gradient(x) - x)
+    return tf.where(raw.Equal(x=x, y=_like(0, x)), zero, x)
+
+
+# Bits of floats.
+
+
+def trunc(x: Any) -> tf.Tensor:
+    return tf.where(raw.Less(x=x, y=_like(0, x)), raw.Ceil(x=x), raw.Floor(x=x))
+
+
+def signbit(x: Any) -> tf.Tensor:
+    bits = raw.Bitcast(input=x, type=BITS[x.dtype.size])
+    return raw.Less(x=bits, y=_like(0, bits))
+
+
+def copysign(x1: Any, x2: Any) -> tf.Tensor:
+    return tf.where(raw.Equal(x=signbit(x1), y=signbit(x2)), x1, -x1)
+
+
+def nextafter(x1: Any, x2: Any) -> tf.Tensor:
+    if x1.dtype is float32 or x1.dtype is float64:
+        return raw.NextAfter(x1=x1, x2=x2)
+    return _next_half(x1, x2)
+
+
+def _next_half(x1: Any, x2: Any) -> tf.Tensor:
+    """The neighbour of a 16-bit float, which has no kernel: its bits, plus or minus one."""
+    integers = BITS[x1.dtype.size]
+    bits = raw.Bitcast(input=x1, type=integers)
+    outwards = raw.Equal(x=raw.Greater(x=x2, y=x1), y=raw.Greater(x=x1, y=_like(0, x1)))
+    step = tf.where(outwards, _like(1, bits), _like(-1, bits))
+    smallest = tf.where(signbit(x2), _like(-(2**15) + 1, bits), _like(1, bits))
+    moved = tf.where(raw.Equal(x=x1, y=_like(0, x1)), smallest, bits + step)
+    out = raw.Bitcast(input=moved, type=x1.dtype)
+    out = tf.where(raw.Equal(x=x1, y=x2), x2, out)
+    nan = raw.LogicalOr(x=raw.IsNan(x=x1), y=raw.IsNan(x=x2))
+    value = tf.where(nan, x1 + x2, out)
+    return x1 + tf.stop_gradient(value - x1)

@@ -1,0 +1,62 @@
+"""PyTorch: the namespace is array-api-compat's, its hot names taken straight from torch (`names`)."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import array_api_compat.torch as compat
+import numpy as np
+import torch
+
+from ..base import Backend
+from . import indexing, names
+
+
+class Torch(Backend):
+    name = "torch"
+    arrays = (torch.Tensor,)
+
+    def vjp(xp, func, leaves, once=False):
+        # torch.func rather than autograd.grad: it nests, and keeps gradients to tensors captured from outside.
+        return torch.func.vjp(func, *leaves, has_aux=True)
+
+    def stop_gradient(xp, x):
+        return x.detach()
+
+    def to_numpy(xp, x):
+        x = x.detach().cpu().resolve_conj().resolve_neg()
+        if x.dtype is torch.bfloat16:  # NumPy has none of its own
+            return x.view(torch.int16).numpy().view(import_module("ml_dtypes").bfloat16)
+        return x.numpy()
+
+    def from_numpy(xp, x, device=None):
+        x = np.asarray(x)
+        if x.dtype.name == "bfloat16":
+            return xp.from_numpy(x.view(np.int16), device).view(torch.bfloat16)
+        if not x.flags.writeable or any(s < 0 for s in x.strides) or not x.dtype.isnative:
+            x = np.array(x, x.dtype.newbyteorder("="))  # torch cannot share these
+        x = torch.from_numpy(x)
+        return x if device is None else x.to(device)
+
+    def devices(xp):
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        return [
+            "cpu",
+            *(f"cuda:{i}" for i in range(count)),
+            *(["mps"] if torch.backends.mps.is_available() else []),
+        ]
+
+    def index_get(xp, x, index):
+        return indexing.get(x, index)
+
+    def index_update(xp, x, index, value, how):
+        return indexing.update(x, index, value, how)
+
+    def is_float(xp, dtype):
+        return dtype.is_floating_point or dtype.is_complex
+
+    def narrow(xp, name):
+        return {"float16": torch.float16, "bfloat16": torch.bfloat16}.get(name)
+
+
+backend = Torch(names, compat, linalg=[compat.linalg], fft=[compat.fft])

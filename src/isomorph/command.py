@@ -1,0 +1,56 @@
+"""The command line: `isomorph doctor` says what isomorph finds on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+
+from .inventory import Installed, backends
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="isomorph", description="Gradients for the arrays you already have.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("doctor", help="show the backends installed here, their versions and devices")
+    parser.parse_args(argv)
+    return doctor()
+
+
+def doctor() -> int:
+    """Print the backends, and exit with 1 if one of those installed does not load."""
+    print(f"isomorph {version('isomorph')} on Python {platform.python_version()}, {platform.platform()}\n")
+    print(f"{'backend':<12}{'version':<14}devices")
+    broken = 0
+    for found in backends().values():
+        line, ok = _line(found)
+        print(line)
+        broken += not ok
+    return 1 if broken else 0
+
+
+def _line(found: Installed) -> tuple[str, bool]:
+    if not found.installed:
+        return f"{found.name:<12}{'-':<14}not installed: pip install 'isomorph[{found.name}]'", True
+    try:
+        with quiet():
+            devices = ", ".join(found.devices)
+    except Exception as error:  # whatever a broken installation raises is what the reader needs
+        return f"{found.name:<12}{found.version:<14}does not load: {type(error).__name__}: {error}", False
+    return f"{found.name:<12}{found.version:<14}{devices}", True
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep what a framework's C++ code logs while it loads out of the report; exceptions still come through."""
+    saved, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    try:
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(nothing)

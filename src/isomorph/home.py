@@ -1,0 +1,173 @@
+"""Where arrays are made when no array is there to say: an explicit argument, else `use_backend`, else NumPy.
+
+The choice lives in a context variable, so threads and tasks do not see each other's, and it touches creation only: what
+is done to an array is decided by the array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .dispatch import BACKENDS, backend_of, find_backend, load
+
+if TYPE_CHECKING:
+    from .backends.base import Backend
+
+
+class Home(NamedTuple):
+    backend: Backend
+    device: Any = None
+    dtype: Any = None
+
+
+HOME: ContextVar[Home | None] = ContextVar("isomorph.home", default=None)
+
+
+@contextmanager
+def use_backend(name: str, device: Any = None, dtype: Any = None) -> Iterator[Backend]:
+    """Within the block, arrays made from nothing are made on this backend, device and floating dtype.
+
+    >>> with iso.use_backend("numpy", dtype="float32"):
+    ...     iso.zeros(2).dtype
+    dtype('float32')
+    """
+    backend = load(name)
+    kind = backend.dtype(dtype)
+    if kind is not None and not backend.is_float(kind):
+        raise TypeError(f"use_backend: needed a floating dtype, got {dtype!r}; integers are asked for one by one")
+    token = HOME.set(Home(backend, device, kind))
+    try:
+        yield backend
+    finally:
+        HOME.reset(token)
+
+
+def home(backend: str | None = None, device: Any = None, dtype: Any = None) -> Home:
+    """The home of a new array: what was given, completed from the enclosing `use_backend` if that is the same backend."""
+    around = HOME.get() or Home(load("numpy"))
+    chosen = around.backend if backend is None else load(backend)
+    if chosen is not around.backend:
+        around = Home(chosen)
+    return Home(
+        chosen,
+        around.device if device is None else device,
+        around.dtype if dtype is None else chosen.dtype(dtype),
+    )
+
+
+def namespace(*arrays: Any) -> Backend:
+    """The array API namespace of the arrays given, Python scalars and None passed over; of the home if none is given.
+
+    Arrays of two frameworks raise. The namespace has the Python array API standard 2024.12 with `linalg` and `fft`,
+    `einsum` and `pad`.
+
+    >>> iso.namespace(np.ones(3)).tanh is np.tanh
+    True
+    """
+    if len(arrays) == 1:
+        found = BACKENDS[type(arrays[0])]
+        if found is not None:
+            return found
+    return backend_of(*arrays) if arrays else home().backend
+
+
+def asarray(
+    obj: Any, /, *, dtype: Any = None, device: Any = None, backend: str | None = None
+) -> Any:
+    """An array of `obj`, a number or nested sequence of numbers. An array stays as it is unless asked to move.
+
+    >>> iso.asarray([1.0, 2.0], backend="numpy")
+    array([1., 2.])
+    """
+    own = find_backend(obj)
+    if own is not None and backend in (None, own.name):
+        return own.asarray(obj, dtype=own.dtype(dtype), device=device)
+    if own is not None:
+        from .moving import convert  # the way between two frameworks
+
+        target = load(backend)  # type: ignore[arg-type]
+        return target.asarray(convert(obj, target.name), dtype=target.dtype(dtype), device=device)
+    place = home(backend, device)
+    if dtype is None:
+        array = place.backend.asarray(obj, device=place.device)
+        if place.dtype is None or not place.backend.is_float(array.dtype):
+            return array
+    wanted = place.dtype if dtype is None else place.backend.dtype(dtype)
+    return place.backend.asarray(obj, dtype=wanted, device=place.device)
+
+
+def zeros(shape: Any, /, *, dtype: Any = None, device: Any = None, backend: str | None = None) -> Any:
+    """Zeros of a shape.
+
+    >>> iso.zeros((1, 2))
+    array([[0., 0.]])
+    """
+    place = home(backend, device, dtype)
+    return place.backend.zeros(shape, dtype=place.dtype, device=place.device)
+
+
+def ones(shape: Any, /, *, dtype: Any = None, device: Any = None, backend: str | None = None) -> Any:
+    """Ones of a shape.
+
+    >>> iso.ones(2, dtype="int32")
+    array([1, 1], dtype=int32)
+    """
+    place = home(backend, device, dtype)
+    return place.backend.ones(shape, dtype=place.dtype, device=place.device)
+
+
+def full(
+    shape: Any, value: Any, /, *, dtype: Any = None, device: Any = None, backend: str | None = None
+) -> Any:
+    """One number in every place; its kind decides the dtype unless one is given.
+
+    >>> iso.full(2, 7)
+    array([7, 7])
+    """
+    place = home(backend, device, dtype)
+    kept = place.dtype if dtype is not None or isinstance(value, float) else None
+    return place.backend.full(shape, value, dtype=kept, device=place.device)
+
+
+def arange(
+    start: float, stop: float | None = None, step: float = 1, *,
+    dtype: Any = None, device: Any = None, backend: str | None = None,
+) -> Any:  # fmt: skip
+    """Evenly spaced numbers from `start` up to `stop`, which is left out.
+
+    >>> iso.arange(3)
+    array([0, 1, 2])
+    """
+    place = home(backend, device, dtype)
+    floats = any(isinstance(x, float) for x in (start, stop, step))
+    kept = place.dtype if dtype is not None or floats else None
+    return place.backend.arange(start, stop, step, dtype=kept, device=place.device)
+
+
+def linspace(
+    start: float, stop: float, num: int, *, endpoint: bool = True,
+    dtype: Any = None, device: Any = None, backend: str | None = None,
+) -> Any:  # fmt: skip
+    """`num` numbers from `start` to `stop`.
+
+    >>> iso.linspace(0.0, 1.0, 3)
+    array([0. , 0.5, 1. ])
+    """
+    place = home(backend, device, dtype)
+    return place.backend.linspace(
+        start, stop, num, dtype=place.dtype, device=place.device, endpoint=endpoint
+    )
+
+
+def eye(n: int, m: int | None = None, /, *, dtype: Any = None, device: Any = None, backend: str | None = None) -> Any:
+    """The identity matrix, `n` by `m`.
+
+    >>> iso.eye(2)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    place = home(backend, device, dtype)
+    return place.backend.eye(n, m, dtype=place.dtype, device=place.device)

@@ -1,0 +1,41 @@
+"""What is installed here: the frameworks, their versions and their devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+
+from .dispatch import NAMES, load
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A backend as found on this machine. Asking for its devices imports its framework; the rest does not."""
+
+    name: str
+    version: str | None
+
+    @property
+    def installed(self) -> bool:
+        return self.version is not None
+
+    @cached_property
+    def devices(self) -> tuple[str, ...]:
+        return tuple(load(self.name).devices()) if self.installed else ()
+
+
+def backends() -> dict[str, Installed]:
+    """Every backend by name, with `.installed`, `.version` and `.devices`.
+
+    >>> iso.backends()["numpy"].devices
+    ('cpu',)
+    """
+    return {name: Installed(name, _version(name)) for name in NAMES}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

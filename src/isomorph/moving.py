@@ -1,0 +1,50 @@
+"""Arrays from one framework to another, whole nests at a time; memory is shared where both sides allow it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import tree
+from .dispatch import find_backend, load
+
+
+def to_numpy(nest: Any, /) -> Any:
+    """The nest with every array as a NumPy array, sharing memory where that is possible; other leaves stay.
+
+    The result is plain data: it takes no part in differentiation.
+
+    >>> iso.to_numpy({"a": np.ones(2)})
+    {'a': array([1., 1.])}
+    """
+    return tree.map(_to_numpy, nest)
+
+
+def _to_numpy(x: Any) -> Any:
+    backend = find_backend(x)
+    return x if backend is None else backend.to_numpy(x)
+
+
+def convert(nest: Any, backend: str, /, *, device: Any = None) -> Any:
+    """The nest with every array as one of another backend; other leaves stay.
+
+    Through DLPack where both frameworks can share the memory, else through a copy. Where memory is shared, writing
+    into one array in place changes the other.
+
+    >>> iso.convert([np.ones(2)], "numpy")
+    [array([1., 1.])]
+    """
+    target = load(backend)
+
+    def move(x: Any) -> Any:
+        source = find_backend(x)
+        if source is None:
+            return x
+        if source is target:
+            return x if device is None else target.asarray(x, device=device)
+        if device is None:
+            shared = target.share(x)
+            if shared is not None:
+                return shared
+        return target.from_numpy(source.to_numpy(x), device)
+
+    return tree.map(move, nest)

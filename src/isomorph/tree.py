@@ -1,0 +1,25 @@
+"""Nests of dicts, lists, tuples and None with arrays as leaves.
+
+One tree library for all backends (optree: sorted dict keys, None is an empty nest), never a framework's own: they disagree
+on the order of keys and on None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import optree
+
+flatten = optree.tree_flatten
+unflatten = optree.tree_unflatten
+
+
+def map(func: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+    """The nest of `func(leaf, ...)`."""
+    return optree.tree_map(func, tree, *rest)
+
+
+def paths(tree: Any) -> list[str]:
+    """The key chain of each leaf, joined with `/`, in the order of `flatten`."""
+    return ["/".join(str(key) for key in path) for path in optree.tree_paths(tree)]

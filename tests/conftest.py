@@ -1,0 +1,56 @@
+"""Every test takes the fixture `backend` and runs once per backend; its id carries exactly one backend's name."""
+
+import os
+import re
+from collections import Counter
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("ONEDNN_JIT_PROFILE", "0")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import jax
+import pytest
+
+import isomorph as iso
+
+BACKENDS = ("numpy", "jax", "tensorflow", "torch")
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request):
+    """The name of a backend. JAX runs with 64-bit types on, so that oracles in float64 are exact; a context, no global."""
+    if request.param == "jax":
+        with jax.enable_x64(True):
+            yield request.param
+    else:
+        yield request.param
+
+
+@pytest.fixture
+def xp(backend):
+    """The namespace of the backend."""
+    with iso.use_backend(backend):
+        return iso.namespace()
+
+
+def backend_in(nodeid):
+    """The backends named between the brackets of a test id, as whole words."""
+    words = re.split(r"[\[\]-]", nodeid.partition("[")[2])
+    return [name for name in BACKENDS if name in words]
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if len(backend_in(item.nodeid)) != 1:
+            raise pytest.UsageError(f"{item.nodeid}: needed exactly one backend in the id; take the fixture `backend`")
+
+
+def pytest_terminal_summary(terminalreporter):
+    ran = Counter(
+        backend_in(report.nodeid)[0]
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.stats.get(outcome, [])
+        if report.when == "call"
+    )
+    counts = ", ".join(f"{name} {ran[name]}" for name in BACKENDS)
+    terminalreporter.write_line(f"tests run on each backend: {counts}")
