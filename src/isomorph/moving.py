@@ -41,10 +41,10 @@ def convert(nest: Any, backend: str, /, *, device: Any = None) -> Any:
             return x
         if source is target:
             return x if device is None else target.asarray(x, device=device)
-        if device is None:
-            shared = target.share(x)
-            if shared is not None:
-                return shared
+        lent = source.lend(x) if device is None else None
+        borrowed = None if lent is None else target.borrow(lent)
+        if borrowed is not None:
+            return borrowed
         return target.from_numpy(source.to_numpy(x), device)
 
     return tree.map(move, nest)

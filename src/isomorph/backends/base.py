@@ -81,8 +81,12 @@ class Backend(Names):
         """An array of this backend with the values of the NumPy array `x`, sharing memory where that is possible."""
         xp._lacks("from_numpy")
 
-    def share(xp, x: Any) -> Any:
-        """An array of this backend on the memory of a foreign array `x`, through DLPack; None where that cannot be."""
+    def lend(xp, x: Any) -> Any:
+        """What another framework may take over through DLPack: `x`, or None where NumPy is the better way."""
+        return x
+
+    def borrow(xp, x: Any) -> Any:
+        """An array of this backend on the memory of a foreign array, through DLPack; None where that cannot be."""
         try:
             return xp.from_dlpack(x)
         except (AttributeError, BufferError, TypeError, ValueError, RuntimeError):

@@ -46,6 +46,8 @@ class JAX(Backend):
         return x[index]
 
     def index_update(xp, x, index, value, how):
+        if how in COMBINE and not _repeats(x, index):  # JAX differentiates these only by parts
+            return x.at[index].set(COMBINE[how](x[index], value))
         return getattr(x.at[index], how)(value)
 
     def is_float(xp, dtype):
@@ -53,6 +55,23 @@ class JAX(Backend):
 
     def narrow(xp, name):
         return {"float16": jnp.float16, "bfloat16": jnp.bfloat16}.get(name)
+
+
+COMBINE = {"multiply": jnp.multiply, "min": jnp.minimum, "max": jnp.maximum}
+
+
+def _repeats(x: Any, index: Any) -> bool:
+    """Whether an index may take one position twice: it holds integer arrays, and they do or are not known yet."""
+    parts = index if isinstance(index, tuple) else (index,)
+    arrays = [i for i in parts if isinstance(i, (np.ndarray, jax.Array))]
+    if any(isinstance(i, jax.core.Tracer) for i in arrays):
+        return True
+    if all(i.dtype == bool for i in arrays):
+        return False
+    where = np.arange(x.size).reshape(x.shape)[
+        tuple(np.asarray(i) if isinstance(i, jax.Array) else i for i in parts)
+    ]
+    return np.unique(where).size != where.size
 
 
 backend = JAX(jnp, linalg=[jnp.linalg], fft=[jnp.fft])

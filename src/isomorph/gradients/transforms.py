@@ -165,7 +165,7 @@ def settle(name: str, leaves: Sequence[Any], form: Any, beside: Any) -> tuple[Ba
         raise TypeError(f"{name}: needed an array to differentiate, got an empty nest")
     settled = []
     for i, x in enumerate(leaves):
-        if isinstance(x, float):
+        if type(x) is float:
             x = backend.weak(x, arrays)
         if find_backend(x) is None or not backend.is_float(x.dtype):
             path = tree.paths(tree.unflatten(form, [0] * len(leaves)))[i]
@@ -185,7 +185,7 @@ def _place(path: str) -> str:
 
 def _cotangent(backend: Backend, y: Any, g: Any) -> Any:
     """The gradient given for output `y`: an array like it, or a Python number where it is a scalar."""
-    if isinstance(g, (int, float, complex)):
+    if type(g) in (int, float, complex):
         g = backend.asarray(g, dtype=y.dtype, device=backend.device_of(y))
     if backend_of(y, g).is_float(g.dtype) and g.dtype == y.dtype and tuple(g.shape) == tuple(y.shape):
         return g
@@ -219,7 +219,7 @@ def scalar(name: str, backend: Backend, value: Any) -> Any:
 def floating(name: str, backend: Backend, y: Any, path: str) -> Any:
     """An output to differentiate: a floating-point array of the call's backend; a Python number becomes one."""
     at = f" at output {path}" if path else ""
-    if isinstance(y, (int, float)) and not isinstance(y, bool):
+    if type(y) in (int, float):  # not NumPy's float64, which is a float too
         return backend.weak(float(y), ())
     own = find_backend(y)
     if own is None:

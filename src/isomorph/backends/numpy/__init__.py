@@ -38,6 +38,12 @@ class NumPy(Backend):
     def from_numpy(xp, x, device=None):
         return np.asarray(x, device=device)
 
+    def lend(xp, x):
+        return None  # torch.from_dlpack aborts the process on negative strides; from_numpy shares memory as well
+
+    def borrow(xp, x):
+        return None  # to_numpy shares memory as well
+
     def device_of(xp, x):
         return "cpu"
 

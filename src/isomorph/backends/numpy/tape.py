@@ -16,7 +16,7 @@ and other rules are closures made on the way forward.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, wraps
 from heapq import heappop, heappush
 from inspect import signature
 from itertools import count
@@ -101,6 +101,18 @@ def rule(*funcs: Callable) -> Callable[[Callable], Callable]:
     return register
 
 
+def primitive(func: Callable) -> Callable:
+    """A function of our own that takes part like one of NumPy's: on traced arguments its rule applies."""
+
+    @wraps(func)
+    def call(*args: Any, **kw: Any) -> Any:
+        if any(type(a) is Traced for a in args):
+            return TRACED[call](*args, **kw)
+        return func(*args, **kw)
+
+    return call
+
+
 def composed(*funcs: Callable) -> Callable[[Callable], Callable]:
     """Decorates what replaces NumPy's function on traced values: the same function in terms of others."""
 
@@ -129,6 +141,8 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
         if type(a) is Traced and (tape is None or a.tape.level > tape.level):
             tape = a.tape
     if kw:
+        if kw.get("out") is not None:
+            raise TypeError(f"numpy.{_name(func)}: out= needed no traced operand, got one; use the returned array")
         tape, args, kw = _positional(func, maker, tape, args, kw)
     values = [a.value if type(a) is Traced and a.tape is tape else a for a in args]
     y = func(*values, **kw)
@@ -291,10 +305,9 @@ def add_at(buffer: ndarray, index: Any, g: Any) -> None:
         np.add.at(buffer, index, g)
 
 
+@primitive
 def scatter(g: Any, index: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of `shape` with `g` added at `index`."""
-    if type(g) is Traced:
-        return record(scatter, g, index, shape)
     out = np.zeros(shape, g.dtype)
     add_at(out, index, g)
     return out
@@ -414,6 +427,8 @@ class Traced(Methods):
             return ufunc(np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b, **kw)
         if method != "__call__":
             no_rule(ufunc, "." + method)
+        if ufunc.signature is not None:  # matmul and its kin: axis=, axes=
+            return record(ufunc, *args, **kw)
         if (dtype := kw.pop("dtype", None)) is not None:
             args = [np.astype(a, dtype) if hasattr(a, "dtype") else a for a in args]
         if kw.pop("where", True) is not True or kw:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .tape import Traced, concrete, is_basic, record, rule
+from .tape import Traced, concrete, is_basic, primitive, rule
 
 AT = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
 
@@ -16,15 +16,16 @@ def updated(x: Any, index: Any, value: Any, how: str) -> Any:
     if type(x) is Traced or type(value) is Traced:
         index = concrete(index)
         if how == "add":
-            return record(added, x, value, index)
+            return added(x, value, index)
         if how != "set":
             if not is_basic(index) and _repeats(x, index):
                 raise NotImplementedError(f"at(x)[index].{how}: no derivative rule where positions repeat")
             value = AT[how](x[index], value)
-        return record(replaced, x, value, index)
+        return replaced(x, value, index)
     return replaced(x, value, index) if how == "set" else combined(x, value, index, AT[how])
 
 
+@primitive
 def replaced(x: Any, value: Any, index: Any) -> Any:
     y = np.array(x)
     y[index] = value
@@ -40,6 +41,7 @@ def combined(x: Any, value: Any, index: Any, ufunc: np.ufunc) -> Any:
     return y
 
 
+@primitive
 def added(x: Any, value: Any, index: Any) -> Any:
     return combined(x, value, index, np.add)
 

@@ -64,6 +64,11 @@ def _is_array(item: Any) -> bool:
     return isinstance(item, tf.Tensor) and (item.dtype is tf.bool or rank_of(item) > 0)
 
 
+def _is_whole(item: Any) -> bool:
+    """Is it the slice `:`? Not by ==, a slice may hold tensors."""
+    return isinstance(item, slice) and item.start is item.stop is item.step is None
+
+
 def _consumed(item: Any) -> int:
     """How many axes of the array it speaks about."""
     if item is None or item is Ellipsis:
@@ -128,7 +133,7 @@ def _gather(x: Any, items: list[Any]) -> tf.Tensor:
             basic.append(slice(None))
             places = tf.convert_to_tensor(item, dtype_hint=tf.int64)
             arrays.append((axis, places_in(places, size_of(x, _axis(items, spot)))))
-    if any(item != slice(None) for item in basic):
+    if not all(_is_whole(item) for item in basic):
         x = _slice(x, basic)
     together = spots[-1] - spots[0] == len(spots) - 1
     try:
@@ -245,7 +250,7 @@ def _masks_all(x: tf.Tensor, items: list[Any], value: tf.Tensor) -> bool:
         isinstance(mask, tf.Tensor)
         and mask.dtype is tf.bool
         and rank_of(mask) > 0
-        and all(item is Ellipsis or item == slice(None) for item in rest)
+        and all(item is Ellipsis or _is_whole(item) for item in rest)
         and rank_of(value) <= rank_of(x) - rank_of(mask)
         and mask.shape.is_compatible_with(x.shape[: rank_of(mask)])
     )

@@ -247,7 +247,7 @@ def tile(x: Any, repetitions: tuple[int, ...], /) -> tf.Tensor:
 
 
 def pad(x: Any, widths: Any, mode: str = "constant", constant_values: Any = 0) -> tf.Tensor:
-    """`x` with a border of one value; `widths` as np.pad takes them: n, (n, m) or a pair an axis."""
+    """`x` with a border of one value; `widths` as np.pad takes them: n, (n, m) or pairs."""
     if mode != "constant":
         raise ValueError(f"pad: needed mode 'constant', came {mode!r}")
     try:

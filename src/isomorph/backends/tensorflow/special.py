@@ -66,8 +66,15 @@ def complex_reciprocal(z: Any) -> tf.Tensor:
 
 
 def log(z: Any) -> tf.Tensor:
-    """Through complex128: the complex64 kernel gives NaN for numbers as small as 1e-20."""
-    return cast(raw.Log(x=cast(z, complex128)), z.dtype)
+    """In complex128 and rescaled: the kernels square |z|, and give NaN where that overflows."""
+    if z.dtype is not complex128:
+        return cast(raw.Log(x=cast(z, complex128)), z.dtype)
+    a, b = _parts(z)
+    size, one = _scale(a, b), _like(1, a)
+    scale = tf.where(raw.Less(x=size, y=_like(1e-100, a)), _like(2.0**600, a), one)
+    scale = tf.where(raw.Greater(x=size, y=_like(1e100, a)), _like(2.0**-600, a), scale)
+    a, b = _parts(raw.Log(x=tf.complex(a * scale, b * scale)))
+    return tf.complex(a - raw.Log(x=scale), b)
 
 
 def expm1(z: Any) -> tf.Tensor:

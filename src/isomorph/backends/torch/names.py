@@ -1,4 +1,4 @@
-"""Names of the standard that go straight to torch when there is nothing to check.
+"""Names of the standard that go straight to torch when there is nothing to check, and those array-api-compat lacks.
 
 array-api-compat promotes the operands of every binary function by the standard's rules, which costs as much as a
 small call itself. Two tensors of one dtype need no promotion, floating reductions no widening: they skip it.
@@ -7,8 +7,8 @@ small call itself. Two tensors of one dtype need no promotion, floating reductio
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
-from typing import Any
+from functools import reduce, wraps
+from typing import Any, NamedTuple
 
 import array_api_compat.torch as compat
 import torch
@@ -67,17 +67,90 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
 
 
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
-    if axis is not None and axis != ():
-        return torch.std(x, axis, correction=correction, keepdim=keepdims)
-    return compat.std(x, axis=axis, correction=correction, keepdims=keepdims)
+    if axis == ():  # torch takes this for all axes
+        return torch.zeros_like(x)
+    return torch.std(x, axis, correction=correction, keepdim=keepdims)
 
 
 def max(x, /, *, axis=None, keepdims=False):
+    if axis == ():
+        return x.clone()
     return torch.amax(x, () if axis is None else axis, keepdims)
 
 
 def min(x, /, *, axis=None, keepdims=False):
+    if axis == ():
+        return x.clone()
     return torch.amin(x, () if axis is None else axis, keepdims)
+
+
+def sign(x, /):
+    """By value, so that it can be mapped and differentiated: array-api-compat assigns in place."""
+    if x.dtype.is_complex:
+        return torch.sgn(x)
+    if x.dtype.is_floating_point:
+        return torch.where(torch.isnan(x), torch.nan, torch.sign(x))
+    return torch.sign(x)
+
+
+def broadcast_arrays(*arrays):
+    return list(compat.broadcast_arrays(*arrays))
+
+
+def meshgrid(*arrays, indexing="xy"):
+    return list(compat.meshgrid(*arrays, indexing=indexing))
+
+
+def unique_all(x, /):
+    values, inverse, counts = torch.unique(x, return_inverse=True, return_counts=True)
+    counts = torch.where(torch.isnan(values), 1, counts)  # each NaN is a value of its own
+    places = torch.arange(x.numel(), device=x.device)
+    first = torch.full_like(counts, x.numel()).scatter_reduce(0, inverse.reshape(-1), places, "amin")
+    return compat.UniqueAllResult(values, first, inverse, counts)
+
+
+class FloatLimits(NamedTuple):
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: torch.dtype
+
+
+class IntegerLimits(NamedTuple):
+    bits: int
+    max: int
+    min: int
+    dtype: torch.dtype
+
+
+def finfo(type, /):
+    """`torch.finfo` whose `dtype` is a dtype; of a dtype or a tensor."""
+    limits = torch.finfo(getattr(type, "dtype", type))
+    dtype = getattr(torch, limits.dtype)
+    return FloatLimits(
+        limits.bits, limits.eps, limits.max, limits.min, limits.smallest_normal, dtype
+    )
+
+
+def iinfo(type, /):
+    """`torch.iinfo` whose `dtype` is a dtype; of a dtype or a tensor."""
+    dtype = getattr(type, "dtype", type)
+    limits = torch.iinfo(dtype)
+    return IntegerLimits(limits.bits, limits.max, limits.min, dtype)
+
+
+def result_type(*arrays_and_dtypes):
+    try:
+        return compat.result_type(*arrays_and_dtypes)
+    except RuntimeError:  # torch promotes no uint16, uint32 and uint64
+        numbers = [x for x in arrays_and_dtypes if isinstance(x, (int, float, complex))]
+        dtypes = [getattr(x, "dtype", x) for x in arrays_and_dtypes if not any(x is n for n in numbers)]
+        out = reduce(_promote, dtypes)
+        if any(isinstance(n, (float, complex)) for n in numbers) and _is_integer(out):
+            out = torch.int64  # any integer meets a float alike
+        return compat.result_type(out, *(n for n in numbers if not _is_integer(out) or n is not int))
 
 
 def pad(x, widths, /, mode="constant", *, constant_values=0):

@@ -1,5 +1,11 @@
 """The derivative of each NumPy function, by topic. Importing a module here registers its rules with the tape."""
 
-from . import elementwise, indexing, products, reductions, shaping
+from . import (
+    calculus, elementwise, fft, indexing, joining, linalg, norms, polynomials, products, reductions, shaping, sorting,
+    statistics,
+)  # fmt: skip
 
-__all__ = ["elementwise", "indexing", "products", "reductions", "shaping"]
+__all__ = [
+    "calculus", "elementwise", "fft", "indexing", "joining", "linalg", "norms", "polynomials", "products", "reductions",
+    "shaping", "sorting", "statistics",
+]  # fmt: skip

@@ -7,7 +7,7 @@ half. At a kink or a pole where the true derivative of the usual composition is 
 
 import numpy as np
 
-from ..tape import constant, TRACED, composed, concrete, elementwise, record, rule
+from ..tape import TRACED, Traced, composed, concrete, constant, elementwise, record, rule
 
 REAL = np.dtype(float)
 LN2, LN10 = float(np.log(2)), float(np.log(10))
@@ -119,18 +119,33 @@ TRACED |= {
 
 # Piecewise constant, or no float at all: the derivative is zero wherever there is one.
 constant(
-    np.sign, np.floor, np.ceil, np.trunc, np.rint, np.fix, np.round, np.floor_divide, np.heaviside, np.spacing,
+    np.floor, np.ceil, np.trunc, np.rint, np.fix, np.round, np.around, np.floor_divide, np.spacing,
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
     np.logical_and, np.logical_or, np.logical_not, np.logical_xor,
     np.isfinite, np.isinf, np.isnan, np.signbit, np.isreal, np.iscomplex, np.isneginf, np.isposinf,
-    np.isclose, np.allclose, np.array_equal, np.array_equiv,
+    np.isclose, np.allclose, np.array_equal, np.array_equiv, np.heaviside,
+    np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.bitwise_invert, np.bitwise_left_shift,
+    np.bitwise_right_shift, np.bitwise_count, np.gcd, np.lcm, np.isnat,
 )  # fmt: skip
 
 
-@rule(np.where)
-def where(y, condition, a, b):
-    c = concrete(condition)
-    return None, lambda g: np.where(c, g, 0.0), lambda g: np.where(c, 0.0, g)
+def chosen(condition, a, b):
+    return np.where(condition, a, b)
+
+
+@rule(chosen)
+def _chosen(y, condition, a, b):
+    return None, lambda g: np.where(condition, g, 0.0), lambda g: np.where(condition, 0.0, g)
+
+
+@composed(np.where)
+def where(condition, *branches):
+    condition = concrete(condition)
+    if not branches:
+        return np.where(condition)
+    if not any(type(b) is Traced for b in branches):
+        return np.where(condition, *branches)
+    return record(chosen, condition, *branches)
 
 
 def clipped(x, low, high):
@@ -191,3 +206,28 @@ def divmod_(a, b):
 def float_power(a, b):
     wide = np.result_type(concrete(a), concrete(b), np.float64)
     return np.power(np.astype(a, wide) if hasattr(a, "dtype") else a, b)
+
+
+@composed(np.sign)
+def sign(x):
+    if x.dtype.kind != "c":
+        return np.sign(concrete(x))
+    return x / nonzero(np.abs(x))
+
+
+@composed(np.frexp)
+def frexp(x):
+    exponent = np.frexp(concrete(x))[1]
+    return np.ldexp(x, -exponent), exponent
+
+
+@composed(np.unwrap)
+def unwrap(p, discont=None, axis=-1, *, period=2 * np.pi):
+    plain = concrete(p)
+    return p + (np.unwrap(plain, discont, axis, period=period) - plain)  # the jumps are constant
+
+
+@composed(np.real_if_close)
+def real_if_close(a, tol=100):
+    kept = concrete(a)
+    return a if np.real_if_close(kept, tol).dtype == kept.dtype else np.real(a)

@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from ..tape import At, composed, concrete, getitem, rule, scatter
+from ..tape import TRACED, At, composed, concrete, constant, getitem, rule, scatter
+from .shaping import arrayed
+
+constant(
+    np.ix_, np.ravel_multi_index, np.unravel_index, np.diag_indices_from, np.tril_indices_from,
+    np.triu_indices_from,
+)  # fmt: skip
 
 
 @rule(getitem)
@@ -18,8 +24,9 @@ def _scatter(y, g, index, shape):
 @composed(np.take)
 def take(a, indices, axis=None, out=None, mode="raise"):
     indices = np.asarray(concrete(indices))
+    a = arrayed(a)
     if axis is None:
-        return np.ravel(a)[indices]
+        a, axis = np.ravel(a), 0
     if mode != "raise":
         n = a.shape[axis]
         indices = indices % n if mode == "wrap" else np.clip(indices, 0, n - 1)
@@ -38,3 +45,107 @@ def take_along_axis(arr, indices, axis=-1):
             grid[i] = np.zeros_like(grid[i])  # NumPy broadcasts the array along the other axes
     grid[axis] = indices
     return arr[tuple(grid)]
+
+
+@composed(np.delete)
+def delete(arr, obj, axis=None):
+    if axis is None:
+        arr, axis = np.ravel(arr), 0
+    return np.take(arr, np.delete(np.arange(arr.shape[axis]), concrete(obj)), axis)
+
+
+@composed(np.compress)
+def compress(condition, a, axis=None, out=None):
+    return np.take(a, np.flatnonzero(concrete(condition)), axis)
+
+
+@composed(np.extract)
+def extract(condition, arr):
+    return np.ravel(arr)[np.flatnonzero(concrete(condition))]
+
+
+@composed(np.trim_zeros)
+def trim_zeros(filt, trim="fb", axis=None):
+    places = np.argwhere(concrete(filt))
+    axes = range(filt.ndim) if axis is None else [i % filt.ndim for i in np.atleast_1d(axis)]
+    index = [slice(None)] * filt.ndim
+    for i in axes:
+        low, high = (places[:, i].min(), places[:, i].max() + 1) if len(places) else (0, 0)
+        index[i] = slice(low if "f" in trim.lower() else 0, high if "b" in trim.lower() else None)
+    return filt[tuple(index)]
+
+
+@composed(np.select)
+def select(condlist, choicelist, default=0):
+    out = default
+    for condition, choice in zip(reversed(condlist), reversed(choicelist)):
+        out = np.where(condition, choice, out)
+    return out
+
+
+@composed(np.choose)
+def choose(a, choices, out=None, mode="raise"):
+    choices = [arrayed(c) for c in choices]
+    a, n = np.asarray(concrete(a)), len(choices)
+    if mode == "raise" and np.any((a < 0) | (a >= n)):
+        raise ValueError(f"numpy.choose: needed indices from 0 to {n - 1}, got {a.min()} to {a.max()}")
+    a = a % n if mode == "wrap" else np.clip(a, 0, n - 1)
+    return np.select([a == i for i in range(n)], choices)
+
+
+@composed(np.piecewise)
+def piecewise(x, condlist, funclist, *args, **kw):
+    masks = np.asarray(concrete(condlist), bool)
+    masks = [masks] if masks.ndim == x.ndim else list(masks)
+    if len(masks) == len(funclist) - 1:  # the last function is for the rest
+        masks.append(~np.any(masks, axis=0))
+    free, out = np.full(x.shape, True), np.zeros_like(concrete(x))
+    for mask, func in zip(reversed(masks), reversed(funclist)):  # a later condition wins
+        here, free = mask & free, free & ~mask
+        if callable(func):
+            if here.any():  # each function sees its own part only
+                out = out + scatter(np.astype(func(x[here], *args, **kw), x.dtype), here, x.shape)
+        else:
+            out = np.where(here, func, out)
+    return out
+
+
+@composed(np.apply_along_axis)
+def apply_along_axis(func1d, axis, arr, *args, **kw):
+    lanes = np.moveaxis(arr, axis, -1)
+    outer = lanes.shape[:-1]
+    out = np.stack([func1d(lanes[i], *args, **kw) for i in np.ndindex(outer)])
+    out = np.reshape(out, outer + out.shape[1:])
+    inner = range(len(outer), out.ndim)
+    axis %= arr.ndim
+    return np.moveaxis(out, tuple(inner), tuple(axis + i for i in range(len(inner))))
+
+
+@composed(np.apply_over_axes)
+def apply_over_axes(func, a, axes):
+    for axis in np.atleast_1d(axes):
+        reduced = func(a, int(axis))
+        a = reduced if reduced.ndim == a.ndim else np.expand_dims(reduced, int(axis))
+    return a
+
+
+def _in_place(func, fix):
+    def refuse(*args, **kw):
+        raise TypeError(
+            f"numpy.{func.__name__}: needed plain arrays, as it changes one in place, got a traced value; {fix}"
+        )
+
+    return refuse
+
+
+TRACED |= {
+    func: _in_place(func, fix)
+    for func, fix in (
+        (np.copyto, "write np.where(mask, new, old), or np.broadcast_to for np.full"),
+        (np.put, "write a = iso.at(a)[i].set(v)"),
+        (np.place, "write a = np.where(mask, v, a)"),
+        (np.putmask, "write a = np.where(mask, v, a)"),
+        (np.put_along_axis, "write a = iso.at(a)[i].set(v)"),
+        (np.fill_diagonal, "write a = np.where(np.eye(n, dtype=bool), v, a)"),
+    )
+}

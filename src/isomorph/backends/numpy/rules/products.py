@@ -2,8 +2,11 @@
 
 import numpy as np
 
-from ..tape import composed, rule
+from ..tape import TRACED, composed, constant, no_rule, record, rule
 from .elementwise import conj
+from .shaping import arrayed, axes_of
+
+constant(np.einsum_path)
 
 
 def adjoint(x):
@@ -17,7 +20,10 @@ def gram(a, g):
 
 
 @rule(np.matmul, np.linalg.matmul)
-def matmul(y, a, b):
+def matmul(y, a, b, **kw):
+    if kw:
+        no_rule(np.matmul, " with axes= or other keywords")
+    a, b = arrayed(a), arrayed(b)
     if a.ndim == 1 and b.ndim == 1:
         return lambda g: g * conj(b), lambda g: g * conj(a)
     if b.ndim == 1:
@@ -34,6 +40,173 @@ def matmul(y, a, b):
 def dot(a, b, out=None):
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return np.multiply(a, b)
-    if np.ndim(b) <= 2:
-        return np.matmul(a, b)
-    return np.tensordot(a, b, (-1, -2))
+    a, b = arrayed(a), arrayed(b)
+    return np.matmul(a, b) if b.ndim <= 2 else np.tensordot(a, b, (-1, -2))
+
+
+@composed(np.inner)
+def inner(a, b, /):
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        return np.multiply(a, b)
+    return np.tensordot(a, b, (-1, -1))
+
+
+@composed(np.outer)
+def outer(a, b, out=None):
+    return np.ravel(a)[:, None] * np.ravel(b)
+
+
+@composed(np.linalg.outer)
+def linalg_outer(x1, x2, /):
+    if np.ndim(x1) != 1 or np.ndim(x2) != 1:
+        raise ValueError(f"numpy.linalg.outer: needed vectors, got shapes {np.shape(x1)} and {np.shape(x2)}")
+    return np.outer(x1, x2)
+
+
+@composed(np.vecdot, np.linalg.vecdot)
+def vecdot(x1, x2, /, *, axis=-1):
+    return np.sum(conj(arrayed(x1)) * x2, axis)
+
+
+@composed(np.vdot)
+def vdot(a, b, /):
+    return np.matmul(conj(np.ravel(a)), np.ravel(b))
+
+
+@composed(np.matvec)
+def matvec(x1, x2, /):
+    return np.matmul(x1, arrayed(x2)[..., None])[..., 0]
+
+
+@composed(np.vecmat)
+def vecmat(x1, x2, /):
+    return np.matmul(conj(arrayed(x1))[..., None, :], x2)[..., 0, :]
+
+
+def contracted(a, b, axes):
+    return np.tensordot(a, b, axes)
+
+
+@rule(contracted)
+def _contracted(y, a, b, axes):
+    over_a, over_b = axes
+    free_a = [i for i in range(a.ndim) if i not in over_a]
+    free_b = [i for i in range(b.ndim) if i not in over_b]
+
+    def back_a(g):  # the axes of the result: free ones of a, then those summed, in b's order
+        d = np.tensordot(g, conj(b), (range(len(free_a), g.ndim), free_b))
+        return np.transpose(d, np.argsort(free_a + [over_a[i] for i in np.argsort(over_b)]))
+
+    def back_b(g):
+        d = np.tensordot(conj(a), g, (free_a, range(len(free_a))))
+        return np.transpose(d, np.argsort([over_b[i] for i in np.argsort(over_a)] + free_b))
+
+    return back_a, back_b
+
+
+@composed(np.tensordot, np.linalg.tensordot)
+def tensordot(a, b, axes=2):
+    a, b = arrayed(a), arrayed(b)
+    if np.ndim(axes) == 0 and not isinstance(axes, (tuple, list)):
+        n = int(axes)  # type: ignore[arg-type]
+        axes = list(range(a.ndim - n, a.ndim)), list(range(n))
+    over_a, over_b = (axes_of(tuple(i) if np.ndim(i) else int(i), x.ndim) for i, x in zip(axes, (a, b)))
+    return record(contracted, a, b, (list(over_a), list(over_b)))
+
+
+@composed(np.kron)
+def kron(a, b):
+    a, b = arrayed(a), arrayed(b)
+    n = max(a.ndim, b.ndim)
+    a = np.reshape(a, (1,) * (n - a.ndim) + a.shape)
+    b = np.reshape(b, (1,) * (n - b.ndim) + b.shape)
+    spread = np.expand_dims(a, tuple(range(1, 2 * n, 2))) * np.expand_dims(b, tuple(range(0, 2 * n, 2)))
+    return np.reshape(spread, tuple(i * j for i, j in zip(a.shape, b.shape)))
+
+
+@composed(np.cross)
+def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = np.moveaxis(arrayed(a), axisa, -1), np.moveaxis(arrayed(b), axisb, -1)
+    if a.shape[-1] != 3 or b.shape[-1] != 3:
+        raise NotImplementedError(
+            f"numpy.cross: no derivative rule but for vectors of 3, got {a.shape[-1]} and {b.shape[-1]}"
+        )
+    x, y, z = a[..., 0], a[..., 1], a[..., 2]
+    u, v, w = b[..., 0], b[..., 1], b[..., 2]
+    return np.moveaxis(np.stack([y * w - z * v, z * u - x * w, x * v - y * u], -1), -1, axisc)
+
+
+TRACED[np.linalg.cross] = lambda x1, x2, /, *, axis=-1: np.cross(x1, x2, axis=axis)
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def summed(*operands, terms, out, optimize=False):
+    return np.einsum(",".join(terms) + "->" + out, *operands, optimize=optimize)
+
+
+@rule(summed)
+def _summed(y, *operands, terms, out, optimize=False):
+    """Each letter occurs once in each term. The gradient of an operand is the contraction of `g` with the others,
+    spread over the letters that only this operand has."""
+
+    def back(place, g):
+        others = [conj(x) for i, x in enumerate(operands) if i != place]
+        theirs = [t for i, t in enumerate(terms) if i != place]
+        found = {letter for t in (out, *theirs) for letter in t}
+        mine = terms[place]
+        spec = ",".join([out, *theirs]) + "->" + "".join(c for c in mine if c in found)
+        d = np.einsum(spec, g, *others, optimize=bool(others))
+        return np.expand_dims(d, tuple(i for i, c in enumerate(mine) if c not in found))
+
+    return tuple(lambda g, i=i: back(i, g) for i in range(len(operands)))
+
+
+def _spell(operands):
+    """einsum(a, [0, 1], b, [1, 2], [0, 2]) as einsum("ab,bc->ac", a, b)."""
+
+    def word(sublist):
+        return "".join("..." if i is Ellipsis else LETTERS[i] for i in sublist)
+
+    pairs = len(operands) // 2
+    spec = ",".join(word(operands[2 * i + 1]) for i in range(pairs))
+    if len(operands) % 2:
+        spec += "->" + word(operands[-1])
+    return spec, list(operands[: 2 * pairs : 2])
+
+
+@composed(np.einsum)
+def einsum(*operands, out=None, optimize=False, dtype=None, **kw):
+    if out is not None:
+        raise TypeError("numpy.einsum: out= needed no traced operand, got one")
+    spec, arrays = (operands[0], operands[1:]) if type(operands[0]) is str else _spell(operands)
+    arrays = [arrayed(x) if dtype is None else np.astype(arrayed(x), dtype) for x in arrays]
+    given, arrow, result = spec.replace(" ", "").partition("->")
+    terms = given.split(",")
+    if len(terms) != len(arrays):
+        raise ValueError(f"numpy.einsum: needed {len(terms)} operands for {spec!r}, got {len(arrays)}")
+    unused = [c for c in LETTERS if c not in spec]
+    hidden = [x.ndim - len(t.replace("...", "")) if "..." in t else 0 for t, x in zip(terms, arrays)]
+    dots = "".join(unused[: max(hidden)])
+    terms = [t.replace("...", dots[len(dots) - n :]) for t, n in zip(terms, hidden)]
+    letters = given.replace(",", "").replace("...", "")
+    if not arrow:
+        result = dots + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    result = result.replace("...", dots)
+    for i, term in enumerate(terms):
+        terms[i], arrays[i] = _diagonals(term, arrays[i])
+    path = [*optimize] if isinstance(optimize, (list, tuple)) else optimize
+    return record(summed, *arrays, terms=tuple(terms), out=result, optimize=path)
+
+
+def _diagonals(term, x):
+    """Take diagonals until each letter of the term occurs once."""
+    for letter in dict.fromkeys(term):
+        while term.count(letter) > 1:
+            i = term.index(letter)
+            j = term.index(letter, i + 1)
+            x = np.diagonal(x, 0, i, j)
+            term = term[:i] + term[i + 1 : j] + term[j + 1 :] + letter
+    return term, x

@@ -1,15 +1,15 @@
-"""Sums, products, extremes and what is made of them."""
+"""Sums, products, extremes and variances, whole or running."""
 
 import numpy as np
 
-from ..tape import constant, composed, concrete, record, rule
-from .elementwise import conj, nonzero
+from ..tape import TRACED, Traced, composed, concrete, constant, no_rule, rule, scatter
+from .elementwise import conj
 from .shaping import axes_of
 
 constant(
     np.argmax, np.argmin, np.argsort, np.argpartition, np.nanargmax, np.nanargmin, np.all, np.any,
     np.count_nonzero, np.nonzero, np.flatnonzero, np.argwhere, np.searchsorted, np.digitize, np.lexsort,
-    np.histogram, np.bincount, np.isin,
+    np.isin,
 )  # fmt: skip
 
 
@@ -28,27 +28,230 @@ def counted(axis, shape):
     return n
 
 
+def counts(where, axis, shape, dtype):
+    """How many elements take part in each slice: a number, or an array with the reduced axes as ones."""
+    if where is True:
+        return counted(axis, shape)
+    return np.sum(np.broadcast_to(where, shape), axis=axis, keepdims=True).astype(dtype)
+
+
+def to_float(dtype):
+    """Refuse to sum into integers, which have no gradient."""
+    if dtype is not None and np.dtype(dtype).kind not in "fc":
+        raise NotImplementedError(f"a reduction with dtype={np.dtype(dtype)}: no derivative rule; use a float dtype")
+
+
 @rule(np.sum)
-def sum_(y, a, axis=None, dtype=None, out=None, keepdims=False):
+def sum_(y, a, axis=None, dtype=None, out=None, keepdims=False, initial=0, where=True):
+    to_float(dtype)
     shape = a.shape
-    return (lambda g: np.broadcast_to(widen(g, axis, keepdims, shape), shape),)
+    if where is True:
+        return (lambda g: np.broadcast_to(widen(g, axis, keepdims, shape), shape),)
+    return (lambda g: np.where(where, widen(g, axis, keepdims, shape), 0.0),)
 
 
 @rule(np.mean)
-def mean(y, a, axis=None, dtype=None, out=None, keepdims=False):
+def mean(y, a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
+    to_float(dtype)
     shape = a.shape
-    n = counted(axis, shape)
-    return (lambda g: np.broadcast_to(widen(g / n, axis, keepdims, shape), shape),)
+    n = counts(where, axis, shape, y.dtype)
+    if where is True:
+        return (lambda g: np.broadcast_to(widen(g / n, axis, keepdims, shape), shape),)
+    n = np.maximum(n, 1)
+    return (lambda g: np.where(where, widen(g, axis, keepdims, shape) / n, 0.0),)
 
 
-@rule(np.max, np.min)
-def extreme(y, a, axis=None, out=None, keepdims=False):
+@rule(np.max, np.min, np.amax, np.amin, np.nanmax, np.nanmin)
+def extreme(y, a, axis=None, out=None, keepdims=False, initial=None, where=True):
     shape = a.shape
     hit = concrete(a) == widen(concrete(y), axis, keepdims, shape)
-    ties = np.sum(hit, axis=axis, keepdims=True)  # ties share
+    if where is not True:
+        hit = hit & where
+    ties = np.sum(hit, axis=axis, keepdims=True).astype(y.dtype)  # ties share
+    ties = np.maximum(ties, 1)
+    return (lambda g: np.where(hit, widen(g, axis, keepdims, shape) / ties, 0.0),)
+
+
+@composed(np.ptp)
+def ptp(a, axis=None, out=None, keepdims=False):
+    return np.max(a, axis, keepdims=keepdims) - np.min(a, axis, keepdims=keepdims)
+
+
+def others(x):
+    """Along the last axis, the product of all elements but this one: up and down a tree of products, so that no
+    element is divided by and zeros are no special case, in any derivative."""
+    n = x.shape[-1]
+    if n < 2:
+        return np.ones_like(x)
+    half = n // 2
+    left, right, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
+    above = others(np.concatenate([left * right, rest], -1))
+    pairs = above[..., :half]
+    return np.concatenate([pairs * right, pairs * left, above[..., half:]], -1)
+
+
+def along_lanes(func, x, axis):
+    """`func`, which works along the last axis and keeps shapes, applied over the given axes taken as one."""
+    axes = axes_of(axis, x.ndim)
+    last = tuple(range(-len(axes), 0))
+    moved = np.moveaxis(x, axes, last)
+    flat = np.reshape(moved, (*moved.shape[: x.ndim - len(axes)], -1))
+    return np.moveaxis(np.reshape(func(flat), moved.shape), last, axes)
+
+
+@rule(np.prod)
+def prod(y, a, axis=None, dtype=None, out=None, keepdims=False, initial=1, where=True):
+    to_float(dtype)
+    shape = a.shape
 
     def back(g):
-        g = widen(g, axis, keepdims, shape)
-        return np.where(hit, g / ties if g.dtype.itemsize > 4 else g / ties.astype(g.dtype), 0.0)
+        x = a if where is True else np.where(where, a, 1.0)
+        d = widen(g, axis, keepdims, shape) * conj(initial * along_lanes(others, x, axis))
+        return d if where is True else np.where(where, d, 0.0)
 
     return (back,)
+
+
+@rule(np.cumsum)
+def cumsum(y, a, axis=None, dtype=None, out=None):
+    to_float(dtype)
+    shape, along = a.shape, 0 if axis is None else axis
+
+    def back(g):
+        g = np.flip(np.cumsum(np.flip(g, along), along), along)
+        return np.reshape(g, shape)
+
+    return (back,)
+
+
+def later(x, d):
+    """x[i + d] along the last axis, and zeros past the end."""
+    return np.pad(x[..., d:], [(0, 0)] * (x.ndim - 1) + [(0, min(d, x.shape[-1]))])
+
+
+def carried(g, x):
+    """s[i] = g[i] + x[i + 1] s[i + 1], by doubling: products only, so that zeros in x are no special case."""
+    s, step, d = g, later(x, 1), 1
+    while d < x.shape[-1]:
+        s, step, d = s + step * later(s, d), step * later(step, d), 2 * d
+    return s
+
+
+@rule(np.cumprod)
+def cumprod(y, a, axis=None, dtype=None, out=None):
+    to_float(dtype)
+    shape = a.shape
+
+    def back(g):
+        along = -1 if axis is None else axis
+        x = np.moveaxis(a if axis is not None else np.ravel(a), along, -1)
+        before = np.moveaxis(y, along, -1)[..., :-1]
+        before = np.concatenate([np.ones_like(x[..., :1]), before], -1)  # the product of those before
+        d = conj(before) * carried(np.moveaxis(g, along, -1), conj(x))
+        return np.reshape(np.moveaxis(d, -1, along), shape)
+
+    return (back,)
+
+
+def _cumulative(func, first):
+    def cumulative(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
+        if axis is None:
+            if x.ndim != 1:
+                raise ValueError(f"numpy.cumulative_*: needed axis= for shape {x.shape}")
+            axis = 0
+        y = func(x, axis, dtype)
+        if not include_initial:
+            return y
+        start = (*y.shape[: axis % y.ndim], 1, *y.shape[axis % y.ndim + 1 :])
+        return np.concatenate([np.full(start, first, y.dtype), y], axis)
+
+    return cumulative
+
+
+TRACED[np.cumulative_sum] = _cumulative(np.cumsum, 0)
+TRACED[np.cumulative_prod] = _cumulative(np.cumprod, 1)
+
+
+def deviations(a, axis, mean, where):
+    """What each element is above the mean of its slice, 0 where it takes no part."""
+    if mean is None:
+        mean = np.mean(a if where is True else np.where(where, a, 0.0), axis, keepdims=True, where=where)
+    return a - mean if where is True else np.where(where, a - mean, 0.0)
+
+
+@rule(np.var)
+def var(
+    y, a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, mean=None, correction=None
+):  # fmt: skip
+    to_float(dtype)
+    shape = a.shape
+    n = counts(where, axis, shape, y.dtype) - (ddof if correction is None else correction)
+    return (lambda g: widen(g, axis, keepdims, shape) * 2 / n * deviations(a, axis, mean, where),)
+
+
+@rule(np.std)
+def std(
+    y, a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, mean=None, correction=None
+):  # fmt: skip
+    to_float(dtype)
+    shape = a.shape
+    n = counts(where, axis, shape, y.dtype) - (ddof if correction is None else correction)
+
+    def back(g):
+        d = deviations(a, axis, mean, where)
+        spread = widen(y, axis, keepdims, shape)
+        # equal numbers: a spread of zero up to the rounding of their mean. The slope of |x| at 0 is taken as 0.
+        noise = 8 * np.finfo(y.dtype).eps * np.max(np.abs(concrete(a - d)), axis, keepdims=True)
+        flat = concrete(spread) <= noise
+        return widen(g, axis, keepdims, shape) / n * d * np.where(flat, 0.0, 1 / np.where(flat, 1.0, spread))
+
+    return (back,)
+
+
+def _nan(maker):
+    """The rule of a reduction that leaves NaN out."""
+
+    def nan_maker(y, a, *args, where=True, **kw):
+        return maker(y, a, *args, where=~np.isnan(concrete(a)) & where, **kw)
+
+    return nan_maker
+
+
+rule(np.nansum)(_nan(sum_))
+rule(np.nanmean)(_nan(mean))
+rule(np.nanprod)(_nan(prod))
+rule(np.nanvar)(_nan(var))
+rule(np.nanstd)(_nan(std))
+
+
+@composed(np.nancumsum)
+def nancumsum(a, axis=None, dtype=None, out=None):
+    return np.cumsum(np.where(np.isnan(concrete(a)), 0.0, a), axis, dtype)
+
+
+@composed(np.nancumprod)
+def nancumprod(a, axis=None, dtype=None, out=None):
+    return np.cumprod(np.where(np.isnan(concrete(a)), 1.0, a), axis, dtype)
+
+
+@composed(np.bincount)
+def bincount(x, /, weights=None, minlength=0):
+    x = concrete(x)
+    if weights is None:
+        return np.bincount(x, minlength=minlength)
+    return scatter(weights, x, (max(int(x.max(initial=-1)) + 1, minlength),))
+
+
+def _histogram(func):
+    """Counts are constant; edges made from the data and weights are not."""
+
+    def histogram(a, bins=10, range=None, density=None, weights=None):
+        plain = type(weights) is not Traced and type(bins) is not Traced
+        if plain and (np.ndim(bins) or range is not None):
+            return func(concrete(a), bins, range, density=density, weights=weights)
+        no_rule(func, " with traced weights, or edges that follow from traced data (give bins= as edges)")
+
+    return histogram
+
+
+TRACED[np.histogram] = _histogram(np.histogram)

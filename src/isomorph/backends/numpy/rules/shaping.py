@@ -2,13 +2,19 @@
 
 import numpy as np
 
-from ..tape import constant, composed, concrete, record, rule
+from ..tape import TRACED, composed, concrete, constant, no_rule, record, rule, scatter
 
 constant(
     np.shape, np.ndim, np.size, np.result_type, np.can_cast, np.common_type, np.iscomplexobj, np.isrealobj,
-    np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.shares_memory, np.may_share_memory,
+    np.zeros_like, np.ones_like, np.empty_like, np.shares_memory, np.may_share_memory,
     np.isscalar, np.array_repr, np.array_str, np.array2string, np.min_scalar_type,
+    np.save, np.savetxt, np.savez, np.savez_compressed,
 )  # fmt: skip
+
+
+def arrayed(x):
+    """Something with a shape: an array as it is, a number or a list as an array."""
+    return x if hasattr(x, "dtype") else np.asarray(x)
 
 
 def axes_of(axis, ndim):
@@ -18,10 +24,29 @@ def axes_of(axis, ndim):
     return tuple(i % ndim for i in (axis if isinstance(axis, (tuple, list)) else (axis,)))
 
 
-@rule(np.reshape, np.ravel)
-def reshape(y, a, shape=None, order="C", **kw):
-    old = a.shape
+def layout(a, order):
+    """The order "A" and "K" mean for this array; a gradient has its own memory layout."""
+    if order not in ("A", "K"):
+        return order
+    flags = concrete(a).flags
+    if flags.c_contiguous or not flags.f_contiguous and order == "A":
+        return "C"
+    if flags.f_contiguous:
+        return "F"
+    raise NotImplementedError(
+        "numpy.ravel with order='K': needed a contiguous array, got one that is not; use order='C'"
+    )
+
+
+@rule(np.reshape)
+def reshape(y, a, shape, order="C", *, copy=None):
+    old, order = a.shape, layout(a, order)
     return (lambda g: np.reshape(g, old, order=order),)
+
+
+@rule(np.ravel)
+def ravel(y, a, order="C"):
+    return reshape(y, a, -1, order)
 
 
 @rule(np.squeeze, np.expand_dims)
@@ -84,52 +109,6 @@ def copy(y, a, order="K", subok=False):
     return (lambda g: g,)
 
 
-def joined(*arrays, axis=0):
-    return np.concatenate(arrays, axis=axis)
-
-
-@rule(joined)
-def _joined(y, *arrays, axis=0):
-    if axis is None:
-        ends = np.cumsum([np.size(a) for a in arrays])
-        return tuple(
-            lambda g, i=i, j=j, s=np.shape(a): np.reshape(g[i:j], s)
-            for i, j, a in zip([0, *ends], ends, arrays)
-        )
-    before = (slice(None),) * (axis % y.ndim)
-    ends = np.cumsum([a.shape[axis] for a in arrays])
-    return tuple(lambda g, i=i, j=j: g[(*before, slice(i, j))] for i, j in zip([0, *ends], ends))
-
-
-@composed(np.concatenate)
-def concatenate(arrays, /, axis=0, *, out=None, dtype=None, casting="same_kind"):
-    if out is not None:
-        raise TypeError("numpy.concatenate: out= needed no traced operand, got one")
-    y = record(joined, *_items(arrays), axis=axis)
-    return y if dtype is None else np.astype(y, dtype)
-
-
-def stacked(*arrays, axis=0):
-    return np.stack(arrays, axis=axis)
-
-
-@rule(stacked)
-def _stacked(y, *arrays, axis=0):
-    before = (slice(None),) * (axis % y.ndim)
-    return tuple(lambda g, i=i: g[(*before, i)] for i in range(len(arrays)))
-
-
-@composed(np.stack)
-def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
-    y = record(stacked, *_items(arrays), axis=axis)
-    return y if dtype is None else np.astype(y, dtype)
-
-
-def _items(arrays):
-    """The arrays of a sequence, or of one traced array along its first axis."""
-    return [a if hasattr(a, "dtype") else np.asarray(a) for a in arrays]
-
-
 @rule(np.tril)
 def tril(y, m, k=0):
     return (lambda g: np.tril(g, k),)
@@ -156,13 +135,131 @@ def tile(y, A, reps):
 def repeat(a, repeats, axis=None):
     if axis is None:
         a, axis = np.ravel(a), 0
-    return np.take(a, np.repeat(np.arange(a.shape[axis]), repeats), axis)
+    axis %= a.ndim
+    if np.size(repeats) != 1:
+        return np.take(a, np.repeat(np.arange(a.shape[axis]), repeats), axis)
+    n = int(np.reshape(repeats, ()))
+    before, after = a.shape[: axis + 1], a.shape[axis + 1 :]
+    wide = np.broadcast_to(np.expand_dims(a, axis + 1), (*before, n, *after))
+    return np.reshape(wide, (*before[:-1], before[-1] * n, *after))
 
 
-@rule(np.pad)
-def pad(y, array, pad_width, mode="constant", **kw):
-    if mode != "constant":
-        raise NotImplementedError(f"numpy.pad with mode={mode!r}: no derivative rule; only mode='constant' has one")
-    widths = np.broadcast_to(pad_width, (array.ndim, 2))
-    inner = tuple(slice(low, low + n) for (low, _), n in zip(widths.tolist(), array.shape))
+def padded(array, pad_width, **kw):
+    return np.pad(array, pad_width, "constant", **kw)
+
+
+@rule(padded)
+def _padded(y, array, pad_width, **kw):
+    inner = tuple(slice(low, low + n) for (low, _), n in zip(pad_width, array.shape))
     return (lambda g: g[inner],)
+
+
+@composed(np.pad)
+def pad(array, pad_width, mode="constant", **kw):
+    if isinstance(pad_width, dict):
+        every = [pad_width.get(i, pad_width.get(i - array.ndim, 0)) for i in range(array.ndim)]
+        pad_width = [(w, w) if np.ndim(w) == 0 else w for w in every]
+    widths = np.broadcast_to(pad_width, (array.ndim, 2)).tolist()
+    if mode in ("constant", "empty"):
+        return record(padded, array, widths, **kw)
+    if mode not in ("edge", "reflect", "symmetric", "wrap") or kw.get("reflect_type", "even") != "even":
+        no_rule(np.pad, f" with mode={mode!r}")
+    for axis, width in enumerate(widths):
+        if any(width):
+            array = np.take(array, np.pad(np.arange(array.shape[axis]), width, mode), axis)  # type: ignore
+    return array
+
+
+@composed(np.rollaxis)
+def rollaxis(a, axis, start=0):
+    axis %= a.ndim
+    start = start + a.ndim if start < 0 else start
+    return np.moveaxis(a, axis, start - 1 if axis < start else start)
+
+
+@rule(np.rot90)
+def rot90(y, m, k=1, axes=(0, 1)):
+    return (lambda g: np.rot90(g, -k, axes),)
+
+
+# fmt: off
+TRACED |= {
+    np.fliplr: lambda m: m[:, ::-1],
+    np.flipud: lambda m: m[::-1],
+    np.resize: lambda a, new_shape: np.reshape(
+        np.ravel(a)[np.arange(np.prod(new_shape, dtype=int)) % max(a.size, 1)], new_shape),
+    np.broadcast_arrays: lambda *args, subok=False: tuple(
+        np.broadcast_to(a, np.broadcast_shapes(*map(np.shape, args))) for a in args),
+}
+# fmt: on
+
+
+def _atleast(n, front):
+    """atleast_nd: `front` says where the missing axes of an array go, before its own or after."""
+
+    def at_least(*arys):
+        out = []
+        for a in map(arrayed, arys):
+            missing = max(n - a.ndim, 0)
+            lead = front(a.ndim, missing)
+            out.append(np.reshape(a, (1,) * lead + a.shape + (1,) * (missing - lead)) if missing else a)
+        return out[0] if len(out) == 1 else tuple(out)
+
+    return at_least
+
+
+TRACED[np.atleast_1d] = _atleast(1, lambda ndim, missing: missing)
+TRACED[np.atleast_2d] = _atleast(2, lambda ndim, missing: missing)
+TRACED[np.atleast_3d] = _atleast(3, lambda ndim, missing: min(missing, 1) if ndim < 2 else 0)
+
+
+@composed(np.meshgrid)
+def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
+    n = len(xi)
+    first = [1, 0, *range(2, n)] if indexing == "xy" and n > 1 else range(n)
+    grid = [
+        np.reshape(x, tuple(-1 if i == place else 1 for i in range(n)))
+        for place, x in zip(first, map(arrayed, xi))
+    ]
+    return tuple(grid) if sparse else np.broadcast_arrays(*grid)
+
+
+def diagonal_slice(rows, columns, offset):
+    """Where a diagonal lies in a matrix flattened to one axis, and how long it is."""
+    length = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    start = offset if offset >= 0 else -offset * columns
+    return slice(start, start + length * (columns + 1), columns + 1) if length else slice(0, 0)
+
+
+@rule(np.diagonal)
+def diagonal(y, a, offset=0, axis1=0, axis2=1):
+    *batch, rows, columns = np.moveaxis(concrete(a), (axis1, axis2), (-2, -1)).shape
+    at = (Ellipsis, diagonal_slice(rows, columns, offset))
+
+    def back(g):
+        flat = scatter(g, at, (*batch, rows * columns))
+        return np.moveaxis(np.reshape(flat, (*batch, rows, columns)), (-2, -1), (axis1, axis2))
+
+    return (back,)
+
+
+@composed(np.diag)
+def diag(v, k=0):
+    if v.ndim == 2:
+        return np.diagonal(v, k)
+    if v.ndim != 1:
+        raise ValueError(f"numpy.diag: needed 1 or 2 dimensions, got shape {v.shape}")
+    n = v.shape[0] + abs(k)
+    return np.reshape(scatter(v, diagonal_slice(n, n, k), (n * n,)), (n, n))
+
+
+TRACED[np.diagflat] = lambda v, k=0: np.diag(np.ravel(v), k)
+
+
+@composed(np.trace)
+def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+    return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
+TRACED[np.linalg.diagonal] = lambda x, /, *, offset=0: np.diagonal(x, offset, -2, -1)
+TRACED[np.linalg.trace] = lambda x, /, *, offset=0, dtype=None: np.trace(x, offset, -2, -1, dtype)

@@ -1,0 +1,160 @@
+"""The array decides the backend: every kind of array finds it, nothing else is taken for one."""
+
+import subprocess
+import sys
+import threading
+
+import jax
+import numpy as np
+import pytest
+import tensorflow as tf
+import torch
+
+import isomorph as iso
+from oracles import kind_of
+
+OWN = {
+    "numpy": [np.ones(2), np.float32(1.0), np.ones(2).view(np.ma.MaskedArray)],
+    "jax": [jax.numpy.ones(2)],
+    "tensorflow": [tf.ones(2), tf.Variable([1.0])],
+    "torch": [torch.ones(2), torch.nn.Parameter(torch.ones(2))],
+}
+NO_ARRAYS = {
+    "numpy": np.dtype("float32"),
+    "jax": jax.devices()[0],
+    "tensorflow": tf.float32,
+    "torch": torch.nn.Linear(1, 1),
+}
+
+
+def test_every_array_type_finds_its_namespace(backend, xp):
+    for x in OWN[backend]:
+        assert iso.namespace(x) is xp
+        assert iso.namespace(1.0, None, x, True) is xp
+
+
+def test_symbolic_and_traced_arrays_find_their_namespace(backend, xp):
+    seen = []
+
+    def f(x):
+        seen.append(iso.namespace(x))
+        return x.sum() if backend == "torch" else xp.sum(x)
+
+    x = OWN[backend][0]
+    iso.grad(f)(x)
+    compiled = {"jax": jax.jit, "tensorflow": tf.function, "torch": torch.func.vmap}.get(backend)
+    if compiled is not None:
+        compiled(f)(x)
+    iso.vjp(lambda x: iso.grad(f)(x), x)
+    assert len(seen) == (2 if backend == "numpy" else 3)
+    assert all(found is xp for found in seen)
+
+
+def test_a_subclass_finds_its_namespace(backend, xp):
+    bases = {"numpy": np.ndarray, "torch": torch.Tensor}
+    if backend in bases:
+        subclass = type("Mine", (bases[backend],), {})
+        x = (
+            np.ones(2).view(subclass)
+            if backend == "numpy"
+            else torch.ones(2).as_subclass(subclass)
+        )
+    else:  # neither framework lets users subclass its arrays: the type each step of a trace has is the test
+        x = OWN[backend][-1]
+    assert iso.namespace(x) is xp
+
+
+def test_what_is_no_array_raises_and_says_so(backend, xp):
+    with pytest.raises(TypeError, match="no backend speaks for .*needed an array of numpy, jax, tensorflow or torch"):
+        iso.namespace(NO_ARRAYS[backend])
+    with pytest.raises(TypeError, match="no backend speaks for builtins.list"):
+        iso.namespace([1.0], OWN[backend][0])
+    with pytest.raises(TypeError, match="needed at least one array, got float, NoneType"):
+        iso.namespace(1.0, None)
+
+
+def test_two_frameworks_raise_and_both_are_named(backend, xp):
+    for other, arrays in OWN.items():
+        if other != backend:
+            with pytest.raises(TypeError, match=f"(?=.*{backend})(?=.*{other}).*iso.convert"):
+                iso.namespace(OWN[backend][0], arrays[0])
+
+
+def test_a_name_outside_the_vocabulary_raises_and_says_what_is_there(backend, xp):
+    with pytest.raises(AttributeError, match=f"isomorph.{backend} has no 'frobnicate'.*array API standard"):
+        _ = xp.frobnicate
+    with pytest.raises(AttributeError, match=f"isomorph.{backend}.linalg has no 'expm'"):
+        _ = xp.linalg.expm
+
+
+def test_import_loads_no_framework(backend):
+    others = [n for n in ("jax", "tensorflow", "torch") if n != backend]
+    code = f"""
+import sys, isomorph as iso
+assert not set(sys.modules) & {{"jax", "jaxlib", "tensorflow", "torch"}}, "import isomorph imported a framework"
+iso.backends()
+assert not set(sys.modules) & {{"jax", "jaxlib", "tensorflow", "torch"}}, "backends() imported a framework"
+with iso.use_backend({backend!r}):
+    x = iso.ones(3)
+iso.grad(lambda x: iso.namespace(x).sum(x))(x)
+print([n for n in {others!r} if n in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().endswith("[]")
+
+
+def test_creation_goes_home(backend, xp):
+    with iso.use_backend(backend, dtype="float32") as within:
+        assert within is xp
+        assert iso.namespace() is xp
+        made = [iso.zeros(2), iso.ones((2,)), iso.full(2, 1.5), iso.arange(0.0, 2.0), iso.linspace(0.0, 1.0, 2)]
+        made += [iso.eye(2), iso.asarray([1.0, 2.0])]
+        for x in made:
+            assert kind_of(x) == backend
+            assert x.dtype == xp.float32
+        assert not xp.is_float(iso.arange(3).dtype)
+        assert not xp.is_float(iso.full(2, 3).dtype)
+        assert not xp.is_float(iso.asarray([1, 2]).dtype)
+        assert iso.zeros(1, dtype="float64").dtype == xp.float64
+        assert kind_of(iso.zeros(1, backend="numpy")) == "numpy"
+        assert iso.asarray(np.ones(2)).dtype == np.float64  # an array is no new one
+        assert kind_of(iso.asarray(np.ones(2), backend=backend)) == backend
+        with pytest.raises(KeyError):
+            with iso.use_backend("numpy"):
+                assert kind_of(iso.ones(1)) == "numpy"
+                raise KeyError
+        assert kind_of(iso.ones(1)) == backend
+    assert kind_of(iso.ones(1)) == "numpy"
+
+
+def test_home_is_seen_by_its_own_thread_alone(backend, xp):
+    seen = []
+    with iso.use_backend(backend):
+        thread = threading.Thread(target=lambda: seen.append(kind_of(iso.ones(1))))
+        thread.start()
+        thread.join()
+    assert seen == ["numpy"]
+
+
+def test_bad_homes_raise(backend, xp):
+    with pytest.raises(ValueError, match="no backend is called 'cupy': needed one of numpy, jax, tensorflow, torch"):
+        with iso.use_backend("cupy"):
+            pass
+    with pytest.raises(TypeError, match="use_backend: needed a floating dtype, got 'int32'"):
+        with iso.use_backend(backend, dtype="int32"):
+            pass
+    with pytest.raises(TypeError, match="dtype: needed one of bool, int8.*got 'float31'"):
+        iso.zeros(2, dtype="float31", backend=backend)
+
+
+def test_backends_and_doctor_tell_what_is_installed(backend, capfd):
+    from isomorph.command import main
+
+    found = iso.backends()[backend]
+    assert found.installed
+    assert found.version == sys.modules[backend].__version__
+    assert any("cpu" in d.lower() for d in found.devices)
+    assert main(["doctor"]) == 0
+    out = capfd.readouterr().out
+    assert any(line.startswith(backend) and found.version in line for line in out.splitlines())

@@ -1,0 +1,137 @@
+"""Arrays between frameworks, and functional updates of their parts."""
+
+import numpy as np
+import pytest
+
+import isomorph as iso
+from oracles import central_gradient, kind_of, numpy_of
+
+DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128 float16".split()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_convert_keeps_values_dtype_and_nest(backend, xp, dtype):
+    values = (np.arange(6).reshape(2, 3) % 2).astype(dtype)
+    nest = {"a": [values, None], "b": (values[:, ::-1], "text", 3), "c": values[0, 0], "d": values[:0]}
+    there = iso.convert(nest, backend)
+    for got, sent in ((there["a"][0], values), (there["b"][0], values[:, ::-1]), (there["d"], values[:0])):
+        assert kind_of(got) == backend
+        assert str(got.dtype).removeprefix("torch.").split("'")[1 if "'" in str(got.dtype) else 0] == dtype
+        np.testing.assert_array_equal(numpy_of(got), sent)
+    assert there["a"][1] is None
+    assert there["b"][1:] == ("text", 3)
+    back = iso.to_numpy(there)
+    assert back["a"][0].dtype == values.dtype
+    np.testing.assert_array_equal(back["b"][0], values[:, ::-1])
+
+
+@pytest.mark.parametrize("target", ["to_np", "to_jx", "to_tf", "to_pt"])
+def test_convert_between_every_pair(backend, xp, target):
+    name = {"to_np": "numpy", "to_jx": "jax", "to_tf": "tensorflow", "to_pt": "torch"}[target]
+    values = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    x = xp.asarray(values)
+    cases = [(x, values), (x[0], values[0]), (x[:, 1], values[:, 1]), (x[0, 0, 0], values[0, 0, 0])]
+    cases += [(xp.permute_dims(x, (2, 0, 1)), values.transpose(2, 0, 1)), (x[:0], values[:0]), (x > 3, values > 3)]
+    for sent, expected in cases:
+        got = iso.convert(sent, name)
+        assert kind_of(got) == name
+        assert tuple(got.shape) == expected.shape
+        np.testing.assert_array_equal(numpy_of(got), expected)
+
+
+def test_bfloat16_travels(backend, xp):
+    if backend == "numpy":
+        with pytest.raises(TypeError, match="got 'bfloat16'"):
+            xp.dtype("bfloat16")
+        return
+    x = xp.asarray([1.0, 2.5], dtype=xp.dtype("bfloat16"))
+    y = iso.to_numpy(x)
+    assert y.dtype.name == "bfloat16"
+    np.testing.assert_array_equal(y.astype(np.float32), [1.0, 2.5])
+    assert iso.convert(y, backend).dtype == x.dtype
+
+
+def test_read_only_memory_is_not_handed_out_for_writing(backend, xp):
+    fixed = np.ones(3)
+    fixed.flags.writeable = False
+    got = iso.convert(fixed, backend)
+    np.testing.assert_array_equal(numpy_of(got), [1.0, 1.0, 1.0])
+    if backend == "torch":
+        got += 1
+    np.testing.assert_array_equal(fixed, [1.0, 1.0, 1.0])
+
+
+def test_unknown_target_raises(backend, xp):
+    with pytest.raises(ValueError, match="no backend is called 'mxnet'"):
+        iso.convert(xp.ones(2), "mxnet")
+
+
+ROW = np.array([2, 0, 2])
+MASK = np.array([[True, False, True, False], [False] * 4, [True] * 4])
+INDICES = {
+    "int": 1,
+    "negative": -1,
+    "slice": slice(1, None),
+    "backwards": (slice(None, None, -2), slice(None, 0, -1)),
+    "ellipsis": (Ellipsis, 2),
+    "new-axis": (None, slice(None), 1),
+    "mask": MASK,
+    "rows": ROW,
+    "pairs": (ROW, np.array([1, 1, 3])),
+    "rows-and-slice": (ROW, slice(0, 3, 2)),
+    "slice-and-columns": (slice(0, 2), ROW),
+    "backwards-and-columns": (slice(None, None, -1), ROW),
+    "empty": (slice(0, 0),),
+}
+
+
+@pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
+def test_at_get_means_what_numpy_means(backend, xp, index):
+    values = np.arange(12.0).reshape(3, 4)
+    np.testing.assert_array_equal(numpy_of(iso.at(xp.asarray(values))[index].get()), values[index])
+
+
+@pytest.mark.parametrize("how", ["set", "add", "multiply", "min", "max"])
+@pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
+def test_at_updates_a_copy_as_numpy_would(backend, xp, index, how):
+    if how == "set" and index is ROW or (isinstance(index, tuple) and ROW in [i for i in index if i is ROW]):
+        index = tuple(np.array([2, 0, 1]) if i is ROW else i for i in (index if isinstance(index, tuple) else (index,)))
+    values = np.arange(12.0).reshape(3, 4)
+    new = np.linspace(-2.0, 5.0, values[index].size).reshape(values[index].shape)
+    expected = values.copy()
+    if how == "set":
+        expected[index] = new
+    else:
+        getattr(np, {"min": "minimum", "max": "maximum"}.get(how, how)).at(expected, index, new)
+    x = xp.asarray(values)
+    got = getattr(iso.at(x)[index], how)(xp.asarray(new))
+    np.testing.assert_array_equal(numpy_of(got), expected)
+    np.testing.assert_array_equal(numpy_of(x), values)
+    scalar = getattr(iso.at(x)[index], how)(3.0)
+    assert tuple(scalar.shape) == values.shape
+
+
+@pytest.mark.parametrize("how", ["set", "add", "multiply"])
+@pytest.mark.parametrize("index", [INDICES[k] for k in ("slice", "mask", "backwards", "pairs")], ids=str)
+def test_at_differentiates(backend, xp, index, how):
+    values = np.linspace(0.5, 1.5, 12).reshape(3, 4)
+    if how != "add" and isinstance(index, tuple) and index[0] is ROW:
+        index = (np.array([2, 0, 1]), index[1])
+    new = np.linspace(0.2, 0.9, values[index].size).reshape(values[index].shape)
+
+    def f(x, v):
+        xp = iso.namespace(x)
+        return xp.sum(xp.sin(getattr(iso.at(x)[index], how)(v)) ** 2)
+
+    gx, gv = iso.grad(f, argnums=(0, 1))(xp.asarray(values), xp.asarray(new))
+    np.testing.assert_allclose(numpy_of(gx), central_gradient(lambda x: f(x, new), values), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(numpy_of(gv), central_gradient(lambda v: f(values, v), new), rtol=1e-6, atol=1e-8)
+    # second order: d/dx sum(grad²/2) against central differences of the gradient's own half square
+    half = lambda x: iso.namespace(x).sum(iso.grad(f)(x, iso.namespace(x).asarray(new)) ** 2)
+    got = numpy_of(iso.grad(half)(xp.asarray(values)))
+    np.testing.assert_allclose(got, central_gradient(half, values), rtol=1e-5, atol=1e-7)
+
+
+def test_at_adds_repeated_positions_repeatedly(backend, xp):
+    got = iso.at(xp.zeros(3))[np.array([1, 1, 2])].add(xp.asarray([1.0, 2.0, 4.0], dtype=xp.zeros(1).dtype))
+    np.testing.assert_array_equal(numpy_of(got), [0.0, 3.0, 4.0])
