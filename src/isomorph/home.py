@@ -38,7 +38,7 @@ def use_backend(name: str, device: Any = None, dtype: Any = None) -> Iterator[Ba
     kind = backend.dtype(dtype)
     if kind is not None and not backend.is_float(kind):
         raise TypeError(f"use_backend: needed a floating dtype, got {dtype!r}; integers are asked for one by one")
-    token = HOME.set(Home(backend, device, kind))
+    token = HOME.set(Home(backend, backend.device(device), kind))
     try:
         yield backend
     finally:
@@ -53,7 +53,7 @@ def home(backend: str | None = None, device: Any = None, dtype: Any = None) -> H
         around = Home(chosen)
     return Home(
         chosen,
-        around.device if device is None else device,
+        around.device if device is None else chosen.device(device),
         around.dtype if dtype is None else chosen.dtype(dtype),
     )
 
@@ -69,8 +69,14 @@ def namespace(*arrays: Any) -> Backend:
     """
     if len(arrays) == 1:
         found = BACKENDS[type(arrays[0])]
-        if found is not None:
-            return found
+    elif len(arrays) == 2:  # the usual cases, without a loop
+        found = BACKENDS[type(arrays[0])]
+        if found is not BACKENDS[type(arrays[1])]:
+            found = None
+    else:
+        found = None
+    if found is not None:
+        return found
     return backend_of(*arrays) if arrays else home().backend
 
 
@@ -84,12 +90,12 @@ def asarray(
     """
     own = find_backend(obj)
     if own is not None and backend in (None, own.name):
-        return own.asarray(obj, dtype=own.dtype(dtype), device=device)
+        return own.asarray(obj, dtype=own.dtype(dtype), device=own.device(device))
     if own is not None:
         from .moving import convert  # the way between two frameworks
 
         target = load(backend)  # type: ignore[arg-type]
-        return target.asarray(convert(obj, target.name), dtype=target.dtype(dtype), device=device)
+        return target.asarray(convert(obj, target.name), dtype=target.dtype(dtype), device=target.device(device))
     place = home(backend, device)
     if dtype is None:
         array = place.backend.asarray(obj, device=place.device)

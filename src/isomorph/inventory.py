@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
 
 from .dispatch import NAMES, load
 
@@ -35,6 +34,8 @@ def backends() -> dict[str, Installed]:
 
 
 def _version(name: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version  # a third of the import time of isomorph
+
     try:
         return version(name)
     except PackageNotFoundError:

@@ -34,6 +34,7 @@ def convert(nest: Any, backend: str, /, *, device: Any = None) -> Any:
     [array([1., 1.])]
     """
     target = load(backend)
+    device = target.device(device)
 
     def move(x: Any) -> Any:
         source = find_backend(x)

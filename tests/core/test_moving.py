@@ -94,8 +94,9 @@ def test_at_get_means_what_numpy_means(backend, xp, index):
 @pytest.mark.parametrize("how", ["set", "add", "multiply", "min", "max"])
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
 def test_at_updates_a_copy_as_numpy_would(backend, xp, index, how):
-    if how == "set" and index is ROW or (isinstance(index, tuple) and ROW in [i for i in index if i is ROW]):
-        index = tuple(np.array([2, 0, 1]) if i is ROW else i for i in (index if isinstance(index, tuple) else (index,)))
+    if how == "set":  # no position twice
+        parts = index if isinstance(index, tuple) else (index,)
+        index = tuple(np.array([2, 0, 1]) if i is ROW else i for i in parts)
     values = np.arange(12.0).reshape(3, 4)
     new = np.linspace(-2.0, 5.0, values[index].size).reshape(values[index].shape)
     expected = values.copy()
@@ -105,7 +106,8 @@ def test_at_updates_a_copy_as_numpy_would(backend, xp, index, how):
         getattr(np, {"min": "minimum", "max": "maximum"}.get(how, how)).at(expected, index, new)
     x = xp.asarray(values)
     got = getattr(iso.at(x)[index], how)(xp.asarray(new))
-    np.testing.assert_array_equal(numpy_of(got), expected)
+    # repeated factors may be multiplied in another order: one rounding each
+    np.testing.assert_allclose(numpy_of(got), expected, rtol=4e-16 if how == "multiply" else 0)
     np.testing.assert_array_equal(numpy_of(x), values)
     scalar = getattr(iso.at(x)[index], how)(3.0)
     assert tuple(scalar.shape) == values.shape

@@ -96,6 +96,10 @@ class Backend(Names):
         """The device of an array, as creation functions take it."""
         return x.device
 
+    def device(xp, name: Any) -> Any:
+        """A device as creation functions take it, for a name such as "cpu"; None and device objects pass through."""
+        return name
+
     def devices(xp) -> list[str]:
         """The names of the devices arrays of this backend can live on."""
         xp._lacks("devices")

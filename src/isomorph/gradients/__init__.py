@@ -1,0 +1,1 @@
+"""Differentiation: the transforms written once above the verbs of the backends."""

@@ -1,10 +1,29 @@
-"""The methods of `np.ndarray`, for traced values: each is the NumPy function of the same name."""
+"""The methods of `np.ndarray`, for traced values: each is the NumPy function of the same name.
+
+Those that change the array in place, or hand out its memory, raise and say what to write instead.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
+
+
+def _refuse(method: str, reason: str, fix: str) -> Callable[..., NoReturn]:
+    def refuse(self: Any, *args: Any, **kw: Any) -> NoReturn:
+        raise TypeError(f"x.{method} {reason}, which a traced NumPy value cannot: {fix}")
+
+    return refuse
+
+
+def _changes(method: str, fix: str) -> Callable[..., NoReturn]:
+    return _refuse(method, "changes x in place", fix)
+
+
+def _reads(method: str, fix: str = "use it outside, or on iso.stop_gradient(x)") -> Callable[..., NoReturn]:
+    return _refuse(method, "hands out plain data, without a gradient", fix)
 
 
 class Methods:
@@ -43,9 +62,38 @@ class Methods:
     def squeeze(self, axis=None): return np.squeeze(self, axis)
     def swapaxes(self, a, b): return np.swapaxes(self, a, b)
     def copy(self, order="C"): return np.copy(self, order)
+    def choose(self, choices, out=None, mode="raise"): return np.choose(self, choices, mode=mode)
+    def __copy__(self): return np.copy(self)
+    def __deepcopy__(self, memo): return np.copy(self)
+    def __divmod__(self, other): return np.divmod(self, other)
+    def __rdivmod__(self, other): return np.divmod(other, self)
+    def __contains__(self, value): return bool(np.any(np.equal(self, value)))
+    def __invert__(self): return np.bitwise_invert(self)
+    def __and__(self, other): return np.bitwise_and(self, other)
+    def __or__(self, other): return np.bitwise_or(self, other)
+    def __xor__(self, other): return np.bitwise_xor(self, other)
+
+    sort = _changes("sort()", "write x = np.sort(x)")
+    partition = _changes("partition(k)", "write x = np.partition(x, k)")
+    fill = _changes("fill(v)", "write x = np.full_like(x, v)")
+    put = _changes("put(i, v)", "write x = iso.at(x)[i].set(v)")
+    resize = _changes("resize(shape)", "write x = np.resize(x, shape)")
+    __delitem__ = _changes("__delitem__", "write x = np.delete(x, i)")
+    setflags = _changes("setflags()", "it is read-only, and no view of it can be written to")
+    setfield = _changes("setfield()", "write x = iso.at(x)[i].set(v)")
+    byteswap = _reads("byteswap()")
+    getfield = _reads("getfield()")
+    view = _reads("view()", "write x.astype(dtype), or x[..., 0] + 1j * x[..., 1] for pairs as complex numbers")
+    tobytes = _reads("tobytes()")
+    tofile = _reads("tofile()")
+    dump = _reads("dump()")
+    dumps = _reads("dumps()")
+    __dlpack__ = _reads("__dlpack__()")
+    data = property(_reads("data"))
+    ctypes = property(_reads("ctypes"))
     # fmt: on
 
-    def reshape(self, *shape: Any, order: str = "C") -> Any:
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
         return np.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)  # type: ignore[arg-type]
 
     def transpose(self, *axes: Any) -> Any:
@@ -54,24 +102,32 @@ class Methods:
     def astype(self, dtype: Any, *args: Any, **kw: Any) -> Any:
         return np.astype(self, np.dtype(dtype))  # type: ignore[arg-type]
 
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        if device != "cpu":
+            raise ValueError(f"x.to_device: needed 'cpu', the only device of NumPy, got {device!r}")
+        return self
+
+    # fmt: off
     @property
-    def T(self) -> Any:
-        return np.transpose(self)  # type: ignore[arg-type]
-
+    def T(self) -> Any: return np.transpose(self)  # type: ignore[arg-type]
     @property
-    def mT(self) -> Any:
-        return np.matrix_transpose(self)  # type: ignore[arg-type]
-
+    def mT(self) -> Any: return np.matrix_transpose(self)  # type: ignore[arg-type]
     @property
-    def real(self) -> Any:
-        return np.real(self)  # type: ignore[arg-type]
-
+    def real(self) -> Any: return np.real(self)  # type: ignore[arg-type]
     @property
-    def imag(self) -> Any:
-        return np.imag(self)  # type: ignore[arg-type]
-
-    def sort(self, *args: Any, **kw: Any) -> NoReturn:
-        raise TypeError("x.sort() changes x in place, which a traced NumPy value cannot: write x = np.sort(x)")
-
-    def fill(self, value: Any) -> NoReturn:
-        raise TypeError("x.fill(v) changes x in place, which a traced NumPy value cannot: write np.full_like(x, v)")
+    def imag(self) -> Any: return np.imag(self)  # type: ignore[arg-type]
+    @property
+    def flat(self) -> Any: return np.ravel(self)  # type: ignore[arg-type]
+    @property
+    def device(self) -> str: return "cpu"
+    @property
+    def itemsize(self) -> int: return self.dtype.itemsize  # type: ignore[attr-defined]
+    @property
+    def nbytes(self) -> int: return self.size * self.itemsize  # type: ignore[attr-defined]
+    @property
+    def flags(self) -> Any: return self.value.flags  # type: ignore[attr-defined]
+    @property
+    def strides(self) -> Any: return self.value.strides  # type: ignore[attr-defined]
+    @property
+    def base(self) -> None: return None
+    # fmt: on

@@ -28,6 +28,7 @@ import numpy as np
 from .methods import Methods
 
 ndarray = np.ndarray
+SEQUENCES = (list, tuple)  # x * [1, 2] is an array to NumPy, and to the rules
 LEVELS = count()  # a tape made later is an inner one
 
 
@@ -48,6 +49,7 @@ class Tape:
 Node = tuple
 
 TRACED: dict[Callable, Callable] = {}  # a NumPy function -> what it does to traced values
+LATE: dict[str, Callable] = {}  # the name of a ufunc of another library -> what finds its rule when it first arrives
 
 
 def elementwise(func: Callable, *partials: Callable | None) -> None:
@@ -67,6 +69,7 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
     def binary(a: Any, b: Any) -> Any:
         if type(a) is not Traced or (type(b) is Traced and b.tape.level > a.tape.level):
             tape, x = b.tape, b.value
+            a = np.asarray(a) if type(a) in SEQUENCES else a
             y = func(a, x)
             node = (_next(tape), partials, keep((y, a, x)), ((1, b.node),), y.shape, y.dtype)
         elif type(b) is Traced and b.tape is a.tape:
@@ -75,6 +78,7 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
             node = (_next(tape), partials, keep((y, x, z)), ((0, a.node), (1, b.node)), y.shape, y.dtype)
         else:
             tape, x = a.tape, a.value
+            b = np.asarray(b) if type(b) in SEQUENCES else b
             y = func(x, b)
             node = (_next(tape), partials, keep((y, x, b)), ((0, a.node),), y.shape, y.dtype)
         return Traced(y, tape, node)
@@ -141,8 +145,6 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
         if type(a) is Traced and (tape is None or a.tape.level > tape.level):
             tape = a.tape
     if kw:
-        if kw.get("out") is not None:
-            raise TypeError(f"numpy.{_name(func)}: out= needed no traced operand, got one; use the returned array")
         tape, args, kw = _positional(func, maker, tape, args, kw)
     values = [a.value if type(a) is Traced and a.tape is tape else a for a in args]
     y = func(*values, **kw)
@@ -159,6 +161,11 @@ def record(func: Callable, *args: Any, **kw: Any) -> Any:
     if traced is None:
         no_rule(func)
     return traced(*args, **kw)
+
+
+def _late(ufunc: np.ufunc) -> Callable:
+    found = LATE.get(ufunc.__name__)
+    return (found(ufunc) if found else None) or no_rule(ufunc)
 
 
 def _next(tape: Tape) -> int:
@@ -411,8 +418,8 @@ class Traced(Methods):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kw: Any) -> Any:
         if method == "__call__" and not kw:
-            traced = TRACED.get(ufunc)
-            return traced(*args) if traced is not None else no_rule(ufunc)
+            traced = TRACED.get(ufunc) or _late(ufunc)
+            return traced(*args)
         if any(x is not None for x in kw.pop("out", ())):
             raise TypeError(
                 f"numpy.{ufunc.__name__}: in-place result (out=, or a += on a plain array) needed no traced "
@@ -436,6 +443,8 @@ class Traced(Methods):
         return record(ufunc, *args)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kw: Any) -> Any:
+        if kw and kw.get("out") is not None:
+            raise TypeError(f"numpy.{_name(func)}: out= needed no traced operand, got one; use the returned array")
         traced = TRACED.get(func)
         return traced(*args, **kw) if traced is not None else no_rule(func)
 

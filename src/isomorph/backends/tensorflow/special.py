@@ -84,14 +84,9 @@ def expm1(z: Any) -> tf.Tensor:
     near = tf.where(small, a, _like(0, a))
     half = raw.Sin(x=b / 2)
     grown = raw.Exp(x=z)
-    real = tf.where(
-        small, raw.Expm1(x=near) * raw.Cos(x=b) - 2 * half * half, _real_minus_one(grown)
-    )
+    close = (raw.Expm1(x=near) + 0) * raw.Cos(x=b) - 2 * half * half  # -0 + 0 is 0, as it should
+    real = tf.where(small, close, tf.math.real(grown) - 1)
     return tf.complex(real, tf.math.imag(grown))
-
-
-def _real_minus_one(z: tf.Tensor) -> tf.Tensor:
-    return tf.math.real(z) - 1
 
 
 def log1p(z: Any) -> tf.Tensor:

@@ -42,7 +42,8 @@ def _tensors(x: torch.Tensor, index: Any) -> tuple:
     """The index as a tuple; lists and NumPy arrays in it become tensors."""
     parts = index if isinstance(index, tuple) else (index,)
     return tuple(
-        torch.as_tensor(i, device=x.device) if isinstance(i, (list, np.ndarray)) else i for i in parts
+        torch.as_tensor(i, device=x.device) if isinstance(i, (list, np.ndarray)) else i
+        for i in parts
     )
 
 

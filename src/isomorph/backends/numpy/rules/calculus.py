@@ -29,7 +29,7 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
 @composed(np.ediff1d)
 def ediff1d(ary, to_end=None, to_begin=None):
     steps = np.diff(np.ravel(ary))
-    ends = [None if e is None else np.astype(np.ravel(e), steps.dtype) for e in (to_begin, to_end)]
+    ends = [None if e is None else np.ravel(e).astype(steps.dtype) for e in (to_begin, to_end)]
     parts = [x for x in (ends[0], steps, ends[1]) if x is not None]
     return np.concatenate(parts) if len(parts) > 1 else steps
 
@@ -95,7 +95,7 @@ def _slope(f, axis, spacing, edge_order):
 
 @composed(np.interp)
 def interp(x, xp, fp, left=None, right=None, period=None):
-    x, xp, fp = map(arrayed, (x, xp, fp))
+    x, xp, fp = (arrayed(v).astype(np.result_type(arrayed(v).dtype, float)) for v in (x, xp, fp))
     if period is not None:
         x, xp = np.remainder(x, abs(period)), np.remainder(xp, abs(period))
         order = np.argsort(concrete(xp))
@@ -119,7 +119,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     steps = num - 1 if endpoint else num
     kept = np.result_type(concrete(start), concrete(stop), float(num)) if dtype is None else np.dtype(dtype)
     kept = kept if kept.kind in "fc" else np.dtype(float)
-    start, stop = np.astype(arrayed(start), kept), np.astype(arrayed(stop), kept)
+    start, stop = arrayed(start).astype(kept), arrayed(stop).astype(kept)
     t = np.arange(num).astype(kept) / max(steps, 1)
     t = np.reshape(t, (-1,) + (1,) * max(start.ndim, stop.ndim))
     y = np.moveaxis(start * (1 - t) + stop * t, 0, axis)
@@ -129,18 +129,20 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
 @composed(np.logspace)
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
     y = np.power(base, np.linspace(start, stop, num, endpoint, axis=axis))
-    return y if dtype is None else np.astype(y, dtype)
+    return y if dtype is None else y.astype(dtype)
 
 
 @composed(np.geomspace)
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
-    sign = np.sign(concrete(start))
-    y = sign * np.exp(np.linspace(np.log(start * sign), np.log(stop * sign), num, endpoint, axis=axis))
-    return y if dtype is None else np.astype(y, dtype)
+    start = arrayed(start).astype(np.result_type(arrayed(start).dtype, arrayed(stop).dtype, float))
+    sign = np.sign(start)
+    y = np.exp(np.linspace(np.log(start / sign), np.log(stop / sign), num, endpoint))
+    y = np.moveaxis(sign * y, 0, axis)
+    return y if dtype is None else y.astype(dtype)
 
 
 @composed(np.full_like)
 def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
     kept = np.dtype(dtype or a.dtype)
     y = np.broadcast_to(fill_value, a.shape if shape is None else shape)
-    return np.astype(y, kept)
+    return y.astype(kept)

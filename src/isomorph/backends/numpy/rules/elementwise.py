@@ -9,13 +9,15 @@ import numpy as np
 
 from ..tape import TRACED, Traced, composed, concrete, constant, elementwise, record, rule
 
-REAL = np.dtype(float)
 LN2, LN10 = float(np.log(2)), float(np.log(10))
 
 
 def conj(x):
     """The conjugate, without a copy for real arrays."""
-    return x if getattr(x, "dtype", REAL).kind != "c" else np.conjugate(x)
+    dtype = getattr(x, "dtype", None)
+    if dtype is None:  # a number
+        return x.conjugate()
+    return x if dtype.kind != "c" else np.conjugate(x)
 
 
 def where_zero(test, otherwise):
@@ -165,7 +167,7 @@ def _clipped(y, x, low, high):
 
 
 @composed(np.clip)
-def clip(a, a_min=None, a_max=None, *, min=None, max=None):
+def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None):
     return record(clipped, a, a_min if min is None else min, a_max if max is None else max)
 
 

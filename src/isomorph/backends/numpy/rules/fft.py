@@ -83,19 +83,19 @@ def ihfft(a, n=None, axis=-1, norm=None, out=None):
     return np.conjugate(np.fft.rfft(a, n, axis, OTHER_SIDE[norm]))
 
 
-def _split(s, axes, ndim, last):
+def _split(s, axes, shape, last):
     """The axes of an n-d transform and their lengths (None: as they are), that of the halved one apart."""
     axes = last if axes is None and s is None else axes
     if axes is None:
-        axes = range(-len(s), 0) if s is not None else range(ndim)
-    axes = axes_of(tuple(axes), ndim)
-    sizes = [None] * len(axes) if s is None else [None if n == -1 else int(n) for n in s]
+        axes = range(-len(s), 0) if s is not None else range(len(shape))
+    axes = axes_of(tuple(axes), len(shape))
+    sizes = [None] * len(axes) if s is None else [shape[i] if n == -1 else int(n) for i, n in zip(axes, s)]
     return axes[:-1], sizes[:-1], axes[-1], sizes[-1]
 
 
 def _rfftn(last):
     def rfftn(a, s=None, axes=last, norm=None, out=None):
-        axes, sizes, axis, n = _split(s, axes, a.ndim, last)
+        axes, sizes, axis, n = _split(s, axes, a.shape, last)
         y = np.fft.rfft(a, n, axis, norm)
         for i, size in zip(reversed(axes), reversed(sizes)):
             y = np.fft.fft(y, size, i, norm)
@@ -106,7 +106,7 @@ def _rfftn(last):
 
 def _irfftn(last):
     def irfftn(a, s=None, axes=last, norm=None, out=None):
-        axes, sizes, axis, n = _split(s, axes, a.ndim, last)
+        axes, sizes, axis, n = _split(s, axes, a.shape, last)
         y = a
         for i, size in zip(axes, sizes):
             y = np.fft.ifft(y, size, i, norm)

@@ -104,7 +104,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
         here, free = mask & free, free & ~mask
         if callable(func):
             if here.any():  # each function sees its own part only
-                out = out + scatter(np.astype(func(x[here], *args, **kw), x.dtype), here, x.shape)
+                out = out + scatter(func(x[here], *args, **kw).astype(x.dtype), here, x.shape)
         else:
             out = np.where(here, func, out)
     return out

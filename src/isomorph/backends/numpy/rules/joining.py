@@ -25,10 +25,8 @@ def _joined(y, *arrays, axis=0):
 
 @composed(np.concatenate)
 def concatenate(arrays, /, axis=0, *, out=None, dtype=None, casting="same_kind"):
-    if out is not None:
-        raise TypeError("numpy.concatenate: out= needed no traced operand, got one")
     y = record(joined, *items(arrays), axis=axis)
-    return y if dtype is None else np.astype(y, dtype)
+    return y if dtype is None else y.astype(dtype)
 
 
 def stacked(*arrays, axis=0):
@@ -44,7 +42,7 @@ def _stacked(y, *arrays, axis=0):
 @composed(np.stack)
 def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     y = record(stacked, *items(arrays), axis=axis)
-    return y if dtype is None else np.astype(y, dtype)
+    return y if dtype is None else y.astype(dtype)
 
 
 def items(arrays):
@@ -60,9 +58,9 @@ TRACED |= {
         np.concatenate([np.atleast_1d(a) for a in tup], 1 if np.ndim(tup[0]) > 1 else 0, dtype=dtype),
     np.dstack: lambda tup: np.concatenate([np.atleast_3d(a) for a in tup], 2),
     np.column_stack: lambda tup: np.concatenate([np.atleast_2d(a).T if np.ndim(a) < 2 else a for a in tup], 1),
-    np.hsplit: lambda ary, sections: np.split(ary, sections, 1 if ary.ndim > 1 else 0),
-    np.vsplit: lambda ary, sections: np.split(ary, sections, 0),
-    np.dsplit: lambda ary, sections: np.split(ary, sections, 2),
+    np.hsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections, 1 if ary.ndim > 1 else 0),
+    np.vsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections, 0),
+    np.dsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections, 2),
     np.unstack: lambda x, /, *, axis=0: tuple(np.moveaxis(x, axis, 0)),
 }
 # fmt: on
@@ -111,7 +109,7 @@ def insert(arr, obj, values, axis=None):
         values = np.moveaxis(values, 0, axis)
     count = values.shape[axis] if np.size(obj) == 1 else np.size(obj)
     shape = (*arr.shape[:axis], count, *arr.shape[axis + 1 :])
-    both = np.concatenate([arr, np.astype(np.broadcast_to(values, shape), arr.dtype)], axis)
+    both = np.concatenate([arr, np.broadcast_to(values, shape).astype(arr.dtype)], axis)
     return np.take(both, np.insert(np.arange(n), concrete(obj), n + np.arange(count)), axis)
 
 

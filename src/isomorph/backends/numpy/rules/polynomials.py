@@ -48,6 +48,7 @@ def polyval(p, x):
 @composed(np.vander)
 def vander(x, N=None, increasing=False):
     n = len(x) if N is None else N
+    x = x.astype(np.result_type(x.dtype, int))  # as NumPy does
     columns = [np.ones_like(x)]
     while len(columns) < n:
         columns.append(columns[-1] * x)
@@ -81,7 +82,7 @@ def polysub(a1, a2):
 @composed(np.polyder)
 def polyder(p, m=1):
     for _ in range(m):
-        p = p[:-1] * np.arange(len(p) - 1, 0, -1).astype(p.dtype)
+        p = p[:-1] * np.arange(len(p) - 1, 0, -1)
     return p
 
 
@@ -89,7 +90,7 @@ def polyder(p, m=1):
 def polyint(p, m=1, k=None):
     constants = np.zeros(m) if k is None else np.broadcast_to(k, (m,))
     for i in range(m):
-        p = np.concatenate([p / np.arange(len(p), 0, -1).astype(p.dtype), np.astype(constants[i : i + 1], p.dtype)])
+        p = np.concatenate([p / np.arange(len(p), 0, -1), constants[i : i + 1]])
     return p
 
 

@@ -1,5 +1,7 @@
 """Matrix products and contractions."""
 
+from math import prod
+
 import numpy as np
 
 from ..tape import TRACED, composed, constant, no_rule, record, rule
@@ -16,7 +18,8 @@ def adjoint(x):
 
 def gram(a, g):
     """adjoint(a) @ g summed over the leading axes, as one matrix product instead of a stack of them."""
-    return adjoint(np.reshape(a, (-1, a.shape[-1]))) @ np.reshape(g, (-1, g.shape[-1]))
+    rows = prod(a.shape[:-1])
+    return adjoint(np.reshape(a, (rows, a.shape[-1]))) @ np.reshape(g, (rows, g.shape[-1]))
 
 
 @rule(np.matmul, np.linalg.matmul)
@@ -39,7 +42,7 @@ def matmul(y, a, b, **kw):
 @composed(np.dot)
 def dot(a, b, out=None):
     if np.ndim(a) == 0 or np.ndim(b) == 0:
-        return np.multiply(a, b)
+        return np.multiply(arrayed(a), arrayed(b))
     a, b = arrayed(a), arrayed(b)
     return np.matmul(a, b) if b.ndim <= 2 else np.tensordot(a, b, (-1, -2))
 
@@ -47,7 +50,7 @@ def dot(a, b, out=None):
 @composed(np.inner)
 def inner(a, b, /):
     if np.ndim(a) == 0 or np.ndim(b) == 0:
-        return np.multiply(a, b)
+        return np.multiply(arrayed(a), arrayed(b))
     return np.tensordot(a, b, (-1, -1))
 
 
@@ -143,21 +146,21 @@ TRACED[np.linalg.cross] = lambda x1, x2, /, *, axis=-1: np.cross(x1, x2, axis=ax
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def summed(*operands, terms, out, optimize=False):
-    return np.einsum(",".join(terms) + "->" + out, *operands, optimize=optimize)
+def summed(*operands, terms, result, optimize=False):
+    return np.einsum(",".join(terms) + "->" + result, *operands, optimize=optimize)
 
 
 @rule(summed)
-def _summed(y, *operands, terms, out, optimize=False):
+def _summed(y, *operands, terms, result, optimize=False):
     """Each letter occurs once in each term. The gradient of an operand is the contraction of `g` with the others,
     spread over the letters that only this operand has."""
 
     def back(place, g):
         others = [conj(x) for i, x in enumerate(operands) if i != place]
         theirs = [t for i, t in enumerate(terms) if i != place]
-        found = {letter for t in (out, *theirs) for letter in t}
+        found = {letter for t in (result, *theirs) for letter in t}
         mine = terms[place]
-        spec = ",".join([out, *theirs]) + "->" + "".join(c for c in mine if c in found)
+        spec = ",".join([result, *theirs]) + "->" + "".join(c for c in mine if c in found)
         d = np.einsum(spec, g, *others, optimize=bool(others))
         return np.expand_dims(d, tuple(i for i, c in enumerate(mine) if c not in found))
 
@@ -179,10 +182,8 @@ def _spell(operands):
 
 @composed(np.einsum)
 def einsum(*operands, out=None, optimize=False, dtype=None, **kw):
-    if out is not None:
-        raise TypeError("numpy.einsum: out= needed no traced operand, got one")
     spec, arrays = (operands[0], operands[1:]) if type(operands[0]) is str else _spell(operands)
-    arrays = [arrayed(x) if dtype is None else np.astype(arrayed(x), dtype) for x in arrays]
+    arrays = [arrayed(x) if dtype is None else arrayed(x).astype(dtype) for x in arrays]
     given, arrow, result = spec.replace(" ", "").partition("->")
     terms = given.split(",")
     if len(terms) != len(arrays):
@@ -198,7 +199,7 @@ def einsum(*operands, out=None, optimize=False, dtype=None, **kw):
     for i, term in enumerate(terms):
         terms[i], arrays[i] = _diagonals(term, arrays[i])
     path = [*optimize] if isinstance(optimize, (list, tuple)) else optimize
-    return record(summed, *arrays, terms=tuple(terms), out=result, optimize=path)
+    return record(summed, *arrays, terms=tuple(terms), result=result, optimize=path)
 
 
 def _diagonals(term, x):

@@ -236,10 +236,10 @@ def nancumprod(a, axis=None, dtype=None, out=None):
 
 @composed(np.bincount)
 def bincount(x, /, weights=None, minlength=0):
-    x = concrete(x)
+    x = np.asarray(concrete(x))
     if weights is None:
         return np.bincount(x, minlength=minlength)
-    return scatter(weights, x, (max(int(x.max(initial=-1)) + 1, minlength),))
+    return scatter(weights.astype(np.float64), x, (max(int(x.max(initial=-1)) + 1, minlength),))
 
 
 def _histogram(func):

@@ -92,16 +92,20 @@ def roll(y, a, shift, axis=None):
     return (lambda g: np.roll(g, tuple(back) if back.ndim else int(back), axis),)
 
 
-@rule(np.astype)
-def astype(y, x, dtype, **kw):
+def converted(x, dtype):
+    return x.astype(dtype)
+
+
+@rule(converted)
+def _converted(y, x, dtype):
     return (lambda g: g,)  # the tape casts back
 
 
 @composed(np.astype)
-def astype_door(x, dtype, /, *, copy=True, device=None):
+def astype(x, dtype, /, *, copy=True, device=None):
     if np.dtype(dtype).kind not in "fc":
-        return np.astype(concrete(x), dtype)
-    return record(np.astype, x, np.dtype(dtype))
+        return concrete(x).astype(dtype)
+    return record(converted, x, np.dtype(dtype))
 
 
 @rule(np.copy)

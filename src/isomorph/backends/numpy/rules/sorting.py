@@ -16,7 +16,7 @@ def sort(a, axis=-1, kind=None, order=None, *, stable=None):
 
 @composed(np.sort_complex)
 def sort_complex(a):
-    return np.astype(np.sort(a), np.result_type(a.dtype, np.complex64))
+    return np.sort(a).astype(np.result_type(a.dtype, np.complex64))
 
 
 @composed(np.partition)
@@ -34,7 +34,7 @@ def ranked(func, a, q, axis, method, keepdims, skip):
     ordered = np.sort(lanes, 0)
     missing = np.isnan(concrete(ordered))
     n = np.sum(~missing, 0) if skip else lanes.shape[0]
-    place = np.expand_dims(q, tuple(range(np.ndim(q), np.ndim(q) + len(rest)))) * np.astype(n - 1, q.dtype)
+    place = np.expand_dims(q, tuple(range(np.ndim(q), np.ndim(q) + len(rest)))) * np.asarray(n - 1, concrete(q).dtype)
     at = np.asarray(concrete(place))
     low, high = np.floor(at).astype(int), np.ceil(at).astype(int)
     if method == "linear":
@@ -54,7 +54,7 @@ def ranked(func, a, q, axis, method, keepdims, skip):
 
     out = pick(low)
     if part is not None:
-        out = out + (pick(high) - out) * np.astype(part, np.result_type(ordered.dtype, q.dtype))
+        out = out + (pick(high) - out) * part.astype(np.result_type(ordered.dtype, q.dtype))
     out = np.where(missing[0] if skip else missing[-1], np.nan, out)
     if not keepdims:
         return out

@@ -11,7 +11,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     a = arrayed(a)
     if weights is None:
         out = np.mean(a, axis, keepdims=keepdims)
-        return (out, np.broadcast_to(np.astype(a.size / out.size, out.dtype), out.shape)) if returned else out
+        return (out, np.broadcast_to(np.asarray(a.size / out.size, out.dtype), out.shape)) if returned else out
     w = arrayed(weights)
     if w.shape != a.shape:
         if axis is None:
@@ -34,7 +34,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     def rows(x):
         x = arrayed(x)
         x = np.atleast_2d(x) if rowvar or x.ndim < 2 else x.T
-        return np.astype(x, dtype or np.result_type(x.dtype, np.float64))
+        return x.astype(dtype or np.result_type(x.dtype, np.float64))
 
     x = rows(m) if y is None else np.concatenate([rows(m), rows(y)])
     f = 1 if fweights is None else fweights

@@ -1,4 +1,4 @@
-"""JAX: `jax.numpy` has the whole vocabulary."""
+"""JAX: `jax.numpy` has the whole vocabulary, but for a few dtypes of results (`names`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .base import Backend
+from ..base import Backend
+from . import names
 
 
 class JAX(Backend):
@@ -30,7 +31,7 @@ class JAX(Backend):
         return np.asarray(x)
 
     def from_numpy(xp, x, device=None):
-        return jnp.asarray(x, device=xp.device(device))
+        return jnp.asarray(x, device=device)
 
     def device(xp, name: Any) -> Any:
         """A device object for a name such as "cpu" or "cuda:1"."""
@@ -74,4 +75,4 @@ def _repeats(x: Any, index: Any) -> bool:
     return np.unique(where).size != where.size
 
 
-backend = JAX(jnp, linalg=[jnp.linalg], fft=[jnp.fft])
+backend = JAX(names, jnp, linalg=[jnp.linalg], fft=[jnp.fft])

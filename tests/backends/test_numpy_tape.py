@@ -1,0 +1,200 @@
+"""What a traced NumPy value does and refuses, and what the tape promises beside right derivatives."""
+
+import gc
+import threading
+import tracemalloc
+import weakref
+
+import numpy as np
+import pytest
+
+import isomorph as iso
+from oracles import central_gradient
+
+pytestmark = pytest.mark.parametrize("backend", ["numpy"], indirect=True)
+
+X = np.linspace(0.5, 1.5, 6).reshape(2, 3)
+
+
+def plain_program(x):
+    """NumPy as people write it: no word of isomorph."""
+    y = np.concatenate([x, x.T.reshape(2, 3)], axis=0)
+    y = np.where(y > 1, y**2, np.sin(y))
+    a = np.einsum("ij,kj->ik", y, y) + 4 * np.eye(4)
+    z = np.linalg.solve(a, y[:, 0])
+    z -= z.mean()  # rebinds: a traced value never changes
+    s = 0.0
+    for row in y:
+        s += row.sum() * row[::-1][0]
+    return (z @ z) * s + np.abs(x).max(axis=0).prod() + x.std() + np.clip(x, 0.7, 1.2).sum()
+
+
+def test_a_plain_numpy_program_differentiates_unchanged(backend):
+    got = iso.grad(plain_program)(X)
+    np.testing.assert_allclose(got, central_gradient(plain_program, X), rtol=1e-6)
+
+
+def test_second_order_of_a_plain_program(backend):
+    half = lambda x: np.sum(iso.grad(plain_program)(x) ** 2) / 2
+    np.testing.assert_allclose(iso.grad(half)(X), central_gradient(half, X), rtol=1e-5)
+
+
+def test_without_gradients_nothing_is_ours(backend, xp):
+    assert xp.tanh is np.tanh
+    assert xp.linalg.solve is np.linalg.solve
+    assert plain_program(X).tobytes() == iso.value_and_grad(plain_program)(X)[0].tobytes()
+
+
+def test_float32_stays_float32(backend):
+    x = X.astype(np.float32)
+    value, grad = iso.value_and_grad(lambda x: np.mean(np.exp(x) * np.sqrt(2) ** 0 + x @ x.T @ x / 3))(x)
+    assert value.dtype == np.float64  # np.sqrt(2) is a float64 scalar: NumPy's own promotion
+    assert grad.dtype == np.float32
+    value, grad = iso.value_and_grad(lambda x: np.mean(np.exp(x) * 2.0 + x @ x.T @ x / 3))(x)
+    assert (value.dtype, grad.dtype) == (np.float32, np.float32)
+
+
+def test_gradients_are_fresh_writable_arrays(backend):
+    c = np.ones((2, 3))
+    gx, gy = iso.grad(lambda x, y: np.sum(x + y) + np.sum(x * 0), argnums=(0, 1))(X, c)
+    gx += 1
+    np.testing.assert_array_equal(gy, np.ones((2, 3)))
+    gy += 1
+    np.testing.assert_array_equal(c, np.ones((2, 3)))
+    u = np.ones(3)
+    (g,) = iso.vjp(lambda x: x, np.zeros(3))[1](u)
+    g += 1
+    np.testing.assert_array_equal(u, np.ones(3))
+
+
+def refuses(match, f, x=X, error=TypeError):
+    with pytest.raises(error, match=match):
+        iso.grad(f)(x)
+    np.testing.assert_array_equal(iso.grad(lambda x: np.sum(x * x))(X), 2 * X)  # and the next call works
+
+
+def test_a_missing_rule_is_named(backend):
+    refuses("numpy.spacing|no derivative rule", lambda x: np.sum(np.lib.scimath.sqrt(x)), error=(NotImplementedError, TypeError))
+    refuses(r"numpy\.polyfit: no derivative rule", lambda x: np.polyfit(x[0], x[1], 1)[0], error=NotImplementedError)
+    refuses(r"numpy\.add\.reduceat: no derivative rule", lambda x: np.add.reduceat(x[0], [0, 1])[0], error=NotImplementedError)
+    refuses(r"numpy\.exp with where=", lambda x: np.sum(np.exp(x, where=X > 1)), error=NotImplementedError)
+
+
+def test_leaving_the_trace_is_refused(backend):
+    refuses(r"float\(x\).*traced.*stop_gradient", lambda x: float(x[0, 0]))
+    refuses(r"int\(x\)", lambda x: int(x[0, 0]))
+    refuses("item", lambda x: x[0, 0].item())
+    refuses("plain data.*np.stack", lambda x: np.sum(np.array([x[0, 0], x[0, 1]])))
+    refuses("plain data", lambda x: np.sum(np.asarray(x)))
+
+
+def test_changing_in_place_is_refused(backend):
+    def assign(x):
+        x[0] = 1.0
+        return np.sum(x)
+
+    def into_plain(x):
+        y = np.zeros(3)
+        y[:] = x[0]
+        return np.sum(y)
+
+    def add_to_plain(x):
+        y = np.zeros((2, 3))
+        y += x
+        return np.sum(y)
+
+    refuses(r"x\[i\] = v.*iso\.at\(x\)\[i\]\.set\(v\)", assign)
+    refuses(r"iso\.at\(a\)\[i\]\.set", into_plain)
+    refuses(r"numpy\.add: in-place.*a = a \+ b", add_to_plain)
+    refuses(r"out=", lambda x: np.sum(np.exp(x, out=np.zeros((2, 3)))))
+    refuses(r"np\.sort\(x\)", lambda x: x.sort())
+    refuses(r"np\.full_like", lambda x: x.fill(0.0))
+
+
+def test_a_value_kept_beyond_its_function_is_refused(backend):
+    kept = []
+    iso.grad(lambda x: kept.append(x) or np.sum(x))(X)
+    with pytest.raises(RuntimeError, match="used after the differentiated function had returned.*aux"):
+        np.sum(kept[0])
+
+
+def test_branches_follow_the_values(backend):
+    def f(x):
+        total = 0.0
+        for v in x:
+            if v > 0.8:
+                total = total + v**2
+            elif v:
+                total = total - v
+        return total
+
+    np.testing.assert_allclose(iso.grad(f)(np.array([0.5, 1.0, 0.0])), [-1.0, 2.0, 0.0])
+
+
+def test_threads_inside_a_differentiated_function(backend):
+    def f(x):
+        parts = [None] * 8
+
+        def work(i):
+            parts[i] = iso.grad(lambda y: np.sum(y**3) * np.sum(x))(x) * i
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        return np.sum(sum(parts))
+
+    # f = 28 · 3 Σx² · Σx
+    x = np.array([1.0, 2.0])
+    np.testing.assert_allclose(iso.grad(f)(x), 84 * (2 * x * x.sum() + (x**2).sum()))
+
+
+def test_deep_chains_do_not_exhaust_the_stack(backend):
+    def f(x):
+        for _ in range(20_000):
+            x = x * 1.0001
+        return np.sum(x)
+
+    np.testing.assert_allclose(iso.grad(f)(np.ones(1)), [1.0001**20_000], rtol=1e-9)
+
+
+def test_many_slices_of_one_array_add_into_one_buffer(backend):
+    x = np.ones((200, 1000))
+    tracemalloc.start()
+    g = iso.grad(lambda x: sum(np.sum(x[i] * i) for i in range(200)))(x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_array_equal(g, np.repeat(np.arange(200.0)[:, None], 1000, 1))
+    assert peak < 4 * x.nbytes  # a dense gradient per slice would be 200 times the array
+
+
+def test_what_no_rule_needs_is_let_go(backend):
+    alive = []
+
+    def f(x):
+        y = np.exp(x)
+        alive.append(weakref.ref(y.value))
+        z = (y + 1.0) + 2.0
+        alive.append(weakref.ref(z.value))
+        return np.sum(z)
+
+    _, pullback = iso.vjp(f, np.ones(3))
+    gc.collect()
+    assert alive[0]() is not None  # exp's rule needs its output
+    assert alive[1]() is None  # a sum needs nothing
+    np.testing.assert_allclose(pullback(1.0)[0], np.e * np.ones(3))
+
+
+def test_array_of_traced_values_through_the_namespace(backend, xp):
+    g = iso.grad(lambda x: xp.sum(xp.asarray([x[0], [1.0, 2.0, 3.0]][:1] + [x[1] * 2])))(X)
+    np.testing.assert_array_equal(g, [[1.0] * 3, [2.0] * 3])
+
+
+def test_overwritten_names_of_one_value_stay_apart(backend):
+    def f(x):
+        y = x
+        y += 1.0  # a plain array would change x as well; a traced value makes a new one
+        return np.sum(y * y)
+
+    np.testing.assert_allclose(iso.grad(f)(np.array([1.0])), [4.0])
