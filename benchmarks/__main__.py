@@ -24,8 +24,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("tables", nargs="*", choices=[*TABLES, []], help="which tables (all)")
     chosen = parser.parse_args().tables or list(TABLES)
-    packages = "numpy jax tensorflow torch array-api-compat autoray eagerpy keras autograd".split()
-    print(f"{platform.machine()}, Python {platform.python_version()}, one thread; " + ", ".join(f"{p} {version(p)}" for p in packages))
+    packages = [
+        "numpy",
+        "jax",
+        "tensorflow",
+        "torch",
+        "array-api-compat",
+        "autoray",
+        "eagerpy",
+        "keras",
+        "autograd",
+    ]
+    print(
+        f"{platform.machine()}, Python {platform.python_version()}, one thread; "
+        + ", ".join(f"{p} {version(p)}" for p in packages)
+    )
     for name in chosen:
         print(f"\n## {TABLES[name]}\n\n{import_module(f'.{name}', __package__).run()}", flush=True)
 

@@ -21,13 +21,23 @@ def run() -> str:
     """The table over all four backends."""
     rows = []
     for name in BACKENDS:
-        env = os.environ | {"KERAS_BACKEND": name, "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
+        env = os.environ | {
+            "KERAS_BACKEND": name,
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            "OMP_NUM_THREADS": "1",
+        }
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.calls", name], env=env, capture_output=True, text=True, check=False
+            [sys.executable, "-m", "benchmarks.calls", name],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             raise RuntimeError(done.stderr)
-        rows += [line.split("\t") for line in done.stdout.splitlines() if line.startswith(f"{name}\t")]
+        rows += [
+            line.split("\t") for line in done.stdout.splitlines() if line.startswith(f"{name}\t")
+        ]
     return table(HEAD, rows)
 
 
@@ -183,7 +193,14 @@ def rows(name: str) -> list[list[str]]:
         else:
             budget, met = "5 %", best["ours"] <= 1.05 * best["native"]
         out.append(
-            [name, call, f"{best['native'] * 1e6:.2f}", over(best, "ours"), budget, "yes" if met else "NO"]
+            [
+                name,
+                call,
+                f"{best['native'] * 1e6:.2f}",
+                over(best, "ours"),
+                budget,
+                "yes" if met else "NO",
+            ]
             + [over(best, peer) for peer in PEERS]
         )
     return out

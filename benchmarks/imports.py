@@ -17,12 +17,22 @@ print(time.perf_counter() - start, len({"jax", "tensorflow", "torch"} & set(sys.
 
 def run(repeats: int = 7) -> str:
     found = [
-        subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True).stdout.split()
+        subprocess.run(
+            [sys.executable, "-c", CODE], capture_output=True, text=True, check=True
+        ).stdout.split()
         for _ in range(repeats)
     ]
     best = min(float(seconds) for seconds, _ in found)
     frameworks = max(int(n) for _, n in found)
     return table(
         ["", "seconds beyond numpy", "budget", "frameworks imported", "met"],
-        [["import isomorph", f"{best:.3f}", "0.2", str(frameworks), "yes" if best <= 0.2 and not frameworks else "NO"]],
+        [
+            [
+                "import isomorph",
+                f"{best:.3f}",
+                "0.2",
+                str(frameworks),
+                "yes" if best <= 0.2 and not frameworks else "NO",
+            ]
+        ],
     )

@@ -61,7 +61,11 @@ class TorchNumPy:
 
     tanh, exp, sqrt, matmul = torch.tanh, torch.exp, torch.sqrt, torch.matmul
     reshape, swapaxes = torch.reshape, torch.swapaxes
-    mean = staticmethod(lambda x, axis=None, keepdims=False: torch.mean(x, axis, keepdims) if axis else torch.mean(x))
+    mean = staticmethod(
+        lambda x, axis=None, keepdims=False: (
+            torch.mean(x, axis, keepdims) if axis else torch.mean(x)
+        )
+    )
     sum = staticmethod(lambda x, axis, keepdims: torch.sum(x, axis, keepdims))
     max = staticmethod(lambda x, axis, keepdims: torch.amax(x, axis, keepdims))
 
@@ -113,10 +117,21 @@ def run() -> str:
         )
         ratio = best["ours"] / best["hips"]
         out.append(
-            [label, *(f"{best[k] * 1e6:.0f}" for k in ("plain", "ours", "hips", "torch")), f"{ratio:.2f}x", "0.6x"]
+            [
+                label,
+                *(f"{best[k] * 1e6:.0f}" for k in ("plain", "ours", "hips", "torch")),
+                f"{ratio:.2f}x",
+                "0.6x",
+            ]
             + ["yes" if ratio <= 0.6 else "NO", f"{best['ours'] / best['torch']:.2f}x"]
         )
-    head = ["value and gradient, float32", "forward µs", "isomorph µs", "HIPS autograd µs", "torch eager µs"]
+    head = [
+        "value and gradient, float32",
+        "forward µs",
+        "isomorph µs",
+        "HIPS autograd µs",
+        "torch eager µs",
+    ]
     return table([*head, "isomorph / HIPS", "budget", "met", "isomorph / torch"], out)
 
 

@@ -7,8 +7,8 @@ it is kept here. Needs `pip install pytest hypothesis ndindex pytest-json-report
 
 `ledger.toml` lists every test that fails, with the reason. It is two-sided: a failure that is not
 listed and a listed test that does not fail are both reported, and the exit status is 1. Hypothesis
-draws the examples from a fixed seed (`--derandomize`), so a run can be repeated. Each file of the
-suite is a process of its own: a crash costs one file.
+draws the examples from a fixed seed (`--derandomize` and `seed.py`), so a run can be repeated. Each
+file of the suite is a process of its own: a crash costs one file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-LEDGER = Path(__file__).with_name("ledger.toml")
+HERE = str(Path(__file__).resolve().parent)  # where pytest finds the plugin `seed`
+LEDGER = Path(HERE, "ledger.toml")
 VERSION = "2024.12"
 OURS = "exec('from isomorph.dispatch import load; xp = load(\"{}\")')"
 PLAIN = {
@@ -50,11 +51,14 @@ def run_file(module: str, suite: Path, file: str, examples: int) -> Outcomes:
         report = Path(folder, "report.json")
         command = [
             *(sys.executable, "-m", "pytest", file, "-q", "--tb=no", "-p", "no:cacheprovider"),
-            *("--disable-deadline", "--derandomize", f"--max-examples={examples}"),
+            *("-p", "seed", "--disable-deadline", "--derandomize", f"--max-examples={examples}"),
             *("--json-report", f"--json-report-file={report}"),
             *("--json-report-omit", "collectors", "log", "streams", "warnings", "keywords"),
         ]
         setting = os.environ | SETTING | {"ARRAY_API_TESTS_MODULE": module}
+        setting["PYTHONPATH"] = os.pathsep.join(
+            (HERE, *filter(None, [os.environ.get("PYTHONPATH")]))
+        )
         done = subprocess.run(command, cwd=suite, env=setting, capture_output=True, text=True)
         if not report.exists():
             print(done.stdout[-2000:], done.stderr[-2000:], sep="\n", file=sys.stderr)
@@ -94,13 +98,12 @@ def compare(backend: str, outcomes: Outcomes) -> list[str]:
     """What the ledger and the run disagree on."""
     known = read_ledger(backend)
     failed = {test for test, word in outcomes.items() if word == "failed"}
-    return [
-        *(f"{backend}: fails, not in the ledger: {test}" for test in sorted(failed - known.keys())),
-        *(
-            f"{backend}: in the ledger, but {outcomes.get(test, 'not there')}: {test} ({known[test]})"
-            for test in sorted(known.keys() - failed)
-        ),
+    new = [f"fails, not in the ledger: {test}" for test in sorted(failed - known.keys())]
+    old = [
+        f"in the ledger, but {outcomes.get(test, 'not there')}: {test} ({known[test]})"
+        for test in sorted(known.keys() - failed)
     ]
+    return [f"{backend}: {line}" for line in new + old]
 
 
 def table(rows: Iterable[tuple[str, Outcomes]]) -> str:

@@ -27,7 +27,9 @@ def main():
         with iso.use_backend(name, dtype="float32"):
             x = iso.asarray(points)
         value, gradient = iso.value_and_grad(energy)(x)
-        print(f"{name:<11} value       {float(value):+.6f}   ({type(value).__module__}.{type(value).__name__})")
+        print(
+            f"{name:<11} value       {float(value):+.6f}   ({type(value).__module__}.{type(value).__name__})"
+        )
         print(f"{'':<11} gradient    {show(gradient)}")
         print(f"{'':<11} Hessian[1]  {show(hessian_row(x, 1))}\n")
 

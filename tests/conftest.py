@@ -42,7 +42,9 @@ def backend_in(nodeid):
 def pytest_collection_modifyitems(items):
     for item in items:
         if len(backend_in(item.nodeid)) != 1:
-            raise pytest.UsageError(f"{item.nodeid}: needed exactly one backend in the id; take the fixture `backend`")
+            raise pytest.UsageError(
+                f"{item.nodeid}: needed exactly one backend in the id; take the fixture `backend`"
+            )
 
 
 def pytest_terminal_summary(terminalreporter):

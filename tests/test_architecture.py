@@ -13,7 +13,10 @@ from isomorph.backends.vocabulary import FFT, LINALG, VOCABULARY
 from isomorph.dispatch import load
 
 SOURCE = Path(isomorph.__file__).parent
-FILES = {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text()) for path in SOURCE.rglob("*.py")}
+FILES = {
+    path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text())
+    for path in SOURCE.rglob("*.py")
+}
 PACKAGES = {
     "numpy": {"numpy"},
     "jax": {"jax", "jaxlib"},
@@ -68,7 +71,9 @@ def test_a_framework_is_imported_only_in_its_rooms(backend):
 
 def test_a_framework_is_named_only_where_it_may_be(backend):
     for path, tree in FILES.items():
-        if path.startswith(MAY_NAME) or (backend == "numpy" and path in {"home.py", "gradients/transforms.py"}):
+        if path.startswith(MAY_NAME) or (
+            backend == "numpy" and path in {"home.py", "gradients/transforms.py"}
+        ):
             continue  # the default home is NumPy: the one name a door must know
         named = [s for s in code_strings(tree) if backend in s.lower().split()]
         assert not named, f"{path} names {backend}: {named}"
@@ -82,19 +87,33 @@ def test_a_backend_is_reached_through_dispatch_alone(backend):
         if path.startswith(tuple(OUTER)):
             continue
         checked += 1
-        reached = [m for m in imports(tree) if "backends" in m.split(".") and m.split(".")[-1] != "vocabulary"]
+        reached = [
+            m
+            for m in imports(tree)
+            if "backends" in m.split(".") and m.split(".")[-1] != "vocabulary"
+        ]
         assert not reached, f"{path} imports {reached}"
     assert checked >= 5
     room = {p for p in FILES if p.startswith(f"backends/{backend}")}
     for path in room:
-        others = [m for m in imports(FILES[path]) if set(m.split(".")) & (set(PACKAGES) - {backend}) and m.startswith(".")]
+        others = [
+            m
+            for m in imports(FILES[path])
+            if set(m.split(".")) & (set(PACKAGES) - {backend}) and m.startswith(".")
+        ]
         assert not others, f"{path} imports another backend: {others}"
 
 
 def test_every_override_exists_on_the_base_class(backend):
     cls = type(load(backend))
-    added = [n for n in vars(cls) if not n.startswith("_") and not hasattr(Backend, n) and n not in VOCABULARY]
-    assert added == ["name", "arrays"] or set(added) <= {"name", "arrays"}, f"only on {backend}: {added}"
+    added = [
+        n
+        for n in vars(cls)
+        if not n.startswith("_") and not hasattr(Backend, n) and n not in VOCABULARY
+    ]
+    assert added == ["name", "arrays"] or set(added) <= {"name", "arrays"}, (
+        f"only on {backend}: {added}"
+    )
 
 
 def test_every_verb_is_supplied(backend):
@@ -116,7 +135,10 @@ def test_every_name_of_the_vocabulary_is_there(backend):
 
 def test_every_file_is_imported_by_another(backend):
     load(backend)
-    reached = {"__init__.py", "command.py"}  # the package and its command line are where people come in
+    reached = {
+        "__init__.py",
+        "command.py",
+    }  # the package and its command line are where people come in
     for path, tree in FILES.items():
         package = Path(path).parent
         for node in ast.walk(tree):
@@ -128,8 +150,15 @@ def test_every_file_is_imported_by_another(backend):
                 stems += [stems[0] / alias.name for alias in node.names]
                 for stem in stems:
                     reached |= {f"{stem.as_posix()}.py", (stem / "__init__.py").as_posix()}
-    reached |= {f"backends/{backend}.py", f"backends/{backend}/__init__.py"}  # by dispatch, at run time
-    mine = {p for p in FILES if not p.startswith("backends/") or p.startswith(f"backends/{backend}") or p.count("/") == 1}
+    reached |= {
+        f"backends/{backend}.py",
+        f"backends/{backend}/__init__.py",
+    }  # by dispatch, at run time
+    mine = {
+        p
+        for p in FILES
+        if not p.startswith("backends/") or p.startswith(f"backends/{backend}") or p.count("/") == 1
+    }
     others = {f"backends/{n}.py" for n in PACKAGES}
     assert mine - reached - others == set()
 
@@ -150,13 +179,21 @@ HANDLES = {"BACKENDS", "HOME", "LEVELS"}
 def test_no_module_keeps_state(backend):
     for path, tree in FILES.items():
         for node in ast.walk(tree):
-            assert not isinstance(node, (ast.Global, ast.Nonlocal)), f"{path}:{node.lineno} keeps state"
+            assert not isinstance(node, (ast.Global, ast.Nonlocal)), (
+                f"{path}:{node.lineno} keeps state"
+            )
         for node in tree.body:
-            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            targets = (
+                node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            )
             value = getattr(node, "value", None)
-            if isinstance(value, (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)):
+            if isinstance(
+                value, (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)
+            ):
                 names = {t.id for t in targets if isinstance(t, ast.Name)}
-                assert names <= {n for n in names if n.isupper() or n == "__all__"}, f"{path}:{node.lineno} {names}"
+                assert names <= {n for n in names if n.isupper() or n == "__all__"}, (
+                    f"{path}:{node.lineno} {names}"
+                )
 
 
 def test_public_names_are_listed_typed_and_documented(backend):

@@ -4,7 +4,9 @@ Write a function once over `iso.namespace(x)`; run and differentiate it on NumPy
 caller's own arrays in, the same kind out.
 """
 
-from . import backends as _room  # bound first, so that the function `backends` below is what the name means
+from . import (
+    backends as _room,  # bound first, so that the function `backends` below is what the name means
+)
 from .gradients.transforms import grad, stop_gradient, value_and_grad, vjp
 from .home import arange, asarray, eye, full, linspace, namespace, ones, use_backend, zeros
 from .indexing import at

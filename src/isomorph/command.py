@@ -13,16 +13,22 @@ from .inventory import Installed, backends
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="isomorph", description="Gradients for the arrays you already have.")
+    parser = argparse.ArgumentParser(
+        prog="isomorph", description="Gradients for the arrays you already have."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("doctor", help="show the backends installed here, their versions and devices")
+    commands.add_parser(
+        "doctor", help="show the backends installed here, their versions and devices"
+    )
     parser.parse_args(argv)
     return doctor()
 
 
 def doctor() -> int:
     """Print the backends, and exit with 1 if one of those installed does not load."""
-    print(f"isomorph {version('isomorph')} on Python {platform.python_version()}, {platform.platform()}\n")
+    print(
+        f"isomorph {version('isomorph')} on Python {platform.python_version()}, {platform.platform()}\n"
+    )
     print(f"{'backend':<12}{'version':<14}devices")
     broken = 0
     for found in backends().values():
@@ -39,7 +45,10 @@ def _line(found: Installed) -> tuple[str, bool]:
         with quiet():
             devices = ", ".join(found.devices)
     except Exception as error:  # whatever a broken installation raises is what the reader needs
-        return f"{found.name:<12}{found.version:<14}does not load: {type(error).__name__}: {error}", False
+        return (
+            f"{found.name:<12}{found.version:<14}does not load: {type(error).__name__}: {error}",
+            False,
+        )
     return f"{found.name:<12}{found.version:<14}{devices}", True
 
 

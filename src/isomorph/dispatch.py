@@ -76,7 +76,9 @@ def find_backend(x: Any) -> Backend | None:
 def _mixed(*arrays: Any) -> str:
     kinds = {b.name: type(x) for x in arrays if (b := BACKENDS[type(x)]) is not None}
     listed = " and ".join(f"{n} ({t.__module__}.{t.__qualname__})" for n, t in kinds.items())
-    return f"arrays of {len(kinds)} backends in one call: {listed}; move them with iso.convert first"
+    return (
+        f"arrays of {len(kinds)} backends in one call: {listed}; move them with iso.convert first"
+    )
 
 
 def _types(arrays: tuple[Any, ...]) -> str:

@@ -37,7 +37,9 @@ def use_backend(name: str, device: Any = None, dtype: Any = None) -> Iterator[Ba
     backend = load(name)
     kind = backend.dtype(dtype)
     if kind is not None and not backend.is_float(kind):
-        raise TypeError(f"use_backend: needed a floating dtype, got {dtype!r}; integers are asked for one by one")
+        raise TypeError(
+            f"use_backend: needed a floating dtype, got {dtype!r}; integers are asked for one by one"
+        )
     token = HOME.set(Home(backend, backend.device(device), kind))
     try:
         yield backend
@@ -95,7 +97,9 @@ def asarray(
         from .moving import convert  # the way between two frameworks
 
         target = load(backend)  # type: ignore[arg-type]
-        return target.asarray(convert(obj, target.name), dtype=target.dtype(dtype), device=target.device(device))
+        return target.asarray(
+            convert(obj, target.name), dtype=target.dtype(dtype), device=target.device(device)
+        )
     place = home(backend, device)
     if dtype is None:
         array = place.backend.asarray(obj, device=place.device)
@@ -105,7 +109,9 @@ def asarray(
     return place.backend.asarray(obj, dtype=wanted, device=place.device)
 
 
-def zeros(shape: Any, /, *, dtype: Any = None, device: Any = None, backend: str | None = None) -> Any:
+def zeros(
+    shape: Any, /, *, dtype: Any = None, device: Any = None, backend: str | None = None
+) -> Any:
     """Zeros of a shape.
 
     >>> iso.zeros((1, 2))
@@ -115,7 +121,9 @@ def zeros(shape: Any, /, *, dtype: Any = None, device: Any = None, backend: str 
     return place.backend.zeros(shape, dtype=place.dtype, device=place.device)
 
 
-def ones(shape: Any, /, *, dtype: Any = None, device: Any = None, backend: str | None = None) -> Any:
+def ones(
+    shape: Any, /, *, dtype: Any = None, device: Any = None, backend: str | None = None
+) -> Any:
     """Ones of a shape.
 
     >>> iso.ones(2, dtype="int32")
@@ -168,7 +176,15 @@ def linspace(
     )
 
 
-def eye(n: int, m: int | None = None, /, *, dtype: Any = None, device: Any = None, backend: str | None = None) -> Any:
+def eye(
+    n: int,
+    m: int | None = None,
+    /,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    backend: str | None = None,
+) -> Any:
     """The identity matrix, `n` by `m`.
 
     >>> iso.eye(2)

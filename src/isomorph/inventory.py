@@ -34,7 +34,10 @@ def backends() -> dict[str, Installed]:
 
 
 def _version(name: str) -> str | None:
-    from importlib.metadata import PackageNotFoundError, version  # a third of the import time of isomorph
+    from importlib.metadata import (  # a third of the import time of isomorph
+        PackageNotFoundError,
+        version,
+    )
 
     try:
         return version(name)

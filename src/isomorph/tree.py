@@ -11,8 +11,9 @@ from typing import Any
 
 import optree
 
-flatten = optree.tree_flatten
-unflatten = optree.tree_unflatten
+# Typed as what they are to callers: any nest in, any nest out.
+flatten: Callable[[Any], tuple[list[Any], Any]] = optree.tree_flatten
+unflatten: Callable[[Any, Any], Any] = optree.tree_unflatten
 
 
 def map(func: Callable[..., Any], tree: Any, *rest: Any) -> Any:

@@ -1,5 +1,7 @@
 """More of what is differentiated in test_numpy_rules.py: products, polynomials, linear algebra, Fourier transforms."""
 
+# ruff: noqa: E501, B008  (a case is one line)
+
 import numpy as np
 from numpy_rule_cases import P, R, Z
 
@@ -132,9 +134,8 @@ LINALG = [
         (f"matrix_power {kind}", lambda a: tuple(np.linalg.matrix_power(a, n) for n in (-2, 1, 2, 5)), make(2, 3, 3)),
         (f"multi_dot {kind}", lambda a, b, c: (np.linalg.multi_dot([a, b, c]), np.linalg.multi_dot([a[0], b, c, c[:, 0][:4]])), make(2, 3), make(3, 4), make(4, 4)),
         (f"tensorinv {kind}", lambda a: np.linalg.tensorinv(a, 2), make(2, 3, 6)),
-        (f"tensorsolve {kind}", lambda a, b: np.linalg.tensorsolve(a, b, (0, 2)), make(2, 3, 6, 2)[:, :, :4], make(3, 2)[:2])
-        if False
-        else (f"tensorsolve {kind}", lambda a, b: np.linalg.tensorsolve(a, b), make(2, 3, 6), make(2, 3)),
+        (f"tensorsolve {kind}", lambda a, b: np.linalg.tensorsolve(a, b), make(2, 3, 6), make(2, 3)),
+        (f"tensorsolve axes {kind}", lambda a, b: np.linalg.tensorsolve(a, b, (0,)), make(6, 2, 3), make(2, 3)),
         *[(f"vector norm {p} {kind}", lambda x, p=p: (np.linalg.norm(x, p, 1), np.linalg.norm(x[0], p, keepdims=True), np.linalg.vector_norm(x, ord=2 if p is None else p, axis=0)), make(3, 4)) for p in VECTOR_ORDERS],
         *[(f"matrix norm {p} {kind}", lambda x, p=p: (np.linalg.norm(x, p, (2, 0), keepdims=True), np.linalg.norm(x[0], p), np.linalg.matrix_norm(x, ord=p or "fro")), make(2, 3, 4)) for p in MATRIX_ORDERS],
         (f"norm of everything {kind}", lambda x: (np.linalg.norm(x), np.linalg.vector_norm(x), np.linalg.vector_norm(x, ord=3)), make(2, 3, 4)),
@@ -146,6 +147,10 @@ LINALG = [
     ("det in a stack", lambda a: np.linalg.det(a), np.stack([SINGULAR, R(3, 3), RANK_ONE, np.zeros((3, 3))])),
     ("det singular complex", lambda a: np.linalg.det(a), RANK_ONE * (1 + 2j) + np.outer([1j, 1, 2], [0, 1, 1j])),
     ("det of the identity", lambda a: np.linalg.det(a), np.eye(3)),
+    ("pinv rank one", lambda u, v: np.linalg.pinv(np.outer(u, v), 1e-9), Z(4), R(3)),
+    ("pinv rank one wide", lambda u, v: np.linalg.pinv(np.outer(u, v), rtol=1e-9), R(2), R(3)),
+    ("lstsq rank one", lambda u, v: np.linalg.lstsq(np.outer(u, v), np.ones(4), 1e-9)[0], R(4), R(3)),
+    ("norm of a number", lambda x: (np.linalg.norm(x), np.linalg.norm(np.sum(x))), R()),
     ("svd of a Hermitian", lambda a: np.linalg.svd(herm(a), hermitian=True)[1], R(3, 3)),
 ]  # fmt: skip
 

@@ -4,9 +4,12 @@ Arrays are drawn from a fixed stream; `R` real, `Z` complex, `P` positive. Funct
 to a phase) are tested through what does not depend on the choice.
 """
 
+# ruff: noqa: E501  (a case is one line)
+
 from zlib import crc32
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 
 def _rng(*key):
@@ -94,7 +97,7 @@ JOINING = [
     ("unstack", lambda x: (*np.unstack(x), *np.unstack(x, axis=-1)), R(2, 3)),
     ("append", lambda x, y: (np.append(x, y), np.append(x, y, 0), np.append(x, 2.0)), R(2, 3), R(1, 3)),
     ("insert", lambda x, y: (np.insert(x, 1, y, 1), np.insert(x, [0, 3], 2.0, axis=1)), R(2, 3), R(2)),
-    ("insert flat", lambda x, y: (np.insert(x, [5, 1], y), np.insert(x, slice(0, 2), y)), R(2, 3), R(2)),
+    ("insert flat", lambda x, y: (np.insert(x, [5, 1], y), np.insert(x, slice(0, 2), y), np.insert(x, np.array([1, 0, 0, 1, 0, 0], bool), y), np.insert(x, [1], y)), R(2, 3), R(2)),
     ("block", lambda x, y: (np.block([[x, y], [y, x]]), np.block([x, x]), np.block([y[0], y[0]])), R(2, 2), R(2, 2, key=1)),
 ]  # fmt: skip
 
@@ -115,6 +118,8 @@ INDEXING = [
     ("piecewise", lambda x: np.piecewise(x, [x < -0.5, x > 0.5], [np.exp, lambda v: v**2, 3.0]), R(3, 4)),
     ("where", lambda x: np.where(MASK, x, np.sin(x)), R(3, 4)),
     ("where on itself", lambda x: np.where(x, 1 / x, x), P(3, 4)),
+    ("sliding windows", lambda x: (sliding_window_view(x, (2, 3)), sliding_window_view(x, 2, 1), sliding_window_view(x, (2, 2), (1, 1))), R(3, 4)),
+    ("sliding windows of two axes", lambda x: sliding_window_view(x, (2, 1), axis=(-1, 0)), R(2, 3, 4)),
     ("apply_along_axis", lambda x: np.apply_along_axis(lambda v: v[:2] * v[2], 1, x), R(2, 3, 2)),
     ("apply_over_axes", lambda x: np.apply_over_axes(np.sum, x**2, [0, 2]), R(2, 3, 2)),
 ]  # fmt: skip

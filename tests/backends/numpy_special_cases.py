@@ -1,5 +1,7 @@
 """SciPy's special ufuncs, differentiated in test_numpy_rules.py; SciPy belongs to the tests, not to the library."""
 
+# ruff: noqa: E501  (a case is one line)
+
 import scipy.special
 from numpy_rule_cases import P, R, Z
 

@@ -1,9 +1,11 @@
-"""Every derivative rule of the NumPy tape against central differences, first and second order, and its dtype.
+"""Every derivative rule of the NumPy tape against central differences, first and second order, and
+its dtype.
 
-The oracle: L(x) = Re <c, f(x)> for a random c, along a random direction v, by the five-point formula with step 1e-4. Its own
-error is about 1e-11 of the size of L over the step squared at most, so 1e-6 leaves room for badly conditioned
-cases and still sees any wrong factor. For complex x the direction is complex, and <g, v> = Re sum(conj(g) v), which is the
-convention: the gradient of a real function of x + iy is df/dx + i df/dy.
+The oracle: L(x) = Re <c, f(x)> for a random c, along a random direction v, by the five-point
+formula with step 1e-4. Its own error is about 1e-12 of the size of L (rounding over step), so 1e-6
+leaves room for badly conditioned cases and still sees any wrong factor. For complex x the direction
+is complex, and <g, v> = Re sum(conj(g) v), which is the convention: the gradient of a real function
+of x + iy is df/dx + i df/dy.
 """
 
 import numpy as np
@@ -12,8 +14,7 @@ import numpy_rule_cases
 import numpy_special_cases
 import pytest
 
-from isomorph.backends.numpy.tape import TRACED, Traced, vjp
-from isomorph.backends.vocabulary import FFT, LINALG, VOCABULARY
+from isomorph.backends.numpy.tape import vjp
 
 on_numpy = pytest.mark.parametrize("backend", ["numpy"], indirect=True)
 CASES = [
@@ -72,7 +73,8 @@ def test_gradient_is_the_slope(backend, func, arrays):
     vs = [noise(x, 7 + i) for i, x in enumerate(arrays)]
     outs, gs = gradients(func, arrays, cs)
     for y, out in zip(ys, outs):
-        np.testing.assert_allclose(out, y, rtol=1e-9, atol=1e-12)  # composed ones add in another order
+        # composed functions add in another order than NumPy's
+        np.testing.assert_allclose(out, y, rtol=1e-9, atol=1e-12)
         assert out.dtype == y.dtype
         assert out.shape == y.shape
     for g, x in zip(gs, arrays):
@@ -107,6 +109,8 @@ def test_second_gradient_is_the_slope_of_the_first(backend, func, arrays):
 def test_single_precision_stays(backend, func, arrays):
     single = [x.astype(np.complex64 if x.dtype.kind == "c" else np.float32) for x in arrays]
     plain = outputs(func, single)
-    outs, gs = gradients(func, single, [noise(np.asarray(y), i).astype(y.dtype) for i, y in enumerate(plain)])
+    outs, gs = gradients(
+        func, single, [noise(np.asarray(y), i).astype(y.dtype) for i, y in enumerate(plain)]
+    )
     assert [g.dtype for g in gs] == [x.dtype for x in single]
     assert [y.dtype for y in outs] == [y.dtype for y in plain]

@@ -47,7 +47,9 @@ def test_without_gradients_nothing_is_ours(backend, xp):
 
 def test_float32_stays_float32(backend):
     x = X.astype(np.float32)
-    value, grad = iso.value_and_grad(lambda x: np.mean(np.exp(x) * np.sqrt(2) ** 0 + x @ x.T @ x / 3))(x)
+    value, grad = iso.value_and_grad(
+        lambda x: np.mean(np.exp(x) * np.sqrt(2) ** 0 + x @ x.T @ x / 3)
+    )(x)
     assert value.dtype == np.float64  # np.sqrt(2) is a float64 scalar: NumPy's own promotion
     assert grad.dtype == np.float32
     value, grad = iso.value_and_grad(lambda x: np.mean(np.exp(x) * 2.0 + x @ x.T @ x / 3))(x)
@@ -70,14 +72,32 @@ def test_gradients_are_fresh_writable_arrays(backend):
 def refuses(match, f, x=X, error=TypeError):
     with pytest.raises(error, match=match):
         iso.grad(f)(x)
-    np.testing.assert_array_equal(iso.grad(lambda x: np.sum(x * x))(X), 2 * X)  # and the next call works
+    np.testing.assert_array_equal(
+        iso.grad(lambda x: np.sum(x * x))(X), 2 * X
+    )  # and the next call works
 
 
 def test_a_missing_rule_is_named(backend):
-    refuses("numpy.spacing|no derivative rule", lambda x: np.sum(np.lib.scimath.sqrt(x)), error=(NotImplementedError, TypeError))
-    refuses(r"numpy\.polyfit: no derivative rule", lambda x: np.polyfit(x[0], x[1], 1)[0], error=NotImplementedError)
-    refuses(r"numpy\.add\.reduceat: no derivative rule", lambda x: np.add.reduceat(x[0], [0, 1])[0], error=NotImplementedError)
-    refuses(r"numpy\.exp with where=", lambda x: np.sum(np.exp(x, where=X > 1)), error=NotImplementedError)
+    refuses(
+        "numpy.spacing|no derivative rule",
+        lambda x: np.sum(np.lib.scimath.sqrt(x)),
+        error=(NotImplementedError, TypeError),
+    )
+    refuses(
+        r"numpy\.polyfit: no derivative rule",
+        lambda x: np.polyfit(x[0], x[1], 1)[0],
+        error=NotImplementedError,
+    )
+    refuses(
+        r"numpy\.add\.reduceat: no derivative rule",
+        lambda x: np.add.reduceat(x[0], [0, 1])[0],
+        error=NotImplementedError,
+    )
+    refuses(
+        r"numpy\.exp with where=",
+        lambda x: np.sum(np.exp(x, where=X > 1)),
+        error=NotImplementedError,
+    )
 
 
 def test_leaving_the_trace_is_refused(backend):
@@ -114,7 +134,9 @@ def test_changing_in_place_is_refused(backend):
 def test_a_value_kept_beyond_its_function_is_refused(backend):
     kept = []
     iso.grad(lambda x: kept.append(x) or np.sum(x))(X)
-    with pytest.raises(RuntimeError, match="used after the differentiated function had returned.*aux"):
+    with pytest.raises(
+        RuntimeError, match="used after the differentiated function had returned.*aux"
+    ):
         np.sum(kept[0])
 
 

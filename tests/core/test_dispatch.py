@@ -54,18 +54,17 @@ def test_a_subclass_finds_its_namespace(backend, xp):
     bases = {"numpy": np.ndarray, "torch": torch.Tensor}
     if backend in bases:
         subclass = type("Mine", (bases[backend],), {})
-        x = (
-            np.ones(2).view(subclass)
-            if backend == "numpy"
-            else torch.ones(2).as_subclass(subclass)
-        )
+        x = np.ones(2).view(subclass) if backend == "numpy" else torch.ones(2).as_subclass(subclass)
     else:  # neither framework lets users subclass its arrays: the type each step of a trace has is the test
         x = OWN[backend][-1]
     assert iso.namespace(x) is xp
 
 
 def test_what_is_no_array_raises_and_says_so(backend, xp):
-    with pytest.raises(TypeError, match="no backend speaks for .*needed an array of numpy, jax, tensorflow or torch"):
+    with pytest.raises(
+        TypeError,
+        match="no backend speaks for .*needed an array of numpy, jax, tensorflow or torch",
+    ):
         iso.namespace(NO_ARRAYS[backend])
     with pytest.raises(TypeError, match="no backend speaks for builtins.list"):
         iso.namespace([1.0], OWN[backend][0])
@@ -81,7 +80,9 @@ def test_two_frameworks_raise_and_both_are_named(backend, xp):
 
 
 def test_a_name_outside_the_vocabulary_raises_and_says_what_is_there(backend, xp):
-    with pytest.raises(AttributeError, match=f"isomorph.{backend} has no 'frobnicate'.*array API standard"):
+    with pytest.raises(
+        AttributeError, match=f"isomorph.{backend} has no 'frobnicate'.*array API standard"
+    ):
         _ = xp.frobnicate
     with pytest.raises(AttributeError, match=f"isomorph.{backend}.linalg has no 'expm'"):
         _ = xp.linalg.expm
@@ -102,7 +103,9 @@ with iso.use_backend({backend!r}):
 iso.grad(lambda x: iso.namespace(x).sum(x))(x)
 print("beyond", sorted(set(sys.modules) & FRAMEWORKS - own))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "beyond []"
 
@@ -111,7 +114,13 @@ def test_creation_goes_home(backend, xp):
     with iso.use_backend(backend, dtype="float32") as within:
         assert within is xp
         assert iso.namespace() is xp
-        made = [iso.zeros(2), iso.ones((2,)), iso.full(2, 1.5), iso.arange(0.0, 2.0), iso.linspace(0.0, 1.0, 2)]
+        made = [
+            iso.zeros(2),
+            iso.ones((2,)),
+            iso.full(2, 1.5),
+            iso.arange(0.0, 2.0),
+            iso.linspace(0.0, 1.0, 2),
+        ]
         made += [iso.eye(2), iso.asarray([1.0, 2.0])]
         for x in made:
             assert kind_of(x) == backend
@@ -123,10 +132,9 @@ def test_creation_goes_home(backend, xp):
         assert kind_of(iso.zeros(1, backend="numpy")) == "numpy"
         assert iso.asarray(np.ones(2)).dtype == np.float64  # an array is no new one
         assert kind_of(iso.asarray(np.ones(2), backend=backend)) == backend
-        with pytest.raises(KeyError):
-            with iso.use_backend("numpy"):
-                assert kind_of(iso.ones(1)) == "numpy"
-                raise KeyError
+        with pytest.raises(KeyError), iso.use_backend("numpy"):
+            assert kind_of(iso.ones(1)) == "numpy"
+            raise KeyError
         assert kind_of(iso.ones(1)) == backend
     assert kind_of(iso.ones(1)) == "numpy"
 
@@ -141,7 +149,9 @@ def test_home_is_seen_by_its_own_thread_alone(backend, xp):
 
 
 def test_bad_homes_raise(backend, xp):
-    with pytest.raises(ValueError, match="no backend is called 'cupy': needed one of numpy, jax, tensorflow, torch"):
+    with pytest.raises(
+        ValueError, match="no backend is called 'cupy': needed one of numpy, jax, tensorflow, torch"
+    ):
         with iso.use_backend("cupy"):
             pass
     with pytest.raises(TypeError, match="use_backend: needed a floating dtype, got 'int32'"):

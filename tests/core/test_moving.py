@@ -6,17 +6,44 @@ import pytest
 import isomorph as iso
 from oracles import central_gradient, kind_of, numpy_of
 
-DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128 float16".split()
+DTYPES = [
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    "float16",
+]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_convert_keeps_values_dtype_and_nest(backend, xp, dtype):
     values = (np.arange(6).reshape(2, 3) % 2).astype(dtype)
-    nest = {"a": [values, None], "b": (values[:, ::-1], "text", 3), "c": values[0, 0], "d": values[:0]}
+    nest = {
+        "a": [values, None],
+        "b": (values[:, ::-1], "text", 3),
+        "c": values[0, 0],
+        "d": values[:0],
+    }
     there = iso.convert(nest, backend)
-    for got, sent in ((there["a"][0], values), (there["b"][0], values[:, ::-1]), (there["d"], values[:0])):
+    for got, sent in (
+        (there["a"][0], values),
+        (there["b"][0], values[:, ::-1]),
+        (there["d"], values[:0]),
+    ):
         assert kind_of(got) == backend
-        assert str(got.dtype).removeprefix("torch.").split("'")[1 if "'" in str(got.dtype) else 0] == dtype
+        assert (
+            str(got.dtype).removeprefix("torch.").split("'")[1 if "'" in str(got.dtype) else 0]
+            == dtype
+        )
         np.testing.assert_array_equal(numpy_of(got), sent)
     assert there["a"][1] is None
     assert there["b"][1:] == ("text", 3)
@@ -31,7 +58,11 @@ def test_convert_between_every_pair(backend, xp, target):
     values = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     x = xp.asarray(values)
     cases = [(x, values), (x[0], values[0]), (x[:, 1], values[:, 1]), (x[0, 0, 0], values[0, 0, 0])]
-    cases += [(xp.permute_dims(x, (2, 0, 1)), values.transpose(2, 0, 1)), (x[:0], values[:0]), (x > 3, values > 3)]
+    cases += [
+        (xp.permute_dims(x, (2, 0, 1)), values.transpose(2, 0, 1)),
+        (x[:0], values[:0]),
+        (x > 3, values > 3),
+    ]
     for sent, expected in cases:
         got = iso.convert(sent, name)
         assert kind_of(got) == name
@@ -114,7 +145,9 @@ def test_at_updates_a_copy_as_numpy_would(backend, xp, index, how):
 
 
 @pytest.mark.parametrize("how", ["set", "add", "multiply"])
-@pytest.mark.parametrize("index", [INDICES[k] for k in ("slice", "mask", "backwards", "pairs")], ids=str)
+@pytest.mark.parametrize(
+    "index", [INDICES[k] for k in ("slice", "mask", "backwards", "pairs")], ids=str
+)
 def test_at_differentiates(backend, xp, index, how):
     values = np.linspace(0.5, 1.5, 12).reshape(3, 4)
     if how != "add" and isinstance(index, tuple) and index[0] is ROW:
@@ -126,8 +159,12 @@ def test_at_differentiates(backend, xp, index, how):
         return xp.sum(xp.sin(getattr(iso.at(x)[index], how)(v)) ** 2)
 
     gx, gv = iso.grad(f, argnums=(0, 1))(xp.asarray(values), xp.asarray(new))
-    np.testing.assert_allclose(numpy_of(gx), central_gradient(lambda x: f(x, new), values), rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(numpy_of(gv), central_gradient(lambda v: f(values, v), new), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        numpy_of(gx), central_gradient(lambda x: f(x, new), values), rtol=1e-6, atol=1e-8
+    )
+    np.testing.assert_allclose(
+        numpy_of(gv), central_gradient(lambda v: f(values, v), new), rtol=1e-6, atol=1e-8
+    )
     # second order: d/dx sum(grad²/2) against central differences of the gradient's own half square
     half = lambda x: iso.namespace(x).sum(iso.grad(f)(x, iso.namespace(x).asarray(new)) ** 2)
     got = numpy_of(iso.grad(half)(xp.asarray(values)))
@@ -135,5 +172,7 @@ def test_at_differentiates(backend, xp, index, how):
 
 
 def test_at_adds_repeated_positions_repeatedly(backend, xp):
-    got = iso.at(xp.zeros(3))[np.array([1, 1, 2])].add(xp.asarray([1.0, 2.0, 4.0], dtype=xp.zeros(1).dtype))
+    got = iso.at(xp.zeros(3))[np.array([1, 1, 2])].add(
+        xp.asarray([1.0, 2.0, 4.0], dtype=xp.zeros(1).dtype)
+    )
     np.testing.assert_array_equal(numpy_of(got), [0.0, 3.0, 4.0])

@@ -149,7 +149,9 @@ def test_complex_gradient_is_dfdx_plus_i_dfdy(backend, xp):
 
 def test_vjp_of_vectors_and_nests(backend, xp):
     m = rng.standard_normal((2, 3))
-    out, pullback = iso.vjp(lambda x: {"y": xp.matmul(xp.asarray(m), x), "s": xp.sum(x)}, xp.asarray(np.ones(3)))
+    out, pullback = iso.vjp(
+        lambda x: {"y": xp.matmul(xp.asarray(m), x), "s": xp.sum(x)}, xp.asarray(np.ones(3))
+    )
     np.testing.assert_allclose(numpy_of(out["y"]), m.sum(1))
     for u in np.eye(2):  # the pullback may be called again
         (got,) = pullback({"y": xp.asarray(u), "s": 1.0})
@@ -159,7 +161,9 @@ def test_vjp_of_vectors_and_nests(backend, xp):
 def test_vjp_of_complex_functions_is_the_adjoint(backend, xp):
     a = rng.standard_normal((2, 2)) + 1j * rng.standard_normal((2, 2))
     u = np.array([1.0 - 1.0j, 2.0j])
-    _, pullback = iso.vjp(lambda z: xp.matmul(xp.asarray(a), z), xp.asarray([1.0 + 0j, 1.0j], dtype=xp.complex128))
+    _, pullback = iso.vjp(
+        lambda z: xp.matmul(xp.asarray(a), z), xp.asarray([1.0 + 0j, 1.0j], dtype=xp.complex128)
+    )
     np.testing.assert_allclose(numpy_of(pullback(xp.asarray(u))[0]), a.conj().T @ u, rtol=1e-12)
 
 
@@ -232,7 +236,9 @@ def test_eight_threads_at_once(backend, xp):
 
 
 def test_integer_input_raises(backend, xp):
-    with pytest.raises(TypeError, match=r"^grad: needed floating-point arrays.*int.*argument 0, leaf a/1.*argnums"):
+    with pytest.raises(
+        TypeError, match=r"^grad: needed floating-point arrays.*int.*argument 0, leaf a/1.*argnums"
+    ):
         iso.grad(lambda p: p["a"][1])({"a": [xp.asarray(1.0), xp.asarray(2)]})
     with pytest.raises(TypeError, match="^value_and_grad: needed floating-point arrays.*got a int"):
         iso.value_and_grad(lambda x: x)(3)
@@ -244,7 +250,9 @@ def test_integer_input_raises(backend, xp):
 
 def test_output_that_is_no_real_scalar_raises(backend, xp):
     x = xp.asarray([1.0, 2.0])
-    with pytest.raises(TypeError, match=r"^grad: needed a function with a scalar output, got shape \(2,\).*vjp"):
+    with pytest.raises(
+        TypeError, match=r"^grad: needed a function with a scalar output, got shape \(2,\).*vjp"
+    ):
         iso.grad(lambda x: x * 2)(x)
     with pytest.raises(TypeError, match="needed a function with a real output, got .*complex"):
         iso.grad(lambda x: xp.sum(x) * 1j)(xp.asarray([1.0 + 0j]))
@@ -258,7 +266,9 @@ def test_output_that_is_no_real_scalar_raises(backend, xp):
 
 def test_bad_argnums_and_functions_raise(backend, xp):
     x = xp.asarray(1.0)
-    with pytest.raises(ValueError, match="argnums chose argument 2, but 1 positional arguments came"):
+    with pytest.raises(
+        ValueError, match="argnums chose argument 2, but 1 positional arguments came"
+    ):
         iso.grad(lambda x: x, argnums=2)(x)
     with pytest.raises(TypeError, match="argnums needed an int"):
         iso.grad(lambda x: x, argnums="0")
@@ -273,7 +283,9 @@ def test_bad_cotangents_raise(backend, xp):
     u = xp.asarray([1.0, 1.0], dtype=xp.float32)
     with pytest.raises(ValueError, match="needed a nest like the output"):
         pullback(u)
-    with pytest.raises(ValueError, match=r"needed an array like the output.*shape \(2,\).*got.*shape \(1,\)"):
+    with pytest.raises(
+        ValueError, match=r"needed an array like the output.*shape \(2,\).*got.*shape \(1,\)"
+    ):
         pullback((u, u[:1]))
     with pytest.raises(ValueError, match="float32.*got.*float64"):
         pullback((u, xp.asarray([1.0, 1.0], dtype=xp.float64)))

@@ -126,7 +126,9 @@ class Backend(Names):
             return name
         dtype = getattr(xp, name, None) if name in DTYPES else xp.narrow(name)
         if dtype is None:
-            raise TypeError(f"dtype: needed one of {', '.join(DTYPES)}, float16 or bfloat16, got {name!r}")
+            raise TypeError(
+                f"dtype: needed one of {', '.join(DTYPES)}, float16 or bfloat16, got {name!r}"
+            )
         return dtype
 
     def narrow(xp, name: str) -> Any:

@@ -4,57 +4,212 @@ A composed function may use these names, operators, `.ndim`, `.dtype` and static
 so that a backend is complete when it has them all, and a test can say which one it lacks.
 """
 
-DTYPES = (
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128"
-).split()
+DTYPES = [
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
 
-CONSTANTS = "e inf nan newaxis pi".split()
+CONSTANTS = ["e", "inf", "nan", "newaxis", "pi"]
 
-CREATION = (
-    "arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like "
-    "tril triu zeros zeros_like"
-).split()
+CREATION = [
+    "arange",
+    "asarray",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "linspace",
+    "meshgrid",
+    "ones",
+    "ones_like",
+    "tril",
+    "triu",
+    "zeros",
+    "zeros_like",
+]
 
-DATA_TYPES = "astype can_cast finfo iinfo isdtype result_type".split()
+DATA_TYPES = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
-ELEMENTWISE = (
-    "abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert "
-    "bitwise_or bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh divide equal exp expm1 "
-    "floor floor_divide greater greater_equal hypot imag isfinite isinf isnan less less_equal log log1p "
-    "log2 log10 logaddexp logical_and logical_not logical_or logical_xor maximum minimum multiply "
-    "negative nextafter not_equal positive pow real reciprocal remainder round sign signbit sin sinh "
-    "square sqrt subtract tan tanh trunc"
-).split()
+ELEMENTWISE = [
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "bitwise_and",
+    "bitwise_left_shift",
+    "bitwise_invert",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "ceil",
+    "clip",
+    "conj",
+    "copysign",
+    "cos",
+    "cosh",
+    "divide",
+    "equal",
+    "exp",
+    "expm1",
+    "floor",
+    "floor_divide",
+    "greater",
+    "greater_equal",
+    "hypot",
+    "imag",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "less",
+    "less_equal",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logaddexp",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "nextafter",
+    "not_equal",
+    "positive",
+    "pow",
+    "real",
+    "reciprocal",
+    "remainder",
+    "round",
+    "sign",
+    "signbit",
+    "sin",
+    "sinh",
+    "square",
+    "sqrt",
+    "subtract",
+    "tan",
+    "tanh",
+    "trunc",
+]
 
-INDEXING = "take take_along_axis".split()
+INDEXING = ["take", "take_along_axis"]
 
-MANIPULATION = (
-    "broadcast_arrays broadcast_to concat expand_dims flip moveaxis permute_dims repeat reshape roll "
-    "squeeze stack tile unstack"
-).split()
+MANIPULATION = [
+    "broadcast_arrays",
+    "broadcast_to",
+    "concat",
+    "expand_dims",
+    "flip",
+    "moveaxis",
+    "permute_dims",
+    "repeat",
+    "reshape",
+    "roll",
+    "squeeze",
+    "stack",
+    "tile",
+    "unstack",
+]
 
-SEARCHING = "argmax argmin count_nonzero nonzero searchsorted where argsort sort".split()
+SEARCHING = [
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "nonzero",
+    "searchsorted",
+    "where",
+    "argsort",
+    "sort",
+]
 
-SETS = "unique_all unique_counts unique_inverse unique_values".split()
+SETS = ["unique_all", "unique_counts", "unique_inverse", "unique_values"]
 
-STATISTICS = "cumulative_sum cumulative_prod max mean min prod std sum var all any diff".split()
+STATISTICS = [
+    "cumulative_sum",
+    "cumulative_prod",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "std",
+    "sum",
+    "var",
+    "all",
+    "any",
+    "diff",
+]
 
-MATRICES = "matmul matrix_transpose tensordot vecdot".split()
+MATRICES = ["matmul", "matrix_transpose", "tensordot", "vecdot"]
 
 INSPECTION = ["__array_namespace_info__"]
 
-LAYERS = "einsum pad".split()  # beyond the standard: np.einsum's strings, constant padding
+LAYERS = ["einsum", "pad"]  # beyond the standard: np.einsum's strings, constant padding
 
 VOCABULARY = (
     *DTYPES, *CONSTANTS, *CREATION, *DATA_TYPES, *ELEMENTWISE, *INDEXING, *MANIPULATION, *SEARCHING,
     *SETS, *STATISTICS, *MATRICES, *INSPECTION, *LAYERS,
 )  # fmt: skip
 
-LINALG = (
-    "cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power matrix_rank "
-    "matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace vecdot vector_norm"
-).split()
+LINALG = [
+    "cholesky",
+    "cross",
+    "det",
+    "diagonal",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
 
-FFT = (
-    "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftfreq rfftfreq fftshift ifftshift"
-).split()
+FFT = [
+    "fft",
+    "ifft",
+    "fftn",
+    "ifftn",
+    "rfft",
+    "irfft",
+    "rfftn",
+    "irfftn",
+    "hfft",
+    "ihfft",
+    "fftfreq",
+    "rfftfreq",
+    "fftshift",
+    "ifftshift",
+]

@@ -118,7 +118,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     def pullback(cotangent: Any) -> tuple[Any, ...]:
         given, form_given = tree.flatten(cotangent)
         if form_given != out_form:
-            raise ValueError(f"pullback: needed a nest like the output, {out_form}, got {form_given}")
+            raise ValueError(
+                f"pullback: needed a nest like the output, {out_form}, got {form_given}"
+            )
         return tree.unflatten(form, pull(tuple(map(partial(_cotangent, backend), outs, given))))
 
     out = tree.unflatten(out_form, outs)
@@ -152,7 +154,9 @@ def chosen_places(name: str, places: tuple[int, ...], args: tuple) -> tuple[int,
     n = len(args)
     for i in places:
         if not -n <= i < n:
-            raise ValueError(f"{name}: argnums chose argument {i}, but {n} positional arguments came")
+            raise ValueError(
+                f"{name}: argnums chose argument {i}, but {n} positional arguments came"
+            )
     return tuple(i % n for i in places)
 
 
@@ -187,7 +191,11 @@ def _cotangent(backend: Backend, y: Any, g: Any) -> Any:
     """The gradient given for output `y`: an array like it, or a Python number where it is a scalar."""
     if type(g) in (int, float, complex):
         g = backend.asarray(g, dtype=y.dtype, device=backend.device_of(y))
-    if backend_of(y, g).is_float(g.dtype) and g.dtype == y.dtype and tuple(g.shape) == tuple(y.shape):
+    if (
+        backend_of(y, g).is_float(g.dtype)
+        and g.dtype == y.dtype
+        and tuple(g.shape) == tuple(y.shape)
+    ):
         return g
     raise ValueError(
         f"pullback: needed an array like the output, {y.dtype} of shape {tuple(y.shape)}, "
@@ -197,7 +205,9 @@ def _cotangent(backend: Backend, y: Any, g: Any) -> Any:
 
 def split_aux(name: str, result: Any) -> tuple[Any, Any]:
     if not isinstance(result, tuple) or len(result) != 2:
-        raise TypeError(f"{name}: has_aux=True needed func to return (output, aux), got {type(result).__name__}")
+        raise TypeError(
+            f"{name}: has_aux=True needed func to return (output, aux), got {type(result).__name__}"
+        )
     return result
 
 
@@ -225,7 +235,9 @@ def floating(name: str, backend: Backend, y: Any, path: str) -> Any:
     if own is None:
         raise TypeError(f"{name}: needed an array as output, got {type(y).__name__}{at}")
     if own is not backend:
-        raise TypeError(f"{name}: {backend.name} arrays went in, an array of {own.name} came out{at}")
+        raise TypeError(
+            f"{name}: {backend.name} arrays went in, an array of {own.name} came out{at}"
+        )
     if not backend.is_float(y.dtype):
         raise TypeError(f"{name}: needed a floating-point output, got {y.dtype}{at}")
     return y

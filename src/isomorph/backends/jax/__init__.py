@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..base import Backend
 from . import names
@@ -14,7 +15,7 @@ from . import names
 
 class JAX(Backend):
     name = "jax"
-    arrays = (jax.Array, jax.core.Tracer)
+    arrays = (jax.Array, Tracer)
 
     def vjp(xp, func, leaves, once=False):
         outs, pull, aux = jax.vjp(func, *leaves, has_aux=True)
@@ -62,10 +63,10 @@ COMBINE = {"multiply": jnp.multiply, "min": jnp.minimum, "max": jnp.maximum}
 
 
 def _repeats(x: Any, index: Any) -> bool:
-    """Whether an index may take one position twice: it holds integer arrays, and they do or are not known yet."""
+    """Whether an index may take one position twice: its integer arrays do, or are traced."""
     parts = index if isinstance(index, tuple) else (index,)
     arrays = [i for i in parts if isinstance(i, (np.ndarray, jax.Array))]
-    if any(isinstance(i, jax.core.Tracer) for i in arrays):
+    if any(isinstance(i, Tracer) for i in arrays):
         return True
     if all(i.dtype == bool for i in arrays):
         return False

@@ -3,6 +3,9 @@
 Those that change the array in place, or hand out its memory, raise and say what to write instead.
 """
 
+# pyright: reportArgumentType=false, reportCallIssue=false
+# NumPy's stubs do not know of __array_function__.
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -22,7 +25,9 @@ def _changes(method: str, fix: str) -> Callable[..., NoReturn]:
     return _refuse(method, "changes x in place", fix)
 
 
-def _reads(method: str, fix: str = "use it outside, or on iso.stop_gradient(x)") -> Callable[..., NoReturn]:
+def _reads(
+    method: str, fix: str = "use it outside, or on iso.stop_gradient(x)"
+) -> Callable[..., NoReturn]:
     return _refuse(method, "hands out plain data, without a gradient", fix)
 
 
@@ -83,7 +88,7 @@ class Methods:
     setfield = _changes("setfield()", "write x = iso.at(x)[i].set(v)")
     byteswap = _reads("byteswap()")
     getfield = _reads("getfield()")
-    view = _reads("view()", "write x.astype(dtype), or x[..., 0] + 1j * x[..., 1] for pairs as complex numbers")
+    view = _reads("view()", "write x.astype(dtype), or x[..., 0] + 1j * x[..., 1] to pair numbers")
     tobytes = _reads("tobytes()")
     tofile = _reads("tofile()")
     dump = _reads("dump()")
@@ -94,13 +99,13 @@ class Methods:
     # fmt: on
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
-        return np.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)  # type: ignore[arg-type]
+        return np.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)
 
     def transpose(self, *axes: Any) -> Any:
-        return np.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)  # type: ignore[arg-type]
+        return np.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
 
     def astype(self, dtype: Any, *args: Any, **kw: Any) -> Any:
-        return np.astype(self, np.dtype(dtype))  # type: ignore[arg-type]
+        return np.astype(self, np.dtype(dtype))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
         if device != "cpu":
@@ -109,15 +114,15 @@ class Methods:
 
     # fmt: off
     @property
-    def T(self) -> Any: return np.transpose(self)  # type: ignore[arg-type]
+    def T(self) -> Any: return np.transpose(self)
     @property
-    def mT(self) -> Any: return np.matrix_transpose(self)  # type: ignore[arg-type]
+    def mT(self) -> Any: return np.matrix_transpose(self)
     @property
-    def real(self) -> Any: return np.real(self)  # type: ignore[arg-type]
+    def real(self) -> Any: return np.real(self)
     @property
-    def imag(self) -> Any: return np.imag(self)  # type: ignore[arg-type]
+    def imag(self) -> Any: return np.imag(self)
     @property
-    def flat(self) -> Any: return np.ravel(self)  # type: ignore[arg-type]
+    def flat(self) -> Any: return np.ravel(self)
     @property
     def device(self) -> str: return "cpu"
     @property

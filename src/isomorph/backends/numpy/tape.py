@@ -437,7 +437,7 @@ class Traced(Methods):
         if ufunc.signature is not None:  # matmul and its kin: axis=, axes=
             return record(ufunc, *args, **kw)
         if (dtype := kw.pop("dtype", None)) is not None:
-            args = [np.astype(a, dtype) if hasattr(a, "dtype") else a for a in args]
+            args = [a.astype(dtype) if hasattr(a, "dtype") else a for a in args]
         if kw.pop("where", True) is not True or kw:
             no_rule(ufunc, " with where=, casting= or other keywords")
         return record(ufunc, *args)

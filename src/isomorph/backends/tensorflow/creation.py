@@ -97,8 +97,8 @@ def _from_sequence(obj: Any, dtype: DType | None) -> tf.Tensor:
 def _from_values(obj: Any, dtype: DType | None) -> tf.Tensor:
     # NumPy reads nested sequences of mixed Python scalars and any buffer; tf.constant only some.
     values = np.asarray(obj, None if dtype is None else dtype.as_numpy_dtype)
-    if values.dtype == object:
-        raise TypeError(f"asarray: needed numbers, came {type(obj).__name__} of other objects")
+    if values.dtype.kind in "OSUMm":
+        raise TypeError(f"asarray: needed numbers, came {type(obj).__name__} of {values.dtype}")
     if dtype is None and not hasattr(obj, "dtype") and not isinstance(obj, memoryview):
         dtype = DEFAULTS.get(values.dtype.kind)  # Python numbers take the default of their kind
         if dtype is dtypes.default_int and values.size and values.dtype != np.int64:

@@ -42,16 +42,19 @@ default_complex: DType = complex64
 default_int: DType = int64
 default_index: DType = int64
 
-SIGNED = (int8, int16, int32, int64)
-UNSIGNED = (uint8, uint16, uint32, uint64)
-INTEGER = (*SIGNED, *UNSIGNED)
-FLOATING = (float16, bfloat16, float32, float64)
-COMPLEX = (complex64, complex128)
-INEXACT = (*FLOATING, *COMPLEX)
-REAL = (*INTEGER, *FLOATING)
-NUMERIC = (*INTEGER, *INEXACT)
-KINDS: dict[str, tuple[DType, ...]] = {
-    "bool": (bool,),
+# Sets: asking a tuple costs a slow comparison for every dtype it passes.
+Kind: TypeAlias = frozenset[DType]
+SIGNED: Kind = frozenset((int8, int16, int32, int64))
+UNSIGNED: Kind = frozenset((uint8, uint16, uint32, uint64))
+INTEGER: Kind = SIGNED | UNSIGNED
+FLOATING: Kind = frozenset((float16, bfloat16, float32, float64))
+COMPLEX: Kind = frozenset((complex64, complex128))
+INEXACT: Kind = FLOATING | COMPLEX
+REAL: Kind = INTEGER | FLOATING
+NUMERIC: Kind = INTEGER | INEXACT
+ANY: Kind = NUMERIC | {bool}
+KINDS: dict[str, Kind] = {
+    "bool": frozenset((bool,)),
     "signed integer": SIGNED,
     "unsigned integer": UNSIGNED,
     "integral": INTEGER,
@@ -59,13 +62,16 @@ KINDS: dict[str, tuple[DType, ...]] = {
     "complex floating": COMPLEX,
     "numeric": NUMERIC,
 }
+STANDARD = (
+    *(bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64),
+    *(float32, float64, complex64, complex128),
+)
 # Explicit binary digits and the smallest normal exponent: NumPy's finfo knows no bfloat16.
 PRECISION = {float16: (10, -14), bfloat16: (7, -126), float32: (23, -126), float64: (52, -1022)}
-STANDARD = (bool, *INTEGER, float32, float64, *COMPLEX)
 
 # What a Python scalar may meet: a scalar is weak, it takes the dtype of the array beside it.
-SCALARS: dict[type, tuple[DType, ...]] = {
-    builtins.bool: (bool,),
+SCALARS: dict[type, Kind] = {
+    builtins.bool: frozenset((bool,)),
     int: NUMERIC,
     float: INEXACT,
     complex: COMPLEX,
@@ -165,10 +171,7 @@ def _common(a: DType, b: DType) -> DType | None:
 
 
 PROMOTIONS: dict[tuple[DType, DType], DType] = {
-    (a, b): c
-    for a in (bool, *NUMERIC)
-    for b in (bool, *NUMERIC)
-    if (c := _common(a, b)) is not None
+    (a, b): c for a in ANY for b in ANY if (c := _common(a, b)) is not None
 }
 
 
@@ -200,8 +203,16 @@ def weak(scalar: Any, dtype: DType, function: str = "promotion") -> tf.Tensor:
                 break
             if dtype.is_integer and not dtype.min <= scalar <= dtype.max:  # tf.constant would wrap
                 raise OverflowError(f"{function}: needed a {dtype.name} value, came {scalar}")
-            return tf.constant(scalar, dtype)
+            return _constant(scalar, dtype)
     refuse(function, f"something that goes with {dtype.name} (cast one with astype)", scalar)
+
+
+def _constant(scalar: Any, dtype: DType) -> tf.Tensor:
+    """TensorFlow caches scalar constants by equality: -0.0 would come back as an earlier 0.0."""
+    if isinstance(scalar, complex) or (scalar == 0 and math.copysign(1.0, scalar) < 0):
+        values: Any = [scalar]
+        return tf.reshape(tf.constant(values, dtype), [])
+    return tf.constant(scalar, dtype)
 
 
 def promote_all(*arrays: Any, function: str = "promotion") -> list[Any]:

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from . import special
 from .dtypes import (
+    ANY,
     COMPLEX,
     FLOATING,
     INEXACT,
@@ -22,8 +23,7 @@ from .dtypes import (
     NUMERIC,
     REAL,
     UNSIGNED,
-    DType,
-    bool,
+    Kind,
     cast,
     float32,
     float64,
@@ -37,7 +37,6 @@ raw = tf.raw_ops
 
 Unary = Callable[[Any], tf.Tensor]
 Binary = Callable[[Any, Any], tf.Tensor]
-ANY = (bool, *NUMERIC)
 WORDS = {
     ANY: "a tensor",
     NUMERIC: "a numeric dtype",
@@ -57,8 +56,8 @@ def _unary(
     name: str,
     kernel: Callable[..., Any],
     doc: str,
-    takes: tuple[DType, ...] = INEXACT,
-    otherwise: dict[tuple[DType, ...], Unary] | None = None,
+    takes: Kind = INEXACT,
+    otherwise: dict[Kind, Unary] | None = None,
 ) -> Unary:
     """A function of one tensor: `kernel`, but for the dtypes that `otherwise` takes care of."""
     others = {dtype: func for dtypes, func in (otherwise or {}).items() for dtype in dtypes}
@@ -79,7 +78,7 @@ def _binary(
     name: str,
     kernel: Callable[..., Any],
     doc: str,
-    takes: tuple[DType, ...] = NUMERIC,
+    takes: Kind = NUMERIC,
 ) -> Binary:
     """A function of two operands that is `kernel` once they have one dtype."""
 
@@ -95,7 +94,7 @@ def _binary(
     return _named(function, name, doc)
 
 
-def _composed(name: str, meaning: Binary, doc: str, takes: tuple[DType, ...] = FLOATING) -> Binary:
+def _composed(name: str, meaning: Binary, doc: str, takes: Kind = FLOATING) -> Binary:
     """A function of two operands that no kernel computes."""
 
     def function(x1: Any, x2: Any, /) -> tf.Tensor:
@@ -109,12 +108,24 @@ def _composed(name: str, meaning: Binary, doc: str, takes: tuple[DType, ...] = F
 
 # Exponents, logarithms, angles. The complex kernels are C99's, but for the ones given to `special`.
 
-acos = _unary("acos", raw.Acos, "The angle whose cosine is x.")
+acos = _unary(
+    "acos", raw.Acos, "The angle whose cosine is x.", INEXACT, {COMPLEX: special.complex_acos}
+)
 acosh = _unary("acosh", raw.Acosh, "The number whose hyperbolic cosine is x.")
-asin = _unary("asin", raw.Asin, "The angle whose sine is x.")
+asin = _unary(
+    "asin", raw.Asin, "The angle whose sine is x.", INEXACT, {COMPLEX: special.complex_asin}
+)
 asinh = _unary("asinh", raw.Asinh, "The number whose hyperbolic sine is x.")
-atan = _unary("atan", raw.Atan, "The angle whose tangent is x.")
-atanh = _unary("atanh", raw.Atanh, "The number whose hyperbolic tangent is x.")
+atan = _unary(
+    "atan", raw.Atan, "The angle whose tangent is x.", INEXACT, {COMPLEX: special.complex_atan}
+)
+atanh = _unary(
+    "atanh",
+    raw.Atanh,
+    "The number whose hyperbolic tangent is x.",
+    INEXACT,
+    {COMPLEX: special.complex_atanh},
+)
 cos = _unary("cos", raw.Cos, "The cosine.")
 cosh = _unary("cosh", raw.Cosh, "The hyperbolic cosine.")
 exp = _unary("exp", raw.Exp, "e to the power x.")
@@ -127,8 +138,8 @@ log1p = _unary(
 )
 sin = _unary("sin", raw.Sin, "The sine.")
 sinh = _unary("sinh", raw.Sinh, "The hyperbolic sine.")
-sqrt = _unary("sqrt", raw.Sqrt, "The square root.")
-tan = _unary("tan", raw.Tan, "The tangent.")
+sqrt = _unary("sqrt", raw.Sqrt, "The square root.", INEXACT, {COMPLEX: special.complex_sqrt})
+tan = _unary("tan", raw.Tan, "The tangent.", INEXACT, {COMPLEX: special.complex_tan})
 tanh = _unary("tanh", raw.Tanh, "The hyperbolic tangent.")
 log2 = _unary("log2", special.log2, "The logarithm to base 2, exact for its powers.")
 log10 = _unary("log10", special.log10, "The logarithm to base 10, exact for its powers.")
@@ -162,7 +173,8 @@ negative = _unary(
     raw.Neg,
     "Minus x; unsigned integers wrap around.",
     NUMERIC,
-    {UNSIGNED: lambda x: raw.Sub(x=tf.zeros((), x.dtype), y=x)},  # Neg has no unsigned kernels
+    # No unsigned kernels; and 0 - x, in a graph, is rewritten to the Neg that does not exist.
+    {UNSIGNED: lambda x: raw.AddV2(x=raw.Invert(x=x), y=tf.ones((), x.dtype))},
 )
 positive = _unary("positive", _itself, "x itself.", NUMERIC)
 reciprocal = _unary(
@@ -189,7 +201,7 @@ def pow(x1: Any, x2: Any, /) -> tf.Tensor:
         refuse("pow", WORDS[NUMERIC], x1)
     if dtype in UNSIGNED:
         return cast(raw.Pow(x=cast(x1, tf.int64), y=cast(x2, tf.int64)), dtype)
-    return raw.Pow(x=x1, y=x2)
+    return special.complex_pow(x1, x2) if dtype in COMPLEX else raw.Pow(x=x1, y=x2)
 
 
 def remainder(x1: Any, x2: Any, /) -> tf.Tensor:
@@ -212,10 +224,11 @@ def _extremum(name: str, kernel: Callable[..., Any], doc: str) -> Binary:
 
     def function(x1: Any, x2: Any, /) -> tf.Tensor:
         x1, x2 = promote(x1, x2, name)
-        if x1.dtype not in REAL:
+        dtype = x1.dtype
+        if dtype not in REAL:
             refuse(name, WORDS[REAL], x1)
         out = kernel(x=x1, y=x2)
-        if x1.dtype in INTEGER or tf.executing_eagerly():
+        if dtype in INTEGER or tf.executing_eagerly():
             return out
         return tf.where(raw.IsNan(x=x2), x2, out)
 
@@ -242,7 +255,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> tf.Tensor:
 # Rounding.
 
 
-def _rounding(name: str, kernel: Callable[..., Any], doc: str, takes: Any = REAL) -> Unary:
+def _rounding(name: str, kernel: Callable[..., Any], doc: str, takes: Kind = REAL) -> Unary:
     def each_part(x: Any) -> tf.Tensor:
         return tf.complex(kernel(x=tf.math.real(x)), kernel(x=tf.math.imag(x)))
 

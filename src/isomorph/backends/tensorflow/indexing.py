@@ -13,7 +13,17 @@ import numpy as np
 import tensorflow as tf
 
 from .dtypes import cast, tensor
-from .manipulation import broadcast_arrays, flat, ints, places_in, rank_of, shape_of, size_of, sizes
+from .manipulation import (
+    broadcast_arrays,
+    flat,
+    ints,
+    places_in,
+    rank_of,
+    shape_of,
+    size_of,
+    sizes,
+    take,
+)
 
 ops = tf.raw_ops
 INDEX = (int, np.integer)
@@ -25,6 +35,8 @@ def index_get(x: Any, index: Any) -> tf.Tensor:
     items = _items(x, index)
     if not any(_is_array(item) for item in items):
         return _slice(x, items)
+    if len(items) == rank_of(x) and isinstance(index, tf.Tensor) and index.dtype is not tf.bool:
+        return take(x, index, axis=0)
     return _gather(x, items)
 
 
@@ -196,7 +208,12 @@ def index_update(x: Any, index: Any, value: Any, how: str) -> tf.Tensor:
         rest = [1] * (rank_of(x) - rank_of(mask))
         mask = ops.Reshape(tensor=mask, shape=sizes("index_update", [*shape_of(mask), *rest]))
         return ops.SelectV2(condition=mask, t=_combined(x, value, how), e=x)
-    return _scatter(x, _positions(x, items), value, how)
+    first, *rest = items
+    rows = _is_array(first) and first.dtype is not tf.bool
+    if rows and all(item is Ellipsis or _is_whole(item) for item in rest):
+        return _scatter(x, places_in(first, size_of(x, 0)), value, how)  # not element by element
+    flattened = _scatter(flat(x), _positions(x, items), value, how)
+    return ops.Reshape(tensor=flattened, shape=ops.Shape(input=x))
 
 
 def _value(x: tf.Tensor, value: Any, how: str) -> tf.Tensor:
@@ -221,24 +238,25 @@ def _combined(old: tf.Tensor, value: tf.Tensor, how: str) -> tf.Tensor:
     return kernel(x=old, y=value)
 
 
-def _fit(value: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+def _fit(value: tf.Tensor, target: list[Any]) -> tf.Tensor:
     """`value` broadcast to the shape of the place it goes to; leading ones too many go."""
-    spare = rank_of(value) - rank_of(target)
+    spare = rank_of(value) - len(target)
     if spare > 0:
         value = ops.Squeeze(input=value, axis=list(range(spare)))
     try:
-        return ops.BroadcastTo(input=value, shape=sizes("index_update", shape_of(target)))
+        return ops.BroadcastTo(input=value, shape=sizes("index_update", target))
     except (tf.errors.InvalidArgumentError, ValueError):
-        shapes = f"{tuple(target.shape)}, came {tuple(value.shape)}"
+        shapes = f"{tuple(target)}, came {tuple(value.shape)}"
         raise ValueError(f"index_update: needed a value that broadcasts to {shapes}") from None
 
 
 def _update_slice(x: tf.Tensor, items: list[Any], value: tf.Tensor, how: str) -> tf.Tensor:
     old = _slice(x, items)
-    value = _fit(_combined(old, value, how), old)
+    value = _fit(_combined(old, value, how), shape_of(old))
     steps = (item.step for item in items if isinstance(item, slice))
     if not tf.executing_eagerly() and any(step not in (None, 1, -1) for step in steps):
-        return _scatter(x, _positions(x, items), value, "set")  # XLA updates by no other step
+        flattened = _scatter(flat(x), _positions(x, items), value, "set")
+        return ops.Reshape(tensor=flattened, shape=ops.Shape(input=x))  # XLA has no other step
     return ops.TensorStridedSliceUpdate(input=x, value=value, **_strides(items))
 
 
@@ -264,30 +282,42 @@ def _positions(x: tf.Tensor, items: list[Any]) -> tf.Tensor:
 
 
 def _scatter(x: tf.Tensor, places: tf.Tensor, value: tf.Tensor, how: str) -> tf.Tensor:
-    value = flat(_fit(value, places))
-    places = flat(places)
+    """`x` with its elements (its rows, if it has more axes) at `places` updated."""
     if x.dtype is tf.bool and how != "set":
         how = "max" if how in ("add", "max") else "min"
         x, value = tf.cast(x, tf.int32), tf.cast(value, tf.int32)
         return tf.cast(_scatter(x, places, value, how), tf.bool)
-    out = _scatter_flat(flat(x), places, value, how)
-    return ops.Reshape(tensor=out, shape=ops.Shape(input=x))
-
-
-def _scatter_flat(x: tf.Tensor, places: tf.Tensor, value: tf.Tensor, how: str) -> tf.Tensor:
+    row = shape_of(x)[1:]
+    value = _fit(value, [*shape_of(places), *row])
+    value = ops.Reshape(tensor=value, shape=sizes("index_update", [_count(places), *row]))
+    places = flat(places)
     if how == "multiply":
-        return x * ops.UnsortedSegmentProd(data=value, segment_ids=places, num_segments=tf.size(x))
-    indices = ops.ExpandDims(input=places, axis=1)
-    if how != "set":
-        kernels = {"add": ops.TensorScatterAdd, "min": ops.TensorScatterMin}
-        kernel = kernels.get(how, ops.TensorScatterMax)
-        return kernel(tensor=x, indices=indices, updates=value)
-    # TensorScatterUpdate leaves open which of two values stays, and gives both the gradient: let
-    # the last one win, then take it. Place `count` is nobody's, for elements that stay.
-    count = tf.size(value, tf.int64)
-    nobody = tf.fill(ops.Shape(input=x), tf.constant(-1, tf.int64))
-    winner = ops.TensorScatterMax(tensor=nobody, indices=indices, updates=tf.range(count))
-    named = winner >= 0
-    value = ops.ConcatV2(values=[value, tf.zeros([1], x.dtype)], axis=0)
-    chosen = ops.SelectV2(condition=named, t=winner, e=count)
-    return ops.SelectV2(condition=named, t=ops.GatherV2(params=value, indices=chosen, axis=0), e=x)
+        factors = ops.UnsortedSegmentProd(
+            data=value, segment_ids=places, num_segments=size_of(x, 0)
+        )
+        return ops.Mul(x=x, y=factors)
+    if how == "set":
+        return _replace(x, places, value)
+    kernels = {"add": ops.TensorScatterAdd, "min": ops.TensorScatterMin}
+    kernel = kernels.get(how, ops.TensorScatterMax)
+    return kernel(tensor=x, indices=ops.ExpandDims(input=places, axis=1), updates=value)
+
+
+def _count(x: tf.Tensor) -> Any:
+    known = x.shape.num_elements()
+    return tf.size(x) if known is None else known
+
+
+def _replace(x: tf.Tensor, places: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
+    """Set rows. TensorScatterUpdate leaves open which of two values stays, and gives both the
+    gradient: here the last one wins, and the winner is taken from the values and `x` in one row."""
+    count, rows = size_of(value, 0), size_of(x, 0)
+    both = ops.ConcatV2(values=[value, x], axis=0)
+    stay = tf.range(rows, dtype=tf.int64) - tf.cast(rows, tf.int64)  # negative: any value wins
+    winner = ops.TensorScatterMax(
+        tensor=stay,
+        indices=ops.ExpandDims(input=places, axis=1),
+        updates=tf.range(count, dtype=tf.int64),
+    )
+    total = tf.cast(rows, tf.int64) + tf.cast(count, tf.int64)
+    return ops.GatherV2(params=both, indices=ops.FloorMod(x=winner, y=total), axis=0)

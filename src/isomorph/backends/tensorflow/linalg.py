@@ -21,14 +21,16 @@ from .manipulation import (
     axis_of,
     common_shape,
     ints,
+    last,
     rank_of,
+    scalar,
     shape_of,
     size_of,
     sizes,
-)  # fmt: skip
+)
+from .statistics import conj, reduced, root, truth
 from .statistics import max as _max
 from .statistics import min as _min
-from .statistics import reduced, root, truth
 from .statistics import sum as _sum
 
 ops = tf.raw_ops
@@ -81,7 +83,7 @@ def _inexact(function: str, x: Any, dimensions: int = 2) -> Any:
 
 def _square(function: str, x: Any) -> Any:
     _inexact(function, x)
-    rows, columns = x.shape[-2:]
+    rows, columns = x.shape[-2], x.shape[-1]
     if rows != columns and rows is not None and columns is not None:
         raise ValueError(f"{function}: needed square matrices, came shape {tuple(x.shape)}")
     return x
@@ -134,8 +136,7 @@ def matrix_transpose(x: Any, /) -> tf.Tensor:
 
 
 def _adjoint(x: Any) -> tf.Tensor:
-    x = matrix_transpose(x)
-    return ops.Conj(input=x) if x.dtype.is_complex else x
+    return conj(matrix_transpose(x))
 
 
 def tensordot(
@@ -180,15 +181,13 @@ def einsum(equation: str, *operands: Any) -> tf.Tensor:
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> tf.Tensor:
     x1, x2 = promote(x1, x2, "vecdot")
-    rank = max(rank_of(x1), rank_of(x2))
-    axis = axis_of("vecdot", axis, min(rank_of(x1), rank_of(x2))) if axis >= 0 else axis
-    if x1.dtype.is_complex:
-        x1 = ops.Conj(input=x1)
+    x1, x2 = (last(x, axis_of("vecdot", axis, rank_of(x)), rank_of(x)) for x in (x1, x2))
+    if x1.shape[-1] != x2.shape[-1] and None not in (x1.shape[-1], x2.shape[-1]):
+        raise _mismatch("vecdot", x1, x2)  # the axis that is summed does not broadcast
     try:
-        product = ops.Mul(x=x1, y=x2)
+        return ops.Sum(input=ops.Mul(x=conj(x1), y=x2), axis=-1)
     except Wrong:
         raise _mismatch("vecdot", x1, x2) from None
-    return ops.Sum(input=product, axis=axis_of("vecdot", axis, rank))
 
 
 def outer(x1: Any, x2: Any, /) -> tf.Tensor:
@@ -201,7 +200,7 @@ def outer(x1: Any, x2: Any, /) -> tf.Tensor:
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> tf.Tensor:
     x1, x2 = promote(x1, x2, "cross")
     axis1, axis2 = axis_of("cross", axis, rank_of(x1)), axis_of("cross", axis, rank_of(x2))
-    if x1.shape[axis1] != 3 or x2.shape[axis2] != 3:
+    if x1.shape[axis1] not in (3, None) or x2.shape[axis2] not in (3, None):
         raise _mismatch("cross", x1, x2)
     a, b, c = ops.Unpack(value=x1, num=3, axis=axis1)
     d, e, f = ops.Unpack(value=x2, num=3, axis=axis2)
@@ -255,27 +254,34 @@ def slogdet(x: Any, /) -> SignLog:
 
 def inv(x: Any, /) -> tf.Tensor:
     try:
-        return ops.MatrixInverse(input=_square("inv", x))
-    except tf.errors.InvalidArgumentError:
+        return tf.linalg.inv(x)
+    except Wrong:
+        _square("inv", x)
         raise ValueError("inv: needed invertible matrices, came a singular one") from None
 
 
 def solve(x1: Any, x2: Any, /) -> tf.Tensor:
+    if x1.dtype is float32 is x2.dtype and x1.shape.rank == 2 == x2.shape.rank:
+        return _solve(x1, x2)
     x1, x2 = promote(_square("solve", x1), _inexact("solve", x2, 1), "solve")
     vector = rank_of(x2) == 1
     if vector:
         x2 = ops.ExpandDims(input=x2, axis=1)
-    if x1.shape[-2] != x2.shape[-2] and None not in (x1.shape[-2], x2.shape[-2]):
-        raise _mismatch("solve", x1, x2)
     if x1.shape[:-2] != x2.shape[:-2] or not x1.shape[:-2].is_fully_defined():
         batch = common_shape("solve", x1[..., 0, 0], x2[..., 0, 0])  # the kernel broadcasts nothing
         x1 = ops.BroadcastTo(input=x1, shape=tf.concat([batch, tf.shape(x1)[-2:]], 0))
         x2 = ops.BroadcastTo(input=x2, shape=tf.concat([batch, tf.shape(x2)[-2:]], 0))
-    try:
-        out = ops.MatrixSolve(matrix=x1, rhs=x2)
-    except tf.errors.InvalidArgumentError:
-        raise ValueError("solve: needed invertible matrices, came a singular one") from None
+    out = _solve(x1, x2)
     return ops.Squeeze(input=out, axis=[-1]) if vector else out
+
+
+def _solve(x1: Any, x2: Any) -> tf.Tensor:
+    try:
+        return tf.linalg.solve(x1, x2)
+    except Wrong:
+        if _square("solve", x1).shape[-1] != x2.shape[-2]:
+            raise _mismatch("solve", x1, x2) from None
+        raise ValueError("solve: needed invertible matrices, came a singular one") from None
 
 
 def pinv(x: Any, /, *, rtol: Any = None) -> tf.Tensor:
@@ -295,8 +301,8 @@ def pinv(x: Any, /, *, rtol: Any = None) -> tf.Tensor:
 
         u, s, vh = svd(x, full_matrices=False)
         kept = s > _cutoff(x, s, rtol)
-        safe = ops.SelectV2(condition=kept, t=s, e=tf.ones((), s.dtype))
-        scale = ops.SelectV2(condition=kept, t=1 / safe, e=tf.zeros((), s.dtype))
+        safe = ops.SelectV2(condition=kept, t=s, e=scalar(1, s.dtype))
+        scale = ops.SelectV2(condition=kept, t=1 / safe, e=scalar(0, s.dtype))
         scale = cast(ops.ExpandDims(input=scale, axis=-2), x.dtype)
         return matmul(_adjoint(vh) * scale, _adjoint(u)), pullback
 
@@ -322,8 +328,9 @@ def _cutoff(x: Any, s: tf.Tensor, rtol: Any) -> tf.Tensor:
 
 def cholesky(x: Any, /, *, upper: bool = False) -> tf.Tensor:
     try:
-        lower = ops.Cholesky(input=_square("cholesky", x))
-    except tf.errors.InvalidArgumentError:
+        lower = tf.linalg.cholesky(x)
+    except Wrong:
+        _square("cholesky", x)
         raise ValueError("cholesky: needed positive definite matrices") from None
     return _adjoint(lower) if upper else lower
 
@@ -335,19 +342,44 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QR:
 
 
 def eigh(x: Any, /) -> Eigh:
-    values, vectors = ops.SelfAdjointEigV2(input=_hermitian("eigh", x))
+    x = _hermitian("eigh", x)
+    if x.dtype.is_complex and not tf.executing_eagerly():
+        return Eigh(*_eigh_traced(x))
+    values, vectors = ops.SelfAdjointEigV2(input=x)
     return Eigh(cast(values, real_of(x.dtype)), vectors)
 
 
 def eigvalsh(x: Any, /) -> tf.Tensor:
-    values, _ = ops.SelfAdjointEigV2(input=_hermitian("eigvalsh", x), compute_v=False)
+    x = _hermitian("eigvalsh", x)
+    if x.dtype.is_complex and not tf.executing_eagerly():
+        return _eigh_traced(x)[0]
+    values, _ = ops.SelfAdjointEigV2(input=x, compute_v=False)
     return cast(values, real_of(x.dtype))
+
+
+@tf.custom_gradient
+def _eigh_traced(x: tf.Tensor) -> Any:
+    """Complex matrices in a graph: compiled by XLA, the kernel's vectors are right, but its values
+    are real numbers labelled complex, two read as one. They are found again from the vectors."""
+
+    def pullback(to_values: tf.Tensor, to_vectors: tf.Tensor) -> tf.Tensor:
+        values, vectors = _eigh_traced(x)
+        gaps = ops.ExpandDims(input=values, axis=-2) - ops.ExpandDims(input=values, axis=-1)
+        turn = cast(tf.math.reciprocal_no_nan(gaps), x.dtype) * matmul(
+            _adjoint(vectors), to_vectors
+        )
+        inner = tf.linalg.diag(cast(to_values, x.dtype)) + turn
+        return matmul(matmul(vectors, inner), _adjoint(vectors))
+
+    _, vectors = ops.SelfAdjointEigV2(input=x)
+    values = ops.Sum(input=conj(vectors) * matmul(x, vectors), axis=-2)
+    return (cast(values, real_of(x.dtype)), vectors), pullback
 
 
 def _hermitian(function: str, x: Any) -> tf.Tensor:
     """The mean of `x` and its adjoint: the kernel reads one triangle, and so would the gradient."""
     x = _square(function, x)
-    return (x + _adjoint(x)) * tf.constant(0.5, x.dtype)
+    return (x + _adjoint(x)) * scalar(0.5, x.dtype)
 
 
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVD:
@@ -382,13 +414,12 @@ def vector_norm(
 
 def _power_norm(size: tf.Tensor, axes: Any, keepdims: bool, ord: float) -> tf.Tensor:
     """The ord-th root of a sum of powers; elements, or a sum, of zero have the gradient zero."""
-    zero = tf.zeros((), size.dtype)
 
     def power(x: tf.Tensor, exponent: float) -> tf.Tensor:
-        at_zero = tf.constant(0.0 if exponent > 0 else math.inf, x.dtype)
-        gone = ops.Equal(x=x, y=zero)
-        safe = ops.SelectV2(condition=gone, t=tf.ones((), x.dtype), e=x)
-        raised = ops.Pow(x=safe, y=tf.constant(exponent, x.dtype))
+        at_zero = scalar(0 if exponent > 0 else math.inf, x.dtype)
+        gone = ops.Equal(x=x, y=scalar(0, x.dtype))
+        safe = ops.SelectV2(condition=gone, t=scalar(1, x.dtype), e=x)
+        raised = ops.Pow(x=safe, y=scalar(exponent, x.dtype))
         return ops.SelectV2(condition=gone, t=at_zero, e=raised)
 
     return power(ops.Sum(input=power(size, ord), axis=axes, keep_dims=keepdims), 1 / ord)

@@ -19,10 +19,16 @@ from .dtypes import cast, promote_all, tensor
 
 ops = tf.raw_ops
 Axes = int | Sequence[int]
-Wrong = (tf.errors.InvalidArgumentError, ValueError)  # a bad shape: run eagerly, traced
+# What TensorFlow raises for bad shapes and dtypes, run eagerly or traced. Hot functions call
+# first, and look at the arguments only to say what was wrong with them.
+Wrong = (tf.errors.InvalidArgumentError, ValueError, TypeError)
 
 
 # Sizes and axes, for every module beside this one.
+
+
+class AxisError(ValueError, IndexError):
+    """An axis the array does not have; NumPy's is both of these too."""
 
 
 def rank_of(x: Any) -> int:
@@ -39,7 +45,7 @@ def axis_of(function: str, axis: Any, rank: int) -> int:
     except TypeError:
         raise TypeError(f"{function}: needed an integer axis, came {axis!r}") from None
     if not -rank <= place < rank:
-        raise ValueError(
+        raise AxisError(
             f"{function}: needed an axis in [{-rank}, {rank}), came {axis} for {rank} dimensions"
         )
     return place + rank if place < 0 else place
@@ -59,6 +65,10 @@ def axes_of(function: str, axes: Axes | None, rank: int) -> list[int]:
 
 def ints(values: Sequence[int]) -> np.ndarray:
     return np.array(values, np.int32)
+
+
+def scalar(value: float, dtype: tf.DType) -> np.ndarray:
+    return np.array(value, dtype.as_numpy_dtype)
 
 
 def sizes(function: str, shape: Any) -> Any:
@@ -152,10 +162,11 @@ def common_shape(function: str, *arrays: Any) -> Any:
 
 
 def expand_dims(x: Any, /, axis: int) -> tf.Tensor:
-    rank = rank_of(x)
-    if not -rank - 2 < axis <= rank:
-        raise ValueError(f"expand_dims: needed an axis in [{-rank - 1}, {rank}], came {axis}")
-    return ops.ExpandDims(input=x, axis=axis)
+    try:
+        return ops.ExpandDims(input=x, axis=axis)
+    except Wrong:
+        axis_of("expand_dims", axis, rank_of(x) + 1)
+        raise
 
 
 def squeeze(x: Any, /, axis: Axes) -> tf.Tensor:

@@ -20,8 +20,8 @@ from .dtypes import (
     promote,
     refuse,
     tensor,
-)  # fmt: skip
-from .manipulation import Axes, axis_of, flat, ints, last, rank_of, size_of, unlast
+)
+from .manipulation import Axes, axis_of, flat, ints, last, rank_of, scalar, size_of, unlast
 from .statistics import reduced, truth
 
 ops = tf.raw_ops
@@ -83,7 +83,9 @@ def searchsorted(
 
 
 def where(condition: Any, x1: Any, x2: Any, /) -> tf.Tensor:
-    if not is_tensor(x1) and not is_tensor(x2):
+    if type(x2) is float and is_tensor(x1) and x1.dtype.is_floating:
+        x2 = scalar(x2, x1.dtype)
+    elif not is_tensor(x1) and not is_tensor(x2):
         x1, x2 = _scalars(x1, x2)
     elif not (is_tensor(x1) and x1.dtype is getattr(x2, "dtype", None)):
         x1, x2 = promote(x1, x2, "where")
@@ -147,8 +149,8 @@ def _key(x: Any) -> tf.Tensor:
     dtype = BITS[x.dtype]
     bits = ops.Bitcast(input=x, type=dtype)
     # The least integer minus the bits of a negative float: falling as they rise, and 0 for -0.0.
-    bits = ops.SelectV2(condition=bits < 0, t=tf.constant(dtype.min, dtype) - bits, e=bits)
-    return ops.SelectV2(condition=ops.IsNan(x=x), t=tf.constant(dtype.max, dtype), e=bits)
+    bits = ops.SelectV2(condition=bits < 0, t=scalar(dtype.min, dtype) - bits, e=bits)
+    return ops.SelectV2(condition=ops.IsNan(x=x), t=scalar(dtype.max, dtype), e=bits)
 
 
 # Sets.

@@ -9,11 +9,12 @@ an infinite derivative times zero is NaN. And a value is corrected by a constant
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-from .dtypes import COMPLEX, cast, complex128, float32, float64
+from .dtypes import COMPLEX, cast, complex128, float32, float64, tensor
 
 raw = tf.raw_ops
 
@@ -31,6 +32,39 @@ def _like(value: float, x: Any) -> tf.Tensor:
 # Complex numbers.
 
 
+def _holomorphic(kernel: Callable[..., Any], derivative: Callable[[Any], Any]) -> Any:
+    """A kernel of complex numbers whose derivative is spelled out in a graph.
+
+    XLA's own gradients of Sqrt and Reciprocal do not conjugate, and TensorFlow's derivatives of
+    these functions are made of the two: compiled, they come out wrong without a word.
+    """
+
+    @tf.custom_gradient
+    def spelled_out(z: Any) -> Any:
+        def pullback(grad: Any) -> tf.Tensor:
+            return grad * tf.math.conj(derivative(z))
+
+        return kernel(x=z), pullback
+
+    def function(z: Any) -> tf.Tensor:
+        return kernel(x=z) if tf.executing_eagerly() else spelled_out(tensor(z))
+
+    return function
+
+
+def _one_over(z: Any) -> tf.Tensor:
+    return raw.RealDiv(x=tf.ones((), z.dtype), y=z)
+
+
+complex_sqrt = _holomorphic(raw.Sqrt, lambda z: _one_over(2 * complex_sqrt(z)))
+complex_asin = _holomorphic(raw.Asin, lambda z: _one_over(complex_sqrt(1 - z * z)))
+complex_acos = _holomorphic(raw.Acos, lambda z: -_one_over(complex_sqrt(1 - z * z)))
+complex_atan = _holomorphic(raw.Atan, lambda z: _one_over(1 + z * z))
+complex_atanh = _holomorphic(raw.Atanh, lambda z: _one_over(1 - z * z))
+complex_tan = _holomorphic(raw.Tan, lambda z: _one_over(raw.Square(x=raw.Cos(x=z))))
+_log = _holomorphic(raw.Log, _one_over)
+
+
 def complex_abs(z: Any) -> tf.Tensor:
     """TensorFlow's own has no second derivative: it goes through Sign, whose derivative is zero."""
     return hypot(*_parts(z))
@@ -42,10 +76,11 @@ def complex_sign(z: Any) -> tf.Tensor:
     infinite = raw.LogicalOr(x=raw.IsInf(x=a), y=raw.IsInf(x=b))
     a, b = (tf.where(infinite, _infinite_part(x), x) for x in (a, b))
     size = hypot(a, b)
-    size = tf.where(raw.Equal(x=size, y=_like(0, size)), _like(1, size), size)
+    zero = raw.Equal(x=size, y=_like(0, size))
+    size = tf.where(zero, _like(1, size), size)
     nan = raw.LogicalOr(x=raw.IsNan(x=a), y=raw.IsNan(x=b))
-    a, b = (tf.where(nan, _like(math.nan, x), x / size) for x in (a, b))
-    return tf.complex(a + _like(0, a), b + _like(0, b))  # -0 + 0 is 0
+    constant, value = raw.LogicalOr(x=zero, y=nan), tf.where(nan, _like(math.nan, a), _like(0, a))
+    return tf.complex(*(tf.where(constant, value, x / size) for x in (a, b)))
 
 
 def _infinite_part(x: tf.Tensor) -> tf.Tensor:
@@ -65,15 +100,22 @@ def complex_reciprocal(z: Any) -> tf.Tensor:
     return tf.complex(real, imag)
 
 
+def complex_pow(x1: Any, x2: Any) -> tf.Tensor:
+    """The kernel, but that zero to the power zero is 1 and not NaN."""
+    zero, one = tf.zeros((), x1.dtype), tf.ones((), x1.dtype)
+    both = raw.LogicalAnd(x=raw.Equal(x=x1, y=zero), y=raw.Equal(x=x2, y=zero))
+    return tf.where(both, one, raw.Pow(x=tf.where(both, one, x1), y=x2))
+
+
 def log(z: Any) -> tf.Tensor:
     """In complex128 and rescaled: the kernels square |z|, and give NaN where that overflows."""
     if z.dtype is not complex128:
-        return cast(raw.Log(x=cast(z, complex128)), z.dtype)
+        return cast(_log(cast(z, complex128)), z.dtype)
     a, b = _parts(z)
     size, one = _scale(a, b), _like(1, a)
     scale = tf.where(raw.Less(x=size, y=_like(1e-100, a)), _like(2.0**600, a), one)
     scale = tf.where(raw.Greater(x=size, y=_like(1e100, a)), _like(2.0**-600, a), scale)
-    a, b = _parts(raw.Log(x=tf.complex(a * scale, b * scale)))
+    a, b = _parts(_log(tf.complex(a * scale, b * scale)))
     return tf.complex(a - raw.Log(x=scale), b)
 
 
@@ -203,4 +245,5 @@ def _next_half(x1: Any, x2: Any) -> tf.Tensor:
     out = tf.where(raw.Equal(x=x1, y=x2), x2, out)
     nan = raw.LogicalOr(x=raw.IsNan(x=x1), y=raw.IsNan(x=x2))
     value = tf.where(nan, x1 + x2, out)
-    return x1 + tf.stop_gradient(value - x1)
+    carried = x1 + tf.stop_gradient(value - x1)  # the derivative of the float32 kernel: one
+    return tf.where(raw.IsFinite(x=x1), carried, tf.stop_gradient(value))

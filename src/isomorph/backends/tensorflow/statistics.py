@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from .dtypes import DType, cast, default_float, promote_all, refuse, tensor
-from .manipulation import Axes, axes_of, axis_of, flat, ints, last, rank_of, size_of, unlast
+from .manipulation import Axes, axes_of, axis_of, flat, ints, last, rank_of, scalar, size_of, unlast
 
 ops = tf.raw_ops
 float32, float64 = tf.float32, tf.float64
@@ -76,7 +76,7 @@ def _extreme(function: str, kernel: Any, x: Any, axis: Axes | None, keepdims: bo
         return out
     # Compiled by XLA, Max and Min pass over NaN; the graph cannot know how it will be run.
     poisoned = ops.Any(input=ops.IsNan(x=x), axis=axes, keep_dims=keepdims)
-    return ops.SelectV2(condition=poisoned, t=tf.constant(np.nan, x.dtype), e=out)
+    return ops.SelectV2(condition=poisoned, t=scalar(np.nan, x.dtype), e=out)
 
 
 def var(
@@ -112,9 +112,9 @@ def _variance(
 
 def root(x: tf.Tensor) -> tf.Tensor:
     """The square root with gradient zero at zero: the corner of a norm, not sqrt's slope."""
-    zero = tf.zeros((), x.dtype)
+    zero = scalar(0, x.dtype)
     flat = ops.Equal(x=x, y=zero)
-    safe = ops.SelectV2(condition=flat, t=tf.ones((), x.dtype), e=x)
+    safe = ops.SelectV2(condition=flat, t=scalar(1, x.dtype), e=x)
     return ops.SelectV2(condition=flat, t=zero, e=ops.Sqrt(x=safe))
 
 
@@ -126,8 +126,12 @@ def any(x: Any, /, *, axis: Axes | None = None, keepdims: bool = False) -> tf.Te
     return ops.Any(input=truth(x), axis=reduced("any", x, axis), keep_dims=keepdims)
 
 
+def conj(x: Any) -> Any:
+    return ops.Conj(input=x) if x.dtype.is_complex else x
+
+
 def truth(x: Any) -> Any:
-    return x if x.dtype is tf.bool else ops.NotEqual(x=x, y=tf.zeros((), x.dtype))
+    return x if x.dtype is tf.bool else ops.NotEqual(x=x, y=scalar(0, x.dtype))
 
 
 # Products. TensorFlow's gradient of Cumprod divides by the elements and gives 0 where they are 0,
@@ -158,7 +162,7 @@ def _product(x: Any, axis: int) -> Any:
         def pullback(upstream: tf.Tensor) -> tf.Tensor:
             y = last(x, axis, rank_of(x))
             others = _before(y) * _flipped(_before(_flipped(y)))
-            return upstream * ops.Conj(input=unlast(others, axis, rank_of(x)))
+            return upstream * conj(unlast(others, axis, rank_of(x)))
 
         return ops.Prod(input=x, axis=axis, keep_dims=True), pullback
 
@@ -181,7 +185,7 @@ def _running_product(x: tf.Tensor) -> Any:
     """The product of each element and those before it, along the last axis."""
 
     def pullback(upstream: tf.Tensor) -> tf.Tensor:
-        y = ops.Conj(input=x)
+        y = conj(x)
         return _before(y) * _recurrence(_later(y, 1), upstream)
 
     return ops.Cumprod(x=x, axis=rank_of(x) - 1), pullback
@@ -253,7 +257,7 @@ def _led(x: Any, axis: int, value: int) -> tf.Tensor:
     """`x` with one more element, `value`, in front along `axis`."""
     borders = np.zeros((rank_of(x), 2), np.int32)
     borders[axis, 0] = 1
-    return ops.PadV2(input=x, paddings=borders, constant_values=tf.constant(value, x.dtype))
+    return ops.PadV2(input=x, paddings=borders, constant_values=scalar(value, x.dtype))
 
 
 def diff(

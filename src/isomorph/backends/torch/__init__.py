@@ -1,10 +1,13 @@
-"""PyTorch: the namespace is array-api-compat's, its hot names taken straight from torch (`names`)."""
+"""PyTorch: the namespace is array-api-compat's, its hot names straight from torch (`names`)."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 import array_api_compat.torch as compat
+import array_api_compat.torch.fft as fft
+import array_api_compat.torch.linalg as linalg
 import numpy as np
 import torch
 
@@ -16,8 +19,8 @@ class Torch(Backend):
     name = "torch"
     arrays = (torch.Tensor,)
 
-    def vjp(xp, func, leaves, once=False):
-        # torch.func rather than autograd.grad: it nests, and keeps gradients to tensors captured from outside.
+    def vjp(xp, func, leaves, once=False) -> Any:
+        # torch.func rather than autograd.grad: it nests, and keeps gradients to captured tensors.
         return torch.func.vjp(func, *leaves, has_aux=True)
 
     def stop_gradient(xp, x):
@@ -62,4 +65,4 @@ class Torch(Backend):
         return {"float16": torch.float16, "bfloat16": torch.bfloat16}.get(name)
 
 
-backend = Torch(names, compat, linalg=[compat.linalg], fft=[compat.fft])
+backend = Torch(names, compat, linalg=[linalg], fft=[fft])

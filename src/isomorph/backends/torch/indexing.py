@@ -1,4 +1,4 @@
-"""NumPy's meaning of an index for tensors: torch refuses negative steps and has no functional update."""
+"""NumPy's meaning of an index: torch refuses negative steps and has no functional update."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _backward_axes(x: torch.Tensor, index: tuple) -> list[int]:
 
 
 def _forward(x: torch.Tensor, index: tuple) -> tuple[torch.Tensor, tuple]:
-    """The same selection with positive steps, on `x` flipped along the axes that were walked backwards."""
+    """The same selection with positive steps, on `x` flipped along the axes walked backwards."""
     flips = _backward_axes(x, index)
     if not flips:
         return x, index

@@ -37,12 +37,37 @@ def direct(name: str) -> Callable[..., Any]:
 
 globals().update(
     (name, direct(name))
-    for name in (
-        "add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor "
-        "copysign divide equal floor_divide greater greater_equal hypot less less_equal logaddexp "
-        "logical_and logical_or logical_xor matmul maximum minimum multiply nextafter not_equal "
-        "pow remainder subtract"
-    ).split()
+    for name in [
+        "add",
+        "atan2",
+        "bitwise_and",
+        "bitwise_left_shift",
+        "bitwise_or",
+        "bitwise_right_shift",
+        "bitwise_xor",
+        "copysign",
+        "divide",
+        "equal",
+        "floor_divide",
+        "greater",
+        "greater_equal",
+        "hypot",
+        "less",
+        "less_equal",
+        "logaddexp",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "matmul",
+        "maximum",
+        "minimum",
+        "multiply",
+        "nextafter",
+        "not_equal",
+        "pow",
+        "remainder",
+        "subtract",
+    ]
 )
 
 

@@ -1,11 +1,37 @@
-"""The derivative of each NumPy function, by topic. Importing a module here registers its rules with the tape."""
+"""The derivative of each NumPy function, by topic. Importing a module registers its rules."""
 
 from . import (
-    calculus, elementwise, fft, indexing, joining, linalg, norms, polynomials, products, reductions, shaping, sorting, special,
+    calculus,
+    elementwise,
+    fft,
+    indexing,
+    joining,
+    linalg,
+    norms,
+    polynomials,
+    products,
+    reductions,
+    shaping,
+    sorting,
+    special,
     statistics,
-)  # fmt: skip
+    windows,
+)
 
 __all__ = [
-    "calculus", "elementwise", "fft", "indexing", "joining", "linalg", "norms", "polynomials", "products", "reductions",
-    "shaping", "sorting", "special", "statistics",
-]  # fmt: skip
+    "calculus",
+    "elementwise",
+    "fft",
+    "indexing",
+    "joining",
+    "linalg",
+    "norms",
+    "polynomials",
+    "products",
+    "reductions",
+    "shaping",
+    "sorting",
+    "special",
+    "statistics",
+    "windows",
+]

@@ -1,4 +1,4 @@
-"""Differences, integrals and interpolation along an axis, and evenly spaced numbers, by slices and arithmetic."""
+"""Differences, integrals and interpolation along an axis, and evenly spaced numbers."""
 
 import numpy as np
 
@@ -54,14 +54,16 @@ def gradient(f, *varargs, axis=None, edge_order=1):
         raise TypeError(f"numpy.gradient: needed one spacing or {len(axes)}, got {len(varargs)}")
     if edge_order not in (1, 2) or any(f.shape[i] <= edge_order for i in axes):
         raise ValueError(
-            f"numpy.gradient: needed edge_order 1 or 2 and more elements than that, got {edge_order}, {f.shape}"
+            f"numpy.gradient: needed edge_order 1 or 2 and more elements than that, "
+            f"got {edge_order} and shape {f.shape}"
         )
     out = [_slope(f, i, h, edge_order) for i, h in zip(axes, spacings)]
     return out[0] if len(axes) == 1 else tuple(out)
 
 
 def _slope(f, axis, spacing, edge_order):
-    """The three-point slope along one axis: the weights of each point's neighbours follow from their distances."""
+    """The three-point slope along one axis: the weights of neighbours follow from their
+    distances."""
     n = f.shape[axis]
     if np.ndim(spacing):
         steps = np.diff(spacing)
@@ -76,7 +78,9 @@ def _slope(f, axis, spacing, edge_order):
     whole = left + right
     before, here, after = part(f, axis, 0, -2), part(f, axis, 1, -1), part(f, axis, 2, None)
     middle = (
-        -right / (left * whole) * before + (right - left) / (left * right) * here + left / (right * whole) * after
+        -right / (left * whole) * before
+        + (right - left) / (left * right) * here
+        + left / (right * whole) * after
     )
 
     def edge(points, h, k, sign):  # from the edge inwards: points 0, 1, 2 at distances 0, h, h + k
@@ -117,7 +121,11 @@ def interp(x, xp, fp, left=None, right=None, period=None):
 @composed(np.linspace)
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
     steps = num - 1 if endpoint else num
-    kept = np.result_type(concrete(start), concrete(stop), float(num)) if dtype is None else np.dtype(dtype)
+    kept = (
+        np.result_type(concrete(start), concrete(stop), float(num))
+        if dtype is None
+        else np.dtype(dtype)
+    )
     kept = kept if kept.kind in "fc" else np.dtype(float)
     start, stop = arrayed(start).astype(kept), arrayed(stop).astype(kept)
     t = np.arange(num).astype(kept) / max(steps, 1)

@@ -1,8 +1,9 @@
 """Derivatives of NumPy's ufuncs, one function per line.
 
-`g` is the gradient of the output, `y` the output, `a`, `b` the arguments; broadcasting and dtype are the tape's business.
-For complex arrays the pullback is the conjugate transpose, hence the conjugates. Where two arguments tie, each gets
-half. At a kink or a pole where the true derivative of the usual composition is finite, so is ours (hypot at 0).
+`g` is the gradient of the output, `y` the output, `a`, `b` the arguments; broadcasting and dtype
+are the tape's business. For complex arrays the pullback is the conjugate transpose, hence the
+conjugates. Where two arguments tie, each gets half. At a kink or a pole where the true derivative
+of the usual composition is finite, so is ours (hypot at 0).
 """
 
 import numpy as np
@@ -37,7 +38,9 @@ def power_base(g, y, a, b):
 
 
 def nonzero_power(a, b):
-    return np.where(concrete(b) == -1, 1.0 / nonzero(a), np.power(a, np.where(concrete(b) == -1, 1.0, b)))
+    return np.where(
+        concrete(b) == -1, 1.0 / nonzero(a), np.power(a, np.where(concrete(b) == -1, 1.0, b))
+    )
 
 
 def power_exponent(g, y, a, b):
@@ -66,14 +69,15 @@ elementwise(np.multiply,   lambda g, a, b: g * conj(b),         lambda g, a, b: 
 elementwise(np.divide,     lambda g, y, b: g / conj(b),         lambda g, y, b: -g * conj(y / b))
 elementwise(np.power,      power_base,                          power_exponent)
 elementwise(pow,           power_base,                          power_exponent)
-elementwise(np.arctan2,    lambda g, a, b: g * b / (a*a + b*b), lambda g, a, b: -g * a / (a*a + b*b))
-elementwise(np.hypot,      lambda g, y, a, b: g * a / nonzero(y), lambda g, y, a, b: g * b / nonzero(y))
+elementwise(np.arctan2,    lambda g, a, b: g * b / (a*a + b*b), lambda g, a, b: -g*a / (a*a + b*b))
+elementwise(np.hypot,      lambda g, y, a, b: g*a / nonzero(y), lambda g, y, a, b: g*b / nonzero(y))
 elementwise(np.maximum,    lambda g, a, b: share(g, a, b),      lambda g, a, b: share(g, b, a))
 elementwise(np.minimum,    lambda g, a, b: share(g, b, a),      lambda g, a, b: share(g, a, b))
 elementwise(np.logaddexp,  lambda g, y, a, b: g * weight(a, y), lambda g, y, a, b: g * weight(b, y))
-elementwise(np.logaddexp2, lambda g, y, a, b: g * weight(LN2 * a, LN2 * y), lambda g, y, a, b: g * weight(LN2 * b, LN2 * y))
-elementwise(np.remainder,  lambda g, a, b: g,                   lambda g, a, b: -g * np.floor(a / b))
-elementwise(np.fmod,       lambda g, a, b: g,                   lambda g, a, b: -g * np.trunc(a / b))
+elementwise(np.logaddexp2, lambda g, y, a, b: g * weight(LN2 * a, LN2 * y),
+                           lambda g, y, a, b: g * weight(LN2 * b, LN2 * y))
+elementwise(np.remainder,  lambda g, a, b: g,                   lambda g, a, b: -g * np.floor(a/b))
+elementwise(np.fmod,       lambda g, a, b: g,                   lambda g, a, b: -g * np.trunc(a/b))
 elementwise(np.copysign,   lambda g, y, a: g * np.sign(y) * np.sign(a), lambda g, y, a: 0.0 * g)
 elementwise(np.ldexp,      lambda g, b: np.ldexp(g, b),         None)
 elementwise(np.nextafter,  lambda g: g,                         lambda g: 0.0 * g)
@@ -174,7 +178,9 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None):
 @composed(np.nan_to_num)
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     plain = concrete(x)
-    return np.where(np.isfinite(plain), x, np.nan_to_num(plain, nan=nan, posinf=posinf, neginf=neginf))
+    return np.where(
+        np.isfinite(plain), x, np.nan_to_num(plain, nan=nan, posinf=posinf, neginf=neginf)
+    )
 
 
 @composed(np.angle)

@@ -1,12 +1,19 @@
-"""Fourier transforms. Each is linear; its pullback is the opposite transform with the scaling on the other side, after
-which padding is cropped and cropping is padded."""
+"""Fourier transforms. Each is linear; its pullback is the opposite transform with the scaling on
+the other side, after which padding is cropped and cropping is padded."""
+
+from typing import Any
 
 import numpy as np
 
 from ..tape import TRACED, composed, rule
 from .shaping import axes_of
 
-OTHER_SIDE = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
+OTHER_SIDE: dict[Any, Any] = {
+    None: "forward",
+    "backward": "forward",
+    "forward": "backward",
+    "ortho": "ortho",
+}
 
 
 def fitted(g, shape):
@@ -84,12 +91,16 @@ def ihfft(a, n=None, axis=-1, norm=None, out=None):
 
 
 def _split(s, axes, shape, last):
-    """The axes of an n-d transform and their lengths (None: as they are), that of the halved one apart."""
+    """The axes of an n-d transform and their lengths (None: as they are), the halved one apart."""
     axes = last if axes is None and s is None else axes
     if axes is None:
         axes = range(-len(s), 0) if s is not None else range(len(shape))
     axes = axes_of(tuple(axes), len(shape))
-    sizes = [None] * len(axes) if s is None else [shape[i] if n == -1 else int(n) for i, n in zip(axes, s)]
+    sizes = (
+        [None] * len(axes)
+        if s is None
+        else [shape[i] if n == -1 else int(n) for i, n in zip(axes, s)]
+    )
     return axes[:-1], sizes[:-1], axes[-1], sizes[-1]
 
 

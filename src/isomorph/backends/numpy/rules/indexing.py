@@ -1,4 +1,7 @@
-"""Reading and functionally writing parts of an array. A gradient at an index stays one (`At`) until it is needed whole."""
+"""Reading and functionally writing parts of an array. A gradient at an index stays one (`At`)
+until it is needed whole."""
+
+from typing import Any
 
 import numpy as np
 
@@ -88,13 +91,15 @@ def choose(a, choices, out=None, mode="raise"):
     choices = [arrayed(c) for c in choices]
     a, n = np.asarray(concrete(a)), len(choices)
     if mode == "raise" and np.any((a < 0) | (a >= n)):
-        raise ValueError(f"numpy.choose: needed indices from 0 to {n - 1}, got {a.min()} to {a.max()}")
+        raise ValueError(
+            f"numpy.choose: needed indices from 0 to {n - 1}, got {a.min()} to {a.max()}"
+        )
     a = a % n if mode == "wrap" else np.clip(a, 0, n - 1)
     return np.select([a == i for i in range(n)], choices)
 
 
 @composed(np.piecewise)
-def piecewise(x, condlist, funclist, *args, **kw):
+def piecewise(x, condlist, funclist: Any, *args, **kw):
     masks = np.asarray(concrete(condlist), bool)
     masks = [masks] if masks.ndim == x.ndim else list(masks)
     if len(masks) == len(funclist) - 1:  # the last function is for the rest
@@ -104,7 +109,8 @@ def piecewise(x, condlist, funclist, *args, **kw):
         here, free = mask & free, free & ~mask
         if callable(func):
             if here.any():  # each function sees its own part only
-                out = out + scatter(func(x[here], *args, **kw).astype(x.dtype), here, x.shape)
+                part: Any = func(x[here], *args, **kw)
+                out = out + scatter(part.astype(x.dtype), here, x.shape)
         else:
             out = np.where(here, func, out)
     return out
@@ -132,7 +138,8 @@ def apply_over_axes(func, a, axes):
 def _in_place(func, fix):
     def refuse(*args, **kw):
         raise TypeError(
-            f"numpy.{func.__name__}: needed plain arrays, as it changes one in place, got a traced value; {fix}"
+            f"numpy.{func.__name__}: needed plain arrays, as it changes one in place, "
+            f"got a traced value; {fix}"
         )
 
     return refuse

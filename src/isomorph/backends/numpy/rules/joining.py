@@ -1,8 +1,10 @@
 """Making one array of several, and several of one."""
 
+from itertools import accumulate, pairwise
+
 import numpy as np
 
-from ..tape import TRACED, composed, concrete, record, rule
+from ..tape import composed, concrete, record, rule
 from .shaping import arrayed
 
 
@@ -13,13 +15,14 @@ def joined(*arrays, axis=0):
 @rule(joined)
 def _joined(y, *arrays, axis=0):
     if axis is None:
-        ends = np.cumsum([np.size(a) for a in arrays])
+        ends = list(accumulate(np.size(a) for a in arrays))
+        shapes = [np.shape(a) for a in arrays]
         return tuple(
-            lambda g, i=i, j=j, s=np.shape(a): np.reshape(g[i:j], s)
-            for i, j, a in zip([0, *ends], ends, arrays)
+            lambda g, i=i, j=j, shape=shape: np.reshape(g[i:j], shape)
+            for i, j, shape in zip([0, *ends], ends, shapes)
         )
     before = (slice(None),) * (axis % y.ndim)
-    ends = np.cumsum([a.shape[axis] for a in arrays])
+    ends = list(accumulate(a.shape[axis] for a in arrays))
     return tuple(lambda g, i=i, j=j: g[(*before, slice(i, j))] for i, j in zip([0, *ends], ends))
 
 
@@ -50,20 +53,45 @@ def items(arrays):
     return [arrayed(a) for a in arrays]
 
 
-# fmt: off
-TRACED |= {
-    np.vstack: lambda tup, *, dtype=None, casting="same_kind":
-        np.concatenate([np.atleast_2d(a) for a in tup], 0, dtype=dtype),
-    np.hstack: lambda tup, *, dtype=None, casting="same_kind":
-        np.concatenate([np.atleast_1d(a) for a in tup], 1 if np.ndim(tup[0]) > 1 else 0, dtype=dtype),
-    np.dstack: lambda tup: np.concatenate([np.atleast_3d(a) for a in tup], 2),
-    np.column_stack: lambda tup: np.concatenate([np.atleast_2d(a).T if np.ndim(a) < 2 else a for a in tup], 1),
-    np.hsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections, 1 if ary.ndim > 1 else 0),
-    np.vsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections, 0),
-    np.dsplit: lambda ary, indices_or_sections: np.split(ary, indices_or_sections, 2),
-    np.unstack: lambda x, /, *, axis=0: tuple(np.moveaxis(x, axis, 0)),
-}
-# fmt: on
+@composed(np.vstack)
+def vstack(tup, *, dtype=None, casting="same_kind"):
+    return np.concatenate([np.atleast_2d(a) for a in tup], 0, dtype=dtype)
+
+
+@composed(np.hstack)
+def hstack(tup, *, dtype=None, casting="same_kind"):
+    axis = 1 if np.ndim(tup[0]) > 1 else 0
+    return np.concatenate([np.atleast_1d(a) for a in tup], axis, dtype=dtype)
+
+
+@composed(np.dstack)
+def dstack(tup):
+    return np.concatenate([np.atleast_3d(a) for a in tup], 2)
+
+
+@composed(np.column_stack)
+def column_stack(tup):
+    return np.concatenate([np.atleast_2d(a).T if np.ndim(a) < 2 else a for a in tup], 1)
+
+
+@composed(np.unstack)
+def unstack(x, /, *, axis=0):
+    return tuple(np.moveaxis(x, axis, 0))
+
+
+@composed(np.hsplit)
+def hsplit(ary, indices_or_sections):
+    return np.split(ary, indices_or_sections, 1 if ary.ndim > 1 else 0)
+
+
+@composed(np.vsplit)
+def vsplit(ary, indices_or_sections):
+    return np.split(ary, indices_or_sections, 0)
+
+
+@composed(np.dsplit)
+def dsplit(ary, indices_or_sections):
+    return np.split(ary, indices_or_sections, 2)
 
 
 @composed(np.array_split)
@@ -75,7 +103,7 @@ def array_split(ary, indices_or_sections, axis=0):
         each, extra = divmod(n, int(indices_or_sections))
         cuts = [i * each + min(i, extra) for i in range(int(indices_or_sections) + 1)]
     before = (slice(None),) * (axis % ary.ndim)
-    return [ary[(*before, slice(i, j))] for i, j in zip(cuts, cuts[1:])]
+    return [ary[(*before, slice(i, j))] for i, j in pairwise(cuts)]
 
 
 @composed(np.split)
@@ -105,6 +133,8 @@ def insert(arr, obj, values, axis=None):
     n = arr.shape[axis]
     if isinstance(obj, slice):
         obj = np.arange(*obj.indices(n))
+    elif hasattr(obj, "dtype") and obj.dtype.kind == "b":
+        obj = np.flatnonzero(obj)
     if np.ndim(obj) == 0:  # NumPy: values along the first axis, as in a[:, i] = values
         values = np.moveaxis(values, 0, axis)
     count = values.shape[axis] if np.size(obj) == 1 else np.size(obj)

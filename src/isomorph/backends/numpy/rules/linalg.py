@@ -1,9 +1,10 @@
 """Solving and factorising, for stacks of real or complex matrices.
 
-Where NumPy reads one triangle and takes the matrix as Hermitian (cholesky, eigh), the gradient is Hermitian too.
-Vectors that a factorisation leaves free (phases, bases of a null space) are differentiated along one fixed choice: right
-for all that does not depend on the choice. Equal eigenvalues or singular values have no differentiable vectors, and
-the gradient through the vectors is inf or NaN; that through the values alone is finite.
+Where NumPy reads one triangle and takes the matrix as Hermitian (cholesky, eigh), the gradient is
+Hermitian too. Vectors that a factorisation leaves free (phases, bases of a null space) are
+differentiated along one fixed choice: right for all that does not depend on the choice. Equal
+eigenvalues or singular values have no differentiable vectors, and the gradient through the vectors
+is inf or NaN; that through the values alone is finite.
 """
 
 import numpy as np
@@ -62,7 +63,9 @@ def _adjugate_adjoint(a):
         u, s, v = np.linalg.svd(a)
         phase = np.linalg.det(u) * np.linalg.det(v)
         return conj(phase)[..., None, None] * (u * others(s)[..., None, :]) @ v
-    # For higher orders a polynomial in a (Faddeev and LeVerrier): exact whichever singular values are equal or zero.
+    # For higher orders a polynomial in a (Faddeev and LeVerrier): exact whichever singular values
+    # are
+    # equal or zero.
     m = eye = eye_like(a)
     for k in range(1, n):
         m = a @ m
@@ -134,7 +137,7 @@ def eigh(y, a, UPLO="L"):
     return back
 
 
-TRACED[np.linalg.eigvalsh] = lambda a, UPLO="L": np.linalg.eigh(a, UPLO)[0]
+TRACED[np.linalg.eigvalsh] = lambda a, UPLO="L": np.linalg.eigh(a, UPLO)[0]  # type: ignore
 
 
 @rule(np.linalg.eig)
@@ -146,7 +149,9 @@ def eig(y, a):
         inner = 0.0
         if gv is not None:
             turned = adjoint(v) @ gv
-            along = np.real(np.diagonal(turned, 0, -2, -1))[..., None, :]  # vectors keep their length
+            along = np.real(np.diagonal(turned, 0, -2, -1))[
+                ..., None, :
+            ]  # vectors keep their length
             inner = off_diagonal(turned - adjoint(v) @ v * along) / conj(gaps(w))
         if gw is not None:
             inner = inner + gw[..., None, :] * eye_like(v)
@@ -159,7 +164,8 @@ TRACED[np.linalg.eigvals] = lambda a: np.linalg.eig(a)[0]
 
 
 def _narrow(full, g, k):
-    """The gradient of the first k orthonormal columns, with that of the rest, which turn against them, folded in."""
+    """The gradient of the first k orthonormal columns, with that of the rest, which turn against
+    them, folded in."""
     first, rest = full[..., :k], full[..., k:]
     if g is None or not rest.shape[-1]:
         return first, g
@@ -172,7 +178,7 @@ def factors(a, full_matrices, hermitian):
 
 @rule(factors)
 def _factors(y, a, full_matrices, hermitian):
-    k = min(a.shape[-2:])
+    k, phased = min(a.shape[-2:]), a.dtype.kind == "c"
 
     def back(grads):
         gu, gs, gv = grads
@@ -185,8 +191,10 @@ def _factors(y, a, full_matrices, hermitian):
         if gu is not None:
             turned = adjoint(u) @ gu
             inner = inner + off_diagonal(turned - adjoint(turned)) / squares * s[..., None, :]
-            if a.dtype.kind == "c":  # the phase goes with u, by convention
-                inner = inner + (turned - adjoint(turned)) * eye_like(turned) / (2 * s[..., None, :])
+            if phased:  # the phase goes with u, by convention
+                inner = inner + (turned - adjoint(turned)) * eye_like(turned) / (
+                    2 * s[..., None, :]
+                )
             if u.shape[-2] > k:
                 outside = (gu - u @ turned) / s[..., None, :] @ adjoint(v)
         if gv is not None:
@@ -201,7 +209,11 @@ def _factors(y, a, full_matrices, hermitian):
 
 @composed(np.linalg.svd)
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
-    return record(factors, a, full_matrices, hermitian) if compute_uv else record(factors, a, False, hermitian)[1]
+    return (
+        record(factors, a, full_matrices, hermitian)
+        if compute_uv
+        else record(factors, a, False, hermitian)[1]
+    )
 
 
 TRACED[np.linalg.svdvals] = lambda x, /: np.linalg.svd(x, compute_uv=False)
@@ -223,9 +235,11 @@ def _triangular(y, a, mode):
         if gr is not None:
             gr = gr[..., :k, :]
         beyond = None
-        if n > m and gr is not None:  # a = q [r₁ r₂]: the columns beyond the square part follow from q
+        if (
+            n > m and gr is not None
+        ):  # a = q [r₁ r₂]: the columns beyond the square part follow from q
             beyond = q @ gr[..., m:]
-            gq = (0.0 if gq is None else gq) + a[..., m:] @ adjoint(gr[..., m:])
+            gq = (0.0 if gq is None else gq) + q @ r[..., m:] @ adjoint(gr[..., m:])
         square, gr = r[..., :k], None if gr is None else gr[..., :k]
         inner = 0.0 if gr is None else gr @ adjoint(square)
         inner = inner if gq is None else inner - adjoint(q) @ gq
@@ -235,7 +249,7 @@ def _triangular(y, a, mode):
         d = solve_right(both if gq is None else both + gq, adjoint(square))
         if n <= m:
             return (d,)
-        return (np.concatenate([d, np.zeros_like(a[..., m:]) if beyond is None else beyond], -1),)
+        return (np.concatenate([d, np.zeros_like(r[..., m:]) if beyond is None else beyond], -1),)
 
     return back
 
@@ -253,12 +267,7 @@ def _pinv_back(a, p, g):
     """How a gradient of the pseudo-inverse travels back, at constant rank."""
     ph, gh = adjoint(p), adjoint(g)
     d = -ph @ g @ ph
-    m, n = a.shape[-2:]
-    if m > n or m == n:
-        d = d + (gh - a @ (p @ gh)) @ p @ ph
-    if n > m or m == n:
-        d = d + ph @ p @ (gh - (gh @ p) @ a)
-    return d
+    return d + (gh - a @ (p @ gh)) @ p @ ph + ph @ p @ (gh - (gh @ p) @ a)
 
 
 @rule(np.linalg.pinv)
@@ -279,7 +288,9 @@ def _solution(y, a, b, rcond=None):
     def column(x):
         return x[:, None] if x.ndim == 1 else x
 
-    return lambda g: _pinv_back(a, pseudo(), column(g) @ adjoint(column(b))), lambda g: adjoint(pseudo()) @ g
+    return lambda g: _pinv_back(
+        a, pseudo(), column(g) @ adjoint(column(b))
+    ), lambda g: adjoint(pseudo()) @ g
 
 
 @composed(np.linalg.lstsq)

@@ -10,7 +10,7 @@ from .shaping import arrayed, axes_of
 
 def length(x, axis, keepdims):
     """The Euclidean norm over any axes, as NumPy computes it."""
-    if x.ndim <= 1 or isinstance(axis, int) or len(axes_of(axis, x.ndim)) <= 2:
+    if axis is None or isinstance(axis, int) or len(axes_of(axis, x.ndim)) <= 2:
         return np.linalg.norm(x, axis=axis, keepdims=keepdims)
     return np.linalg.vector_norm(x, axis=axis, keepdims=keepdims)
 
@@ -53,19 +53,23 @@ def matrix_norm(x, order, axis, keepdims):
     elif order in (2, -2):
         y = np.max(s, -1) if order > 0 else np.min(s, -1)
     else:
-        raise ValueError(f"numpy.linalg.norm: needed an order NumPy has for matrices, got {order!r}")
+        raise ValueError(
+            f"numpy.linalg.norm: needed an order NumPy has for matrices, got {order!r}"
+        )
     return np.expand_dims(y, (min(row, column), max(row, column))) if keepdims else y
 
 
 @composed(np.linalg.norm)
 def norm(x, ord=None, axis=None, keepdims=False):
     if ord is None and axis is None:
-        return record(length, x, tuple(range(x.ndim)), keepdims)
+        return record(length, x, None, keepdims)
     axis = tuple(range(x.ndim)) if axis is None else axis
     axes = axes_of(axis, x.ndim)
     if len(axes) == 1:
         if isinstance(ord, str):
-            raise ValueError(f"numpy.linalg.norm: needed a number as order of a vector norm, got {ord!r}")
+            raise ValueError(
+                f"numpy.linalg.norm: needed a number as order of a vector norm, got {ord!r}"
+            )
         return vector_norm(x, ord, axes[0], keepdims)
     if len(axes) == 2:
         return matrix_norm(x, ord, axes, keepdims)
@@ -76,7 +80,9 @@ TRACED |= {
     np.linalg.vector_norm: lambda x, /, *, axis=None, keepdims=False, ord=2: vector_norm(
         x, ord, axes_of(axis, x.ndim), keepdims
     ),
-    np.linalg.matrix_norm: lambda x, /, *, keepdims=False, ord="fro": matrix_norm(x, ord, (-2, -1), keepdims),
+    np.linalg.matrix_norm: lambda x, /, *, keepdims=False, ord="fro": matrix_norm(
+        x, ord, (-2, -1), keepdims
+    ),
 }
 
 

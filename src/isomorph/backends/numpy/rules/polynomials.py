@@ -1,5 +1,7 @@
 """Convolution and polynomials given by their coefficients, highest power first."""
 
+from typing import Any
+
 import numpy as np
 
 from ..tape import composed, concrete, no_rule, record, rule
@@ -29,9 +31,11 @@ def convolve(a, v, mode="full"):
 
 
 @composed(np.correlate)
-def correlate(a, v, mode="valid"):
+def correlate(a, v, mode: Any = "valid"):
     a, v = np.atleast_1d(a), np.atleast_1d(v)
-    if mode == "same" and len(a) < len(v):  # NumPy swaps the two, and the middle of an even length moves
+    if mode == "same" and len(a) < len(
+        v
+    ):  # NumPy swaps the two, and the middle of an even length moves
         return conj(np.convolve(v, conj(a)[::-1], mode))[::-1]
     return np.convolve(a, conj(v)[::-1], mode)
 

@@ -1,6 +1,7 @@
 """Matrix products and contractions."""
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ def adjoint(x):
 
 
 def gram(a, g):
-    """adjoint(a) @ g summed over the leading axes, as one matrix product instead of a stack of them."""
+    """adjoint(a) @ g summed over the leading axes, as one matrix product instead of a stack."""
     rows = prod(a.shape[:-1])
     return adjoint(np.reshape(a, (rows, a.shape[-1]))) @ np.reshape(g, (rows, g.shape[-1]))
 
@@ -33,7 +34,9 @@ def matmul(y, a, b, **kw):
         return lambda g: g[..., None] * conj(b), lambda g: gram(a, g[..., None])[:, 0]
     if a.ndim == 1:
         # the tape sums over the stack
-        return lambda g: np.sum(conj(b) * g[..., None, :], -1), lambda g: conj(a)[:, None] * g[..., None, :]
+        return lambda g: np.sum(
+            conj(b) * g[..., None, :], -1
+        ), lambda g: conj(a)[:, None] * g[..., None, :]
     if b.ndim == 2:
         return lambda g: g @ adjoint(b), lambda g: gram(a, g)
     return lambda g: g @ adjoint(b), lambda g: adjoint(a) @ g
@@ -62,7 +65,9 @@ def outer(a, b, out=None):
 @composed(np.linalg.outer)
 def linalg_outer(x1, x2, /):
     if np.ndim(x1) != 1 or np.ndim(x2) != 1:
-        raise ValueError(f"numpy.linalg.outer: needed vectors, got shapes {np.shape(x1)} and {np.shape(x2)}")
+        raise ValueError(
+            f"numpy.linalg.outer: needed vectors, got shapes {np.shape(x1)} and {np.shape(x2)}"
+        )
     return np.outer(x1, x2)
 
 
@@ -108,12 +113,14 @@ def _contracted(y, a, b, axes):
 
 
 @composed(np.tensordot, np.linalg.tensordot)
-def tensordot(a, b, axes=2):
+def tensordot(a, b, axes: Any = 2):
     a, b = arrayed(a), arrayed(b)
     if np.ndim(axes) == 0 and not isinstance(axes, (tuple, list)):
-        n = int(axes)  # type: ignore[arg-type]
+        n = int(axes)
         axes = list(range(a.ndim - n, a.ndim)), list(range(n))
-    over_a, over_b = (axes_of(tuple(i) if np.ndim(i) else int(i), x.ndim) for i, x in zip(axes, (a, b)))
+    over_a, over_b = (
+        axes_of(tuple(i) if np.ndim(i) else int(i), x.ndim) for i, x in zip(axes, (a, b))
+    )
     return record(contracted, a, b, (list(over_a), list(over_b)))
 
 
@@ -123,7 +130,9 @@ def kron(a, b):
     n = max(a.ndim, b.ndim)
     a = np.reshape(a, (1,) * (n - a.ndim) + a.shape)
     b = np.reshape(b, (1,) * (n - b.ndim) + b.shape)
-    spread = np.expand_dims(a, tuple(range(1, 2 * n, 2))) * np.expand_dims(b, tuple(range(0, 2 * n, 2)))
+    spread = np.expand_dims(a, tuple(range(1, 2 * n, 2))) * np.expand_dims(
+        b, tuple(range(0, 2 * n, 2))
+    )
     return np.reshape(spread, tuple(i * j for i, j in zip(a.shape, b.shape)))
 
 
@@ -134,7 +143,8 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     a, b = np.moveaxis(arrayed(a), axisa, -1), np.moveaxis(arrayed(b), axisb, -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
         raise NotImplementedError(
-            f"numpy.cross: no derivative rule but for vectors of 3, got {a.shape[-1]} and {b.shape[-1]}"
+            "numpy.cross: no derivative rule but for vectors of 3, "
+            f"got {a.shape[-1]} and {b.shape[-1]}"
         )
     x, y, z = a[..., 0], a[..., 1], a[..., 2]
     u, v, w = b[..., 0], b[..., 1], b[..., 2]
@@ -152,8 +162,8 @@ def summed(*operands, terms, result, optimize=False):
 
 @rule(summed)
 def _summed(y, *operands, terms, result, optimize=False):
-    """Each letter occurs once in each term. The gradient of an operand is the contraction of `g` with the others,
-    spread over the letters that only this operand has."""
+    """Each letter occurs once in each term. The gradient of an operand is the contraction of `g`
+    with the others, spread over the letters that only this operand has."""
 
     def back(place, g):
         others = [conj(x) for i, x in enumerate(operands) if i != place]
@@ -181,15 +191,19 @@ def _spell(operands):
 
 
 @composed(np.einsum)
-def einsum(*operands, out=None, optimize=False, dtype=None, **kw):
+def einsum(*operands, out=None, optimize: Any = False, dtype=None, **kw):
     spec, arrays = (operands[0], operands[1:]) if type(operands[0]) is str else _spell(operands)
     arrays = [arrayed(x) if dtype is None else arrayed(x).astype(dtype) for x in arrays]
     given, arrow, result = spec.replace(" ", "").partition("->")
     terms = given.split(",")
     if len(terms) != len(arrays):
-        raise ValueError(f"numpy.einsum: needed {len(terms)} operands for {spec!r}, got {len(arrays)}")
+        raise ValueError(
+            f"numpy.einsum: needed {len(terms)} operands for {spec!r}, got {len(arrays)}"
+        )
     unused = [c for c in LETTERS if c not in spec]
-    hidden = [x.ndim - len(t.replace("...", "")) if "..." in t else 0 for t, x in zip(terms, arrays)]
+    hidden = [
+        x.ndim - len(t.replace("...", "")) if "..." in t else 0 for t, x in zip(terms, arrays)
+    ]
     dots = "".join(unused[: max(hidden)])
     terms = [t.replace("...", dots[len(dots) - n :]) for t, n in zip(terms, hidden)]
     letters = given.replace(",", "").replace("...", "")
@@ -198,11 +212,10 @@ def einsum(*operands, out=None, optimize=False, dtype=None, **kw):
     result = result.replace("...", dots)
     for i, term in enumerate(terms):
         terms[i], arrays[i] = _diagonals(term, arrays[i])
-    path = [*optimize] if isinstance(optimize, (list, tuple)) else optimize
-    return record(summed, *arrays, terms=tuple(terms), result=result, optimize=path)
+    return record(summed, *arrays, terms=tuple(terms), result=result, optimize=optimize)
 
 
-def _diagonals(term, x):
+def _diagonals(term, x) -> tuple[str, Any]:
     """Take diagonals until each letter of the term occurs once."""
     for letter in dict.fromkeys(term):
         while term.count(letter) > 1:

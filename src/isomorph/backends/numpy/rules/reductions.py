@@ -1,5 +1,7 @@
 """Sums, products, extremes and variances, whole or running."""
 
+from typing import Any
+
 import numpy as np
 
 from ..tape import TRACED, Traced, composed, concrete, constant, no_rule, rule, scatter
@@ -8,8 +10,8 @@ from .shaping import axes_of
 
 constant(
     np.argmax, np.argmin, np.argsort, np.argpartition, np.nanargmax, np.nanargmin, np.all, np.any,
-    np.count_nonzero, np.nonzero, np.flatnonzero, np.argwhere, np.searchsorted, np.digitize, np.lexsort,
-    np.isin,
+    np.count_nonzero, np.nonzero, np.flatnonzero, np.argwhere, np.searchsorted, np.digitize,
+    np.lexsort, np.isin,
 )  # fmt: skip
 
 
@@ -29,7 +31,8 @@ def counted(axis, shape):
 
 
 def counts(where, axis, shape, dtype):
-    """How many elements take part in each slice: a number, or an array with the reduced axes as ones."""
+    """How many elements take part in each slice: a number, or an array with reduced axes as
+    ones."""
     if where is True:
         return counted(axis, shape)
     return np.sum(np.broadcast_to(where, shape), axis=axis, keepdims=True).astype(dtype)
@@ -38,7 +41,9 @@ def counts(where, axis, shape, dtype):
 def to_float(dtype):
     """Refuse to sum into integers, which have no gradient."""
     if dtype is not None and np.dtype(dtype).kind not in "fc":
-        raise NotImplementedError(f"a reduction with dtype={np.dtype(dtype)}: no derivative rule; use a float dtype")
+        raise NotImplementedError(
+            f"a reduction with dtype={np.dtype(dtype)}: no derivative rule; use a float dtype"
+        )
 
 
 @rule(np.sum)
@@ -78,8 +83,8 @@ def ptp(a, axis=None, out=None, keepdims=False):
 
 
 def others(x):
-    """Along the last axis, the product of all elements but this one: up and down a tree of products, so that no
-    element is divided by and zeros are no special case, in any derivative."""
+    """Along the last axis, the product of all elements but this one: up and down a tree of
+    products, so that no element is divided by and zeros are no special case, in any derivative."""
     n = x.shape[-1]
     if n < 2:
         return np.ones_like(x)
@@ -91,7 +96,8 @@ def others(x):
 
 
 def along_lanes(func, x, axis):
-    """`func`, which works along the last axis and keeps shapes, applied over the given axes taken as one."""
+    """`func`, which works along the last axis and keeps shapes, over the given axes taken as
+    one."""
     axes = axes_of(axis, x.ndim)
     last = tuple(range(-len(axes), 0))
     moved = np.moveaxis(x, axes, last)
@@ -130,7 +136,8 @@ def later(x, d):
 
 
 def carried(g, x):
-    """s[i] = g[i] + x[i + 1] s[i + 1], by doubling: products only, so that zeros in x are no special case."""
+    """s[i] = g[i] + x[i + 1] s[i + 1], by doubling: no division, so zeros in x are no special
+    case."""
     s, step, d = g, later(x, 1), 1
     while d < x.shape[-1]:
         s, step, d = s + step * later(s, d), step * later(step, d), 2 * d
@@ -146,7 +153,9 @@ def cumprod(y, a, axis=None, dtype=None, out=None):
         along = -1 if axis is None else axis
         x = np.moveaxis(a if axis is not None else np.ravel(a), along, -1)
         before = np.moveaxis(y, along, -1)[..., :-1]
-        before = np.concatenate([np.ones_like(x[..., :1]), before], -1)  # the product of those before
+        before = np.concatenate(
+            [np.ones_like(x[..., :1]), before], -1
+        )  # the product of those before
         d = conj(before) * carried(np.moveaxis(g, along, -1), conj(x))
         return np.reshape(np.moveaxis(d, -1, along), shape)
 
@@ -175,13 +184,16 @@ TRACED[np.cumulative_prod] = _cumulative(np.cumprod, 1)
 def deviations(a, axis, mean, where):
     """What each element is above the mean of its slice, 0 where it takes no part."""
     if mean is None:
-        mean = np.mean(a if where is True else np.where(where, a, 0.0), axis, keepdims=True, where=where)
+        wide = np.result_type(a.dtype, np.float32)  # a mean in half precision is off by a deviation
+        kept = a if where is True else np.where(where, a, 0.0)
+        mean = np.mean(kept, axis, wide, keepdims=True, where=where)
     return a - mean if where is True else np.where(where, a - mean, 0.0)
 
 
 @rule(np.var)
 def var(
-    y, a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, mean=None, correction=None
+    y, a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, mean=None,
+    correction=None,
 ):  # fmt: skip
     to_float(dtype)
     shape = a.shape
@@ -191,7 +203,8 @@ def var(
 
 @rule(np.std)
 def std(
-    y, a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, mean=None, correction=None
+    y, a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, mean=None,
+    correction=None,
 ):  # fmt: skip
     to_float(dtype)
     shape = a.shape
@@ -200,10 +213,12 @@ def std(
     def back(g):
         d = deviations(a, axis, mean, where)
         spread = widen(y, axis, keepdims, shape)
-        # equal numbers: a spread of zero up to the rounding of their mean. The slope of |x| at 0 is taken as 0.
-        noise = 8 * np.finfo(y.dtype).eps * np.max(np.abs(concrete(a - d)), axis, keepdims=True)
-        flat = concrete(spread) <= noise
-        return widen(g, axis, keepdims, shape) / n * d * np.where(flat, 0.0, 1 / np.where(flat, 1.0, spread))
+        # Equal numbers have a spread of zero, up to the rounding of their mean (in float32 at
+        # least, for NumPy); the slope of |x| at 0 is taken as 0.
+        center = np.fmax.reduce(np.abs(concrete(a - d)), axis, keepdims=True, initial=0)
+        flat = concrete(spread) <= 8 * np.finfo(np.result_type(y, np.float32)).eps * center
+        slope = np.where(flat, 0.0, 1 / np.where(flat, 1.0, spread))
+        return widen(g, axis, keepdims, shape) / n * d * slope
 
     return (back,)
 
@@ -242,16 +257,9 @@ def bincount(x, /, weights=None, minlength=0):
     return scatter(weights.astype(np.float64), x, (max(int(x.max(initial=-1)) + 1, minlength),))
 
 
-def _histogram(func):
-    """Counts are constant; edges made from the data and weights are not."""
-
-    def histogram(a, bins=10, range=None, density=None, weights=None):
-        plain = type(weights) is not Traced and type(bins) is not Traced
-        if plain and (np.ndim(bins) or range is not None):
-            return func(concrete(a), bins, range, density=density, weights=weights)
-        no_rule(func, " with traced weights, or edges that follow from traced data (give bins= as edges)")
-
-    return histogram
-
-
-TRACED[np.histogram] = _histogram(np.histogram)
+@composed(np.histogram)
+def histogram(a, bins: Any = 10, range=None, density=None, weights: Any = None):
+    """Counts are constant; weights, and edges made from the data, are not."""
+    if type(weights) is Traced or type(bins) is Traced or (np.ndim(bins) == 0 and range is None):
+        no_rule(np.histogram, " with traced weights, or without bins= given as plain edges")
+    return np.histogram(concrete(a), bins, range, density=density, weights=weights)

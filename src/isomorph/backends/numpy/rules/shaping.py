@@ -1,11 +1,14 @@
 """Functions that only move numbers about: their derivative moves them back."""
 
+from typing import Any
+
 import numpy as np
 
 from ..tape import TRACED, composed, concrete, constant, no_rule, record, rule, scatter
 
 constant(
-    np.shape, np.ndim, np.size, np.result_type, np.can_cast, np.common_type, np.iscomplexobj, np.isrealobj,
+    np.shape, np.ndim, np.size, np.result_type, np.can_cast, np.common_type, np.iscomplexobj,
+    np.isrealobj,
     np.zeros_like, np.ones_like, np.empty_like, np.shares_memory, np.may_share_memory,
     np.isscalar, np.array_repr, np.array_str, np.array2string, np.min_scalar_type,
     np.save, np.savetxt, np.savez, np.savez_compressed,
@@ -24,12 +27,12 @@ def axes_of(axis, ndim):
     return tuple(i % ndim for i in (axis if isinstance(axis, (tuple, list)) else (axis,)))
 
 
-def layout(a, order):
+def layout(a, order) -> Any:
     """The order "A" and "K" mean for this array; a gradient has its own memory layout."""
     if order not in ("A", "K"):
         return order
     flags = concrete(a).flags
-    if flags.c_contiguous or not flags.f_contiguous and order == "A":
+    if flags.c_contiguous or (not flags.f_contiguous and order == "A"):
         return "C"
     if flags.f_contiguous:
         return "F"
@@ -166,7 +169,10 @@ def pad(array, pad_width, mode="constant", **kw):
     widths = np.broadcast_to(pad_width, (array.ndim, 2)).tolist()
     if mode in ("constant", "empty"):
         return record(padded, array, widths, **kw)
-    if mode not in ("edge", "reflect", "symmetric", "wrap") or kw.get("reflect_type", "even") != "even":
+    if (
+        mode not in ("edge", "reflect", "symmetric", "wrap")
+        or kw.get("reflect_type", "even") != "even"
+    ):
         no_rule(np.pad, f" with mode={mode!r}")
     for axis, width in enumerate(widths):
         if any(width):
@@ -206,7 +212,9 @@ def _atleast(n, front):
         for a in map(arrayed, arys):
             missing = max(n - a.ndim, 0)
             lead = front(a.ndim, missing)
-            out.append(np.reshape(a, (1,) * lead + a.shape + (1,) * (missing - lead)) if missing else a)
+            out.append(
+                np.reshape(a, (1,) * lead + a.shape + (1,) * (missing - lead)) if missing else a
+            )
         return out[0] if len(out) == 1 else tuple(out)
 
     return at_least

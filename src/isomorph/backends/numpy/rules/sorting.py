@@ -1,4 +1,7 @@
-"""Order and what is made of it: the order itself is constant, so each result is a selection of the elements."""
+"""Order and what is made of it: the order itself is constant, so a result is a selection of
+elements."""
+
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +23,7 @@ def sort_complex(a):
 
 
 @composed(np.partition)
-def partition(a, kth, axis=-1, kind="introselect", order=None):
+def partition(a, kth, axis=-1, kind: Any = "introselect", order=None):
     if axis is None:
         a, axis = np.ravel(a), -1
     return np.take_along_axis(a, np.argpartition(concrete(a), kth, axis, kind), axis)
@@ -34,7 +37,7 @@ def ranked(func, a, q, axis, method, keepdims, skip):
     ordered = np.sort(lanes, 0)
     missing = np.isnan(concrete(ordered))
     n = np.sum(~missing, 0) if skip else lanes.shape[0]
-    place = np.expand_dims(q, tuple(range(np.ndim(q), np.ndim(q) + len(rest)))) * np.asarray(n - 1, concrete(q).dtype)
+    place = np.reshape(q, q.shape + (1,) * len(rest)) * np.asarray(n - 1, q.dtype)
     at = np.asarray(concrete(place))
     low, high = np.floor(at).astype(int), np.ceil(at).astype(int)
     if method == "linear":
@@ -64,12 +67,15 @@ def ranked(func, a, q, axis, method, keepdims, skip):
 
 def _fraction(q, a):
     """`q` as an array; a plain number takes the dtype of the data, as in NumPy."""
-    return q if hasattr(q, "dtype") else np.asarray(q, a.dtype if isinstance(q, (int, float)) else float)
+    if hasattr(q, "dtype"):
+        return q
+    return np.asarray(q, a.dtype if isinstance(q, (int, float)) else float)
 
 
 def _quantile(func, percent, skip):
     def quantile(
-        a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None
+        a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
+        weights=None,
     ):  # fmt: skip
         if weights is not None:
             no_rule(func, " with weights=")
@@ -101,7 +107,9 @@ TRACED |= {
 def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, **kw):
     _, index, inverse, counts = np.unique(concrete(ar), True, True, True, axis, **kw)
     values = np.ravel(ar)[index] if axis is None else np.take(ar, index, axis)
-    asked = zip((True, return_index, return_inverse, return_counts), (values, index, inverse, counts))
+    asked = zip(
+        (True, return_index, return_inverse, return_counts), (values, index, inverse, counts)
+    )
     out = tuple(part for wanted, part in asked if wanted)
     return out if len(out) > 1 else values
 
@@ -142,6 +150,8 @@ def setxor1d(ar1, ar2, assume_unique=False):
 
 @composed(np.intersect1d)
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
-    _, first, second = np.intersect1d(concrete(ar1), concrete(ar2), assume_unique, return_indices=True)
+    _, first, second = np.intersect1d(
+        concrete(ar1), concrete(ar2), assume_unique, return_indices=True
+    )
     values = np.ravel(ar1)[first]
     return (values, first, second) if return_indices else values

@@ -1,5 +1,5 @@
-"""Derivatives of SciPy's special ufuncs, by name: SciPy is no dependency, so a rule is registered when the first call of
-its ufunc reaches the tape, and SciPy is there already."""
+"""Derivatives of SciPy's special ufuncs, by name: SciPy is no dependency, so a rule is registered
+when the first call of its ufunc reaches the tape, and SciPy is there already."""
 
 import sys
 from inspect import Parameter, Signature, signature
@@ -7,7 +7,7 @@ from math import log, pi, sqrt
 
 import numpy as np
 
-from ..tape import LATE, TRACED, concrete, elementwise
+from ..tape import LATE, TRACED, concrete, elementwise, no_rule
 from .elementwise import conj, nonzero
 
 
@@ -48,7 +48,8 @@ PARTIALS = {
     "loggamma":  [lambda a: special("psi")(a)],
     "gamma":     [lambda y, a: y * special("psi")(a)],
     "psi":       [lambda a: special("_zeta")(2.0, a)],
-    "_zeta":     [None, lambda a, b: -a * special("_zeta")(a + 1.0, b)],
+    "_zeta":     [lambda a, b: no_rule(special("_zeta"), " in its first argument"),
+                  lambda a, b: -a * special("_zeta")(a + 1.0, b)],
     "xlogy":     [lambda a, b: np.log(safe(a, 0, b)), lambda a, b: ratio(a, b)],
     "xlog1py":   [lambda a, b: np.log(safe(a, 0, 1 + b)), lambda a, b: ratio(a, 1 + b)],
     "entr":      [lambda a: -np.log(a) - 1],
@@ -65,8 +66,6 @@ PARTIALS = {
 
 def _pullback(derivative):
     """As `elementwise` wants it: a function of the gradient and of what the derivative names."""
-    if derivative is None:
-        return None
 
     def partial(g, *saved):
         return g * conj(derivative(*saved))

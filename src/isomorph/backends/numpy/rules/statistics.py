@@ -11,12 +11,16 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     a = arrayed(a)
     if weights is None:
         out = np.mean(a, axis, keepdims=keepdims)
-        return (out, np.broadcast_to(np.asarray(a.size / out.size, out.dtype), out.shape)) if returned else out
+        return (
+            (out, np.broadcast_to(np.asarray(a.size / out.size, out.dtype), out.shape))
+            if returned
+            else out
+        )
     w = arrayed(weights)
     if w.shape != a.shape:
         if axis is None:
             raise TypeError(
-                f"numpy.average: needed axis= where weights {w.shape} and data {a.shape} differ in shape"
+                f"numpy.average: needed axis=, as weights {w.shape} differ from data {a.shape}"
             )
         axes = axes_of(axis, a.ndim)
         w = np.transpose(w, np.argsort(axes))
