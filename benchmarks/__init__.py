@@ -1,1 +1,3 @@
-"""Speed as ratios: ours and the peers side by side in one run, minima over interleaved repeats, one thread."""
+"""Speed as ratios: ours and the peers side by side in one run, minima over interleaved repeats, one
+thread.
+"""

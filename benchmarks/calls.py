@@ -1,6 +1,8 @@
-"""What a public call costs over the native one: `iso.namespace(x).tanh(x)` against `np.tanh(x)`, and so on.
+"""What a public call costs over the native one: `iso.namespace(x).tanh(x)` against `np.tanh(x)`,
+and so on.
 
-One process per backend, because Keras fixes its backend at import. A peer that has no way to make a call shows a dash.
+One process per backend, because Keras fixes its backend at import. A peer that has no way to make a
+call shows a dash.
 """
 
 from __future__ import annotations

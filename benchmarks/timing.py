@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 def minima(
     calls: Mapping[str, Callable[[], object]], rounds: int = 40, slice_s: float = 2e-3
 ) -> dict[str, float]:
-    """Seconds per call of each function: the best of `rounds` slices, the functions taking turns."""
+    """Seconds per call of each function: the best of `rounds` slices, taking turns."""
     counts = {name: _count(call, slice_s) for name, call in calls.items()}
     best = dict.fromkeys(calls, float("inf"))
     gc.collect()

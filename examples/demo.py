@@ -1,4 +1,6 @@
-"""One function, written once: its value, gradient and a row of its Hessian on every backend that is installed."""
+"""One function, written once: its value, gradient and a row of its Hessian on every backend that is
+installed.
+"""
 
 import isomorph as iso
 
@@ -28,7 +30,8 @@ def main():
             x = iso.asarray(points)
         value, gradient = iso.value_and_grad(energy)(x)
         print(
-            f"{name:<11} value       {float(value):+.6f}   ({type(value).__module__}.{type(value).__name__})"
+            f"{name:<11} value       {float(value):+.6f}   "
+            f"({type(value).__module__}.{type(value).__name__})"
         )
         print(f"{'':<11} gradient    {show(gradient)}")
         print(f"{'':<11} Hessian[1]  {show(hessian_row(x, 1))}\n")

@@ -1,4 +1,6 @@
-"""Every test takes the fixture `backend` and runs once per backend; its id carries exactly one backend's name."""
+"""Every test takes the fixture `backend` and runs once per backend; its id carries exactly one
+backend's name.
+"""
 
 import os
 import re
@@ -18,7 +20,9 @@ BACKENDS = ("numpy", "jax", "tensorflow", "torch")
 
 @pytest.fixture(params=BACKENDS)
 def backend(request):
-    """The name of a backend. JAX runs with 64-bit types on, so that oracles in float64 are exact; a context, no global."""
+    """The name of a backend. JAX runs with 64-bit types on, so that oracles in float64 are exact; a
+    context, no global.
+    """
     if request.param == "jax":
         with jax.enable_x64(True):
             yield request.param

@@ -4,7 +4,9 @@ import numpy as np
 
 
 def central_gradient(func, x, step=1e-6):
-    """The gradient of a real scalar `func` at the float64 array `x`, by central differences: error about 1e-9."""
+    """The gradient of a real scalar `func` at the float64 array `x`, by central differences: error
+    about 1e-9.
+    """
     x = np.asarray(x, np.float64)
     grad = np.zeros_like(x)
     for i in np.ndindex(x.shape):

@@ -1,4 +1,4 @@
-"""The rooms of the house: who may name a framework, who may import whom, how large a file may be."""
+"""The rooms: who may name a framework, who may import whom, how large a file may be."""
 
 import ast
 import importlib
@@ -26,14 +26,17 @@ PACKAGES = {
 # Where a framework may be imported or named; NumPy's room is its backend, like any other's.
 OPEN_ROOMS = ("backends/", "distribute/", "export/", "frontends/")
 MAY_NAME = (*OPEN_ROOMS, "dispatch.py")
-# Doors ask dispatch, dispatch loads backends, backends import meanings: nothing else reaches into a backend.
+# Doors ask dispatch, dispatch loads backends, backends import meanings: nothing else reaches into a
+# backend.
 OUTER = {"backends/", "dispatch.py", "__init__.py"}
 
 
 def imports(tree):
     """(module, is it at run time) for every import in a file, relative ones with their dots."""
     typing_only = {
-        node for top in ast.walk(tree) if isinstance(top, ast.If) and "TYPE_CHECKING" in ast.dump(top.test)
+        node
+        for top in ast.walk(tree)
+        if isinstance(top, ast.If) and "TYPE_CHECKING" in ast.dump(top.test)
         for node in ast.walk(top)
     }  # fmt: skip
     for node in ast.walk(tree):
@@ -171,7 +174,8 @@ def test_no_file_is_long_and_each_says_what_it_is_for(backend):
             assert ast.get_docstring(tree), f"{path} does not say what it is for"
 
 
-# Tables that are filled while their module is imported, and the two handles that hold state by design.
+# Tables that are filled while their module is imported, and the two handles that hold state by
+# design.
 TABLES = {"TRACED"}
 HANDLES = {"BACKENDS", "HOME", "LEVELS"}
 

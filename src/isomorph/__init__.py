@@ -1,12 +1,11 @@
 """isomorph: gradients for the arrays you already have.
 
-Write a function once over `iso.namespace(x)`; run and differentiate it on NumPy, JAX, TensorFlow and PyTorch, the
-caller's own arrays in, the same kind out.
+Write a function once over `iso.namespace(x)`; run and differentiate it on NumPy, JAX, TensorFlow
+and PyTorch, the caller's own arrays in, the same kind out.
 """
 
-from . import (
-    backends as _room,  # bound first, so that the function `backends` below is what the name means
-)
+# The package is bound first, so that the function of that name, below, is what `iso.backends` means.
+from . import backends as _backends  # noqa: F401
 from .gradients.transforms import grad, stop_gradient, value_and_grad, vjp
 from .home import arange, asarray, eye, full, linspace, namespace, ones, use_backend, zeros
 from .indexing import at

@@ -27,7 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def doctor() -> int:
     """Print the backends, and exit with 1 if one of those installed does not load."""
     print(
-        f"isomorph {version('isomorph')} on Python {platform.python_version()}, {platform.platform()}\n"
+        f"isomorph {version('isomorph')} on Python {platform.python_version()}, "
+        f"{platform.platform()}\n"
     )
     print(f"{'backend':<12}{'version':<14}devices")
     broken = 0
@@ -54,7 +55,9 @@ def _line(found: Installed) -> tuple[str, bool]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep what a framework's C++ code logs while it loads out of the report; exceptions still come through."""
+    """Keep what a framework's C++ code logs while it loads out of the report; exceptions still come
+    through.
+    """
     saved, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 2)
     try:

@@ -1,8 +1,9 @@
 """Which backend speaks for this array? One dict lookup; the slow road is walked once per type.
 
-Keyed by the exact type, so a JAX tracer, a TensorFlow symbolic tensor, a torch parameter and a user's subclass each
-find their backend the first time by walking their MRO, and by a plain lookup ever after. A framework is never
-imported to answer: an array's type can only exist if its framework is imported already.
+Keyed by the exact type, so a JAX tracer, a TensorFlow symbolic tensor, a torch parameter and a
+user's subclass each find their backend the first time by walking their MRO, and by a plain lookup
+ever after. A framework is never imported to answer: an array's type can only exist if its framework
+is imported already.
 """
 
 from __future__ import annotations

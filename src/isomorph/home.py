@@ -1,7 +1,8 @@
-"""Where arrays are made when no array is there to say: an explicit argument, else `use_backend`, else NumPy.
+"""Where arrays are made when no array is there to say: an explicit argument, else `use_backend`,
+else NumPy.
 
-The choice lives in a context variable, so threads and tasks do not see each other's, and it touches creation only: what
-is done to an array is decided by the array.
+The choice lives in a context variable, so threads and tasks do not see each other's, and it touches
+creation only: what is done to an array is decided by the array.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ HOME: ContextVar[Home | None] = ContextVar("isomorph.home", default=None)
 
 @contextmanager
 def use_backend(name: str, device: Any = None, dtype: Any = None) -> Iterator[Backend]:
-    """Within the block, arrays made from nothing are made on this backend, device and floating dtype.
+    """Within the block, arrays made from nothing are made on this backend, device and floating
+    dtype.
 
     >>> with iso.use_backend("numpy", dtype="float32"):
     ...     iso.zeros(2).dtype
@@ -38,7 +40,8 @@ def use_backend(name: str, device: Any = None, dtype: Any = None) -> Iterator[Ba
     kind = backend.dtype(dtype)
     if kind is not None and not backend.is_float(kind):
         raise TypeError(
-            f"use_backend: needed a floating dtype, got {dtype!r}; integers are asked for one by one"
+            f"use_backend: needed a floating dtype, got {dtype!r}; "
+            "integers are asked for one by one"
         )
     token = HOME.set(Home(backend, backend.device(device), kind))
     try:
@@ -48,7 +51,9 @@ def use_backend(name: str, device: Any = None, dtype: Any = None) -> Iterator[Ba
 
 
 def home(backend: str | None = None, device: Any = None, dtype: Any = None) -> Home:
-    """The home of a new array: what was given, completed from the enclosing `use_backend` if that is the same backend."""
+    """The home of a new array: what was given, completed from the enclosing `use_backend` if that
+    is the same backend.
+    """
     around = HOME.get() or Home(load("numpy"))
     chosen = around.backend if backend is None else load(backend)
     if chosen is not around.backend:
@@ -61,10 +66,11 @@ def home(backend: str | None = None, device: Any = None, dtype: Any = None) -> H
 
 
 def namespace(*arrays: Any) -> Backend:
-    """The array API namespace of the arrays given, Python scalars and None passed over; of the home if none is given.
+    """The array API namespace of the arrays given, Python scalars and None passed over; of the home
+    if none is given.
 
-    Arrays of two frameworks raise. The namespace has the Python array API standard 2024.12 with `linalg` and `fft`,
-    `einsum` and `pad`.
+    Arrays of two frameworks raise. The namespace has the Python array API standard 2024.12 with
+    `linalg` and `fft`, `einsum` and `pad`.
 
     >>> iso.namespace(np.ones(3)).tanh is np.tanh
     True
@@ -85,7 +91,8 @@ def namespace(*arrays: Any) -> Backend:
 def asarray(
     obj: Any, /, *, dtype: Any = None, device: Any = None, backend: str | None = None
 ) -> Any:
-    """An array of `obj`, a number or nested sequence of numbers. An array stays as it is unless asked to move.
+    """An array of `obj`, a number or nested sequence of numbers. An array stays as it is unless
+    asked to move.
 
     >>> iso.asarray([1.0, 2.0], backend="numpy")
     array([1., 2.])

@@ -1,4 +1,6 @@
-"""Reading and updating parts of an array without changing it, with NumPy's meaning of an index on every backend."""
+"""Reading and updating parts of an array without changing it, with NumPy's meaning of an index on
+every backend.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from .dispatch import backend_of
 class at:
     """`iso.at(x)[index].set(v)`: a copy of `x` in which `x[index]` is `v`; `x` itself is untouched.
 
-    Also `.add`, `.multiply`, `.min`, `.max` with `v`, and `.get()`, which is `x[index]`. The index may hold ints, slices,
-    None, Ellipsis, one boolean mask, or integer arrays; positions that occur twice are added twice by `.add`, and must
-    not occur twice in `.set`.
+    Also `.add`, `.multiply`, `.min`, `.max` with `v`, and `.get()`, which is `x[index]`. The index
+    may hold ints, slices, None, Ellipsis, one boolean mask, or integer arrays; positions that occur
+    twice are added twice by `.add`, and must not occur twice in `.set`.
 
     >>> iso.at(np.zeros(3))[1:].set(5.0)
     array([0., 5., 5.])

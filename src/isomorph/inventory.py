@@ -10,7 +10,9 @@ from .dispatch import NAMES, load
 
 @dataclass(frozen=True)
 class Installed:
-    """A backend as found on this machine. Asking for its devices imports its framework; the rest does not."""
+    """A backend as found on this machine. Asking for its devices imports its framework; the rest
+    does not.
+    """
 
     name: str
     version: str | None

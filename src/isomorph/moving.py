@@ -1,4 +1,6 @@
-"""Arrays from one framework to another, whole nests at a time; memory is shared where both sides allow it."""
+"""Arrays from one framework to another, whole nests at a time; memory is shared where both sides
+allow it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from .dispatch import find_backend, load
 
 
 def to_numpy(nest: Any, /) -> Any:
-    """The nest with every array as a NumPy array, sharing memory where that is possible; other leaves stay.
+    """The nest with every array as a NumPy array, sharing memory where that is possible; other
+    leaves stay.
 
     The result is plain data: it takes no part in differentiation.
 
@@ -27,8 +30,8 @@ def _to_numpy(x: Any) -> Any:
 def convert(nest: Any, backend: str, /, *, device: Any = None) -> Any:
     """The nest with every array as one of another backend; other leaves stay.
 
-    Through DLPack where both frameworks can share the memory, else through a copy. Where memory is shared, writing
-    into one array in place changes the other.
+    Through DLPack where both frameworks can share the memory, else through a copy. Where memory is
+    shared, writing into one array in place changes the other.
 
     >>> iso.convert([np.ones(2)], "numpy")
     [array([1., 1.])]

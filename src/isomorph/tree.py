@@ -1,7 +1,7 @@
 """Nests of dicts, lists, tuples and None with arrays as leaves.
 
-One tree library for all backends (optree: sorted dict keys, None is an empty nest), never a framework's own: they disagree
-on the order of keys and on None.
+One tree library for all backends (optree: sorted dict keys, None is an empty nest), never a
+framework's own: they disagree on the order of keys and on None.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a traced NumPy value does and refuses, and what the tape promises beside right derivatives."""
+"""What a traced NumPy value does and refuses, and what the tape promises beside derivatives."""
 
 import gc
 import threading
@@ -209,7 +209,7 @@ def test_what_no_rule_needs_is_let_go(backend):
 
 
 def test_array_of_traced_values_through_the_namespace(backend, xp):
-    g = iso.grad(lambda x: xp.sum(xp.asarray([x[0], [1.0, 2.0, 3.0]][:1] + [x[1] * 2])))(X)
+    g = iso.grad(lambda x: xp.sum(xp.asarray([x[0], x[1] * 2])))(X)
     np.testing.assert_array_equal(g, [[1.0] * 3, [2.0] * 3])
 
 

@@ -55,7 +55,9 @@ def test_a_subclass_finds_its_namespace(backend, xp):
     if backend in bases:
         subclass = type("Mine", (bases[backend],), {})
         x = np.ones(2).view(subclass) if backend == "numpy" else torch.ones(2).as_subclass(subclass)
-    else:  # neither framework lets users subclass its arrays: the type each step of a trace has is the test
+    # neither framework lets users subclass its arrays: the type each step of a trace has is the
+    # test
+    else:
         x = OWN[backend][-1]
     assert iso.namespace(x) is xp
 

@@ -67,7 +67,8 @@ def test_orders_one_to_four_by_nesting(backend, xp):
 
 
 def test_inner_gradient_sees_outer_variable(backend, xp):
-    # d/dx [ x * d/dy (x + y) ] = 1; a confusion of the two levels would give 2 (Siskind and Pearlmutter)
+    # d/dx [ x * d/dy (x + y) ] = 1; a confusion of the two levels would give 2 (Siskind and
+    # Pearlmutter)
     def outer(x):
         return x * iso.grad(lambda y: x + y)(xp.asarray(1.0))
 

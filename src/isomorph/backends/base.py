@@ -1,9 +1,10 @@
 """What a backend is: one class, whose instance *is* the namespace `xp` handed to users.
 
-The vocabulary is taken name by name from the framework (or from our own module where the framework has none) as plain
-attributes, so `xp.tanh` costs what the framework's own `tanh` costs. Verbs, the things the array API standard does
-not have, are methods that each backend supplies. What can be composed from the vocabulary is written once in the
-room of its topic and imported into this class's body; a fast path is an override in the backend's own file.
+The vocabulary is taken name by name from the framework (or from our own module where the framework
+has none) as plain attributes, so `xp.tanh` costs what the framework's own `tanh` costs. Verbs, the
+things the array API standard does not have, are methods that each backend supplies. What can be
+composed from the vocabulary is written once in the room of its topic and imported into this class's
+body; a fast path is an override in the backend's own file.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class Names:
 
     def __getattr__(self, word: str) -> Any:  # reached only when the name is not there
         raise AttributeError(
-            f"{self.__name__} has no {word!r}: it holds the names of the array API standard 2024.12; "
-            "for more, call the framework on the array itself"
+            f"{self.__name__} has no {word!r}: it holds the names of the array API standard "
+            "2024.12; for more, call the framework on the array itself"
         )
 
 
@@ -55,15 +56,17 @@ class Backend(Names):
         self.linalg = Names(f"{self.__name__}.linalg", LINALG, linalg)
         self.fft = Names(f"{self.__name__}.fft", FFT, fft)
 
-    # Differentiation. `func` takes the leaves one by one and returns a tuple of outputs and a tuple of auxiliary arrays.
+    # Differentiation. `func` takes the leaves one by one and returns a tuple of outputs and a tuple
+    # of auxiliary arrays.
 
     def vjp(
         xp, func: Callable[..., tuple[Leaves, Leaves]], leaves: Leaves, once: bool = False
     ) -> tuple[Leaves, Pullback, Leaves]:
-        """Run `func` on the leaves; give its outputs, the map from output to leaf gradients, and the aux arrays.
+        """Run `func` on the leaves; give its outputs, the map from output to leaf gradients, and
+        the aux arrays.
 
-        The pullback of complex arrays is the conjugate transpose of the Jacobian. `once` promises that it is called
-        at most once.
+        The pullback of complex arrays is the conjugate transpose of the Jacobian. `once` promises
+        that it is called at most once.
         """
         xp._lacks("vjp")
 
@@ -78,26 +81,35 @@ class Backend(Names):
         xp._lacks("to_numpy")
 
     def from_numpy(xp, x: Any, device: Any = None) -> Any:
-        """An array of this backend with the values of the NumPy array `x`, sharing memory where that is possible."""
+        """An array of this backend with the values of the NumPy array `x`, sharing memory where
+        that is possible.
+        """
         xp._lacks("from_numpy")
 
     def lend(xp, x: Any) -> Any:
-        """What another framework may take over through DLPack: `x`, or None where NumPy is the better way."""
+        """What another framework may take over through DLPack: `x`, or None where NumPy is the
+        better way.
+        """
         return x
 
     def borrow(xp, x: Any) -> Any:
-        """An array of this backend on the memory of a foreign array, through DLPack; None where that cannot be."""
+        """An array of this backend on the memory of a foreign array, through DLPack; None where
+        that cannot be.
+        """
         try:
             return xp.from_dlpack(x)
         except (AttributeError, BufferError, TypeError, ValueError, RuntimeError):
-            return None  # a dtype, device or layout that one of the two cannot share; the caller copies
+            # a dtype, device or layout that one of the two cannot share; the caller copies
+            return None
 
     def device_of(xp, x: Any) -> Any:
         """The device of an array, as creation functions take it."""
         return x.device
 
     def device(xp, name: Any) -> Any:
-        """A device as creation functions take it, for a name such as "cpu"; None and device objects pass through."""
+        """A device as creation functions take it, for a name such as "cpu"; None and device objects
+        pass through.
+        """
         return name
 
     def devices(xp) -> list[str]:
@@ -111,17 +123,21 @@ class Backend(Names):
         xp._lacks("index_get")
 
     def index_update(xp, x: Any, index: Any, value: Any, how: str) -> Any:
-        """A copy of `x` with `x[index]` set to, or combined with, `value`; `how`: set, add, multiply, min or max."""
+        """A copy of `x` with `x[index]` set to, or combined with, `value`; `how`: set, add,
+        multiply, min or max.
+        """
         xp._lacks("index_update")
 
     # Dtypes.
 
     def is_float(xp, dtype: Any) -> bool:
-        """Whether arrays of this dtype can be differentiated: real or complex floating, of any width."""
+        """Whether arrays of this dtype can be differentiated: real or complex floating, of any
+        width.
+        """
         return xp.isdtype(dtype, ("real floating", "complex floating"))
 
     def dtype(xp, name: Any) -> Any:
-        """This backend's dtype for a name such as "float32"; None and dtype objects pass through."""
+        """This backend's dtype for a name like "float32"; None and dtype objects pass through."""
         if not isinstance(name, str):
             return name
         dtype = getattr(xp, name, None) if name in DTYPES else xp.narrow(name)
@@ -132,11 +148,15 @@ class Backend(Names):
         return dtype
 
     def narrow(xp, name: str) -> Any:
-        """The dtype called float16 or bfloat16, which the standard does not have; None where there is none."""
+        """The dtype called float16 or bfloat16, which the standard does not have; None where there
+        is none.
+        """
         xp._lacks("narrow")
 
     def weak(xp, x: float, beside: Sequence[Any]) -> Any:
-        """A Python float as an array that takes the dtype and device of the first floating array beside it."""
+        """A Python float as an array that takes the dtype and device of the first floating array
+        beside it.
+        """
         for y in beside:
             if xp.is_float(y.dtype):
                 return xp.asarray(x, dtype=y.dtype, device=xp.device_of(y))

@@ -1,7 +1,9 @@
-"""The names every namespace has: the Python array API standard 2024.12, and the few more that layers need.
+"""The names every namespace has: the Python array API standard 2024.12, and the few more that
+layers need.
 
-A composed function may use these names, operators, `.ndim`, `.dtype` and static sizes, and nothing else. One list,
-so that a backend is complete when it has them all, and a test can say which one it lacks.
+A composed function may use these names, operators, `.ndim`, `.dtype` and static sizes, and nothing
+else. One list, so that a backend is complete when it has them all, and a test can say which one it
+lacks.
 """
 
 DTYPES = [

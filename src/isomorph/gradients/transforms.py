@@ -1,7 +1,8 @@
 """Differentiation, written once above the verb `vjp` that each backend supplies.
 
-A call flattens the arguments to be differentiated, asks the arrays for their backend, runs the function once and
-rebuilds nests of the same form. All checks of inputs and outputs are here, in one wording for all backends.
+A call flattens the arguments to be differentiated, asks the arrays for their backend, runs the
+function once and rebuilds nests of the same form. All checks of inputs and outputs are here, in one
+wording for all backends.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
 def grad(
     func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """The function that returns the gradient of a scalar `func`, in the form of the chosen argument.
+    """The function that returns the gradient of a scalar `func`, in the form of the chosen
+    argument.
 
-    With several `argnums` a tuple of gradients; with `has_aux`, `func` returns `(value, aux)` and the result is
-    `(gradient, aux)`. Of a complex argument z = x + iy the gradient is df/dx + i df/dy, on every backend.
+    With several `argnums` a tuple of gradients; with `has_aux`, `func` returns `(value, aux)` and
+    the result is `(gradient, aux)`. Of a complex argument z = x + iy the gradient is df/dx + i
+    df/dy, on every backend.
 
     >>> iso.grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     array([2., 4.])
@@ -87,10 +90,11 @@ def _value_and_grad(
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """`(func(*primals), pullback)`: the pullback takes a nest like the output and gives one gradient per primal.
+    """`(func(*primals), pullback)`: the pullback takes a nest like the output and gives one
+    gradient per primal.
 
-    With `has_aux`, `func` returns `(out, aux)` and the result is `(out, pullback, aux)`. The pullback of complex arrays
-    is the conjugate transpose of the Jacobian, on every backend.
+    With `has_aux`, `func` returns `(out, aux)` and the result is `(out, pullback, aux)`. The
+    pullback of complex arrays is the conjugate transpose of the Jacobian, on every backend.
 
     >>> y, pullback = iso.vjp(np.sin, np.array([0.0, 0.0]))
     >>> pullback(np.array([1.0, 2.0]))
@@ -175,8 +179,8 @@ def settle(name: str, leaves: Sequence[Any], form: Any, beside: Any) -> tuple[Ba
             path = tree.paths(tree.unflatten(form, [0] * len(leaves)))[i]
             what = f"dtype {x.dtype}" if find_backend(x) is not None else f"a {type(x).__name__}"
             raise TypeError(
-                f"{name}: needed floating-point arrays to differentiate, got {what} at {_place(path)}; "
-                "convert it to floating point, or leave it out through argnums"
+                f"{name}: needed floating-point arrays to differentiate, got {what} at "
+                f"{_place(path)}; convert it to floating point, or leave it out through argnums"
             )
         settled.append(x)
     return backend, tuple(settled)
@@ -188,7 +192,7 @@ def _place(path: str) -> str:
 
 
 def _cotangent(backend: Backend, y: Any, g: Any) -> Any:
-    """The gradient given for output `y`: an array like it, or a Python number where it is a scalar."""
+    """The gradient given for output `y`: an array like it, or a number where it is a scalar."""
     if type(g) in (int, float, complex):
         g = backend.asarray(g, dtype=y.dtype, device=backend.device_of(y))
     if (
@@ -221,13 +225,16 @@ def scalar(name: str, backend: Backend, value: Any) -> Any:
         )
     if backend.isdtype(value.dtype, "complex floating"):
         raise TypeError(
-            f"{name}: needed a function with a real output, got {value.dtype}; take xp.real, xp.imag or xp.abs"
+            f"{name}: needed a function with a real output, got {value.dtype}; "
+            "take xp.real, xp.imag or xp.abs"
         )
     return value
 
 
 def floating(name: str, backend: Backend, y: Any, path: str) -> Any:
-    """An output to differentiate: a floating-point array of the call's backend; a Python number becomes one."""
+    """An output to differentiate: a floating-point array of the call's backend; a Python number
+    becomes one.
+    """
     at = f" at output {path}" if path else ""
     if type(y) in (int, float):  # not NumPy's float64, which is a float too
         return backend.weak(float(y), ())
@@ -244,7 +251,9 @@ def floating(name: str, backend: Backend, y: Any, path: str) -> Any:
 
 
 def arrays_of(backend: Backend, nest: Any) -> tuple[tuple, Callable[[Sequence[Any]], Any]]:
-    """The arrays of an aux nest, and the function that puts (untraced) arrays back among its other leaves."""
+    """The arrays of an aux nest, and the function that puts (untraced) arrays back among its other
+    leaves.
+    """
     leaves, form = tree.flatten(nest)
     where = [i for i, x in enumerate(leaves) if find_backend(x) is backend]
 

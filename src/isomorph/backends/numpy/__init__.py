@@ -8,7 +8,8 @@ import numpy as np
 
 from ..base import Backend
 from . import rules as rules
-from .tape import Traced, concrete, vjp
+from .tape import vjp
+from .traced import Traced, concrete
 from .updating import updated
 
 
@@ -26,7 +27,7 @@ class NumPy(Backend):
         """`np.asarray`, also for traced values and sequences of them."""
         if type(obj) is Traced:
             if dtype is not None and obj.dtype != dtype:
-                return np.astype(obj, dtype)
+                return obj.astype(dtype)
             return np.copy(obj) if copy else obj
         if _holds_traced(obj):
             return xp.asarray(np.stack([xp.asarray(x) for x in obj]), dtype=dtype)
@@ -39,10 +40,11 @@ class NumPy(Backend):
         return np.asarray(x, device=device)
 
     def lend(xp, x):
-        return None  # torch.from_dlpack aborts the process on negative strides; from_numpy shares memory as well
+        # torch.from_dlpack aborts the process on negative strides; from_numpy shares too
+        return None
 
     def borrow(xp, x):
-        return None  # to_numpy shares memory as well
+        return None  # to_numpy shares too
 
     def device_of(xp, x):
         return "cpu"
@@ -67,7 +69,9 @@ class NumPy(Backend):
 
 
 def _holds_traced(obj: Any) -> bool:
-    return isinstance(obj, (list, tuple)) and any(type(x) is Traced or _holds_traced(x) for x in obj)
+    return isinstance(obj, (list, tuple)) and any(
+        type(x) is Traced or _holds_traced(x) for x in obj
+    )
 
 
 backend = NumPy(np, linalg=[np.linalg], fft=[np.fft])

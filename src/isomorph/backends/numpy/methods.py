@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-import numpy as np
+import numpy
+
+np: Any = numpy  # its stubs know no traced values
 
 
 def _refuse(method: str, reason: str, fix: str) -> Callable[..., NoReturn]:

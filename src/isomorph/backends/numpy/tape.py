@@ -1,16 +1,17 @@
 """Reverse mode for plain NumPy, on one screen and a half.
 
-A `Traced` stands for an array while a function is differentiated. NumPy hands every ufunc and every function called on
-it to us (NEP 13 and NEP 18), we compute the value with NumPy itself and remember, in a `Node`, how a gradient travels
-back to the arguments. `vjp` walks the nodes from the output, newest first.
+NumPy hands every function called on a `Traced` value to us; we compute the value with NumPy itself
+and remember, in a node, how a gradient travels back to the arguments. `vjp` walks the nodes from
+the output, newest first.
 
-Orders nest: each `vjp` has a tape with a higher level than the ones around it. An operation belongs to the highest level
-among its arguments, and its values may themselves be traced by a lower one; rules call NumPy, so the second
-derivative is the first one of the rule. Nothing here is shared between calls but the counter that gives out levels,
-so threads, recursion and exceptions need no care.
+Orders nest: each `vjp` has a tape with a higher level than the ones around it. An operation belongs
+to the highest level among its arguments, and its values may themselves be traced by a lower one;
+rules call NumPy, so the second derivative is the first one of the rule. Nothing here is shared
+between calls but the counter that gives out levels, so threads, recursion and exceptions need no
+care.
 
-A node keeps what its rule needs and nothing else: that, not speed, is why `elementwise` rules name their arguments
-and other rules are closures made on the way forward.
+A node keeps what its rule needs and nothing else: that, not speed, is why `elementwise` rules name
+their arguments and other rules are closures made on the way forward.
 """
 
 from __future__ import annotations
@@ -21,19 +22,20 @@ from heapq import heappop, heappush
 from inspect import signature
 from itertools import count
 from operator import itemgetter
-from typing import Any, NoReturn
+from typing import Any
 
-import numpy as np
+import numpy
 
-from .methods import Methods
+from .traced import TRACED, Traced, concrete, no_rule
 
-ndarray = np.ndarray
+np: Any = numpy  # its stubs know no traced values
+ndarray = numpy.ndarray
 SEQUENCES = (list, tuple)  # x * [1, 2] is an array to NumPy, and to the rules
 LEVELS = count()  # a tape made later is an inner one
 
 
 class Tape:
-    """One differentiation: its level, whether the function still runs, and the order of its nodes."""
+    """One differentiation: its level, whether the function still runs, the order of nodes."""
 
     __slots__ = ("level", "order", "running")
 
@@ -44,17 +46,17 @@ class Tape:
 
 
 # A node is a tuple, the cheapest object there is: (order, partials, saved, parents, shape, dtype).
-# `partials` is a tuple with one function per argument, called with the gradient and what was `saved`, or one function
-# of the gradient that returns the gradients of all arguments; `parents` are (place of the argument, its node).
-Node = tuple
-
-TRACED: dict[Callable, Callable] = {}  # a NumPy function -> what it does to traced values
-LATE: dict[str, Callable] = {}  # the name of a ufunc of another library -> what finds its rule when it first arrives
+# `partials` is a tuple with one function per argument, called with the gradient and what was
+# `saved`, or one function of the gradient that returns the gradients of all arguments; `parents`
+# are (place of the argument, its node).
+Node = tuple[Any, ...]
 
 
 def elementwise(func: Callable, *partials: Callable | None) -> None:
-    """One partial derivative per argument, broadcasting undone by the tape. Each is called with the gradient `g` and
-    whichever it names of `y`, the output, and the arguments `a` and `b`; all of one function name the same."""
+    """One partial derivative per argument, broadcasting undone by the tape. Each is called with the
+    gradient `g` and whichever it names of `y`, the output, and the arguments `a` and `b`; all of
+    one function name the same.
+    """
     needs = [list(signature(p).parameters)[1:] for p in partials if p is not None]
     if any(n != needs[0] for n in needs):
         raise TypeError(f"elementwise: partials of {func.__name__} name different arguments")
@@ -64,7 +66,9 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
         tape = a.tape
         x = a.value
         y = func(x)
-        return Traced(y, tape, (_next(tape), partials, keep((y, x)), ((0, a.node),), y.shape, y.dtype))
+        return Traced(
+            y, tape, (_next(tape), partials, keep((y, x)), ((0, a.node),), y.shape, y.dtype)
+        )
 
     def binary(a: Any, b: Any) -> Any:
         if type(a) is not Traced or (type(b) is Traced and b.tape.level > a.tape.level):
@@ -75,7 +79,14 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
         elif type(b) is Traced and b.tape is a.tape:
             tape, x, z = a.tape, a.value, b.value
             y = func(x, z)
-            node = (_next(tape), partials, keep((y, x, z)), ((0, a.node), (1, b.node)), y.shape, y.dtype)
+            node = (
+                _next(tape),
+                partials,
+                keep((y, x, z)),
+                ((0, a.node), (1, b.node)),
+                y.shape,
+                y.dtype,
+            )
         else:
             tape, x = a.tape, a.value
             b = np.asarray(b) if type(b) in SEQUENCES else b
@@ -94,8 +105,10 @@ def _keeper(picks: list[int]) -> Callable[[tuple], tuple]:
 
 
 def rule(*funcs: Callable) -> Callable[[Callable], Callable]:
-    """Decorates `maker(y, *args, **kwargs)`, which returns one function of `g` per argument (None: no derivative) or
-    one function of `g` that returns a tuple. Its parameters after `y` are named as NumPy names them."""
+    """Decorates `maker(y, *args, **kwargs)`, which returns one function of `g` per argument (None:
+    no derivative) or one function of `g` that returns a tuple. Its parameters after `y` are named
+    as NumPy names them.
+    """
 
     def register(maker: Callable) -> Callable:
         for func in funcs:
@@ -106,7 +119,9 @@ def rule(*funcs: Callable) -> Callable[[Callable], Callable]:
 
 
 def primitive(func: Callable) -> Callable:
-    """A function of our own that takes part like one of NumPy's: on traced arguments its rule applies."""
+    """A function of our own that takes part like one of NumPy's: on traced arguments its rule
+    applies.
+    """
 
     @wraps(func)
     def call(*args: Any, **kw: Any) -> Any:
@@ -118,7 +133,9 @@ def primitive(func: Callable) -> Callable:
 
 
 def composed(*funcs: Callable) -> Callable[[Callable], Callable]:
-    """Decorates what replaces NumPy's function on traced values: the same function in terms of others."""
+    """Decorates what replaces NumPy's function on traced values: the same function in terms of
+    others.
+    """
 
     def register(body: Callable) -> Callable:
         for func in funcs:
@@ -155,19 +172,6 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
     return Traced(y, tape, (_next(tape), partials, (), parents, y.shape, y.dtype))
 
 
-def record(func: Callable, *args: Any, **kw: Any) -> Any:
-    """What `func` does to traced values; at least one of `args` is one."""
-    traced = TRACED.get(func)
-    if traced is None:
-        no_rule(func)
-    return traced(*args, **kw)
-
-
-def _late(ufunc: np.ufunc) -> Callable:
-    found = LATE.get(ufunc.__name__)
-    return (found(ufunc) if found else None) or no_rule(ufunc)
-
-
 def _next(tape: Tape) -> int:
     if not tape.running:
         raise RuntimeError(
@@ -178,7 +182,9 @@ def _next(tape: Tape) -> int:
 
 
 def _several(outs: tuple, tape: Tape, whole: Node) -> Any:
-    """One traced value per output; their gradients meet again in the node of the whole, None for those unused."""
+    """One traced value per output; their gradients meet again in the node of the whole, None for
+    those unused.
+    """
     parts = [
         Traced(y, tape, (_next(tape), (partial(Slot, i),), (), ((0, whole),), y.shape, y.dtype))
         for i, y in enumerate(outs)
@@ -186,23 +192,27 @@ def _several(outs: tuple, tape: Tape, whole: Node) -> Any:
     return getattr(type(outs), "_make", tuple)(parts)
 
 
-def _positional(func: Callable, maker: Callable, tape: Any, args: tuple, kw: dict) -> tuple[Any, tuple, dict]:
+def _positional(
+    func: Callable, maker: Callable, tape: Any, args: tuple, kw: dict
+) -> tuple[Any, tuple, dict]:
     """Move traced keyword arguments to their positions, as the function's rule names them."""
     if not any(type(v) is Traced for v in kw.values()):
         return tape, args, kw
     names = list(signature(maker).parameters)[1:]
-    args, kw = list(args), dict(kw)
-    while len(args) < len(names) and names[len(args)] in kw:
-        args.append(kw.pop(names[len(args)]))
+    placed, kw = list(args), dict(kw)
+    while len(placed) < len(names) and names[len(placed)] in kw:
+        placed.append(kw.pop(names[len(placed)]))
     for word, value in kw.items():
         if type(value) is Traced:
             no_rule(func, f" with a traced argument {word}=")
-    tapes = [a.tape for a in args if type(a) is Traced]
-    return max(tapes, key=lambda t: t.level), tuple(args), kw
+    tapes = [a.tape for a in placed if type(a) is Traced]
+    return max(tapes, key=lambda t: t.level), tuple(placed), kw
 
 
 def vjp(func: Callable, leaves: Sequence[Any]) -> tuple[tuple, Callable, tuple]:
-    """Run `func(*leaves) -> (outputs, aux)` traced; give outputs, the pullback and aux, no longer traced."""
+    """Run `func(*leaves) -> (outputs, aux)` traced; give outputs, the pullback and aux, no longer
+    traced.
+    """
     tape = Tape()
     roots: list[Node] = [(next(tape.order), (), (), (), x.shape, x.dtype) for x in leaves]
     try:
@@ -219,7 +229,7 @@ def vjp(func: Callable, leaves: Sequence[Any]) -> tuple[tuple, Callable, tuple]:
 
 
 def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
-    """Gradients of the roots, by order: each node is reached when all that depends on it has been."""
+    """Gradients of the roots, by order: a node is reached when all that depends on it has been."""
     grads: dict[int, Any] = {}
     owned: set[int] = set()  # whose gradient is a sum we made, so that more can be added in place
     heap: list[Node] = []
@@ -247,7 +257,9 @@ def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
         if type(part.g) is Traced or type(buffer) is Traced:
             give(node, scatter(part.g, part.index, shape))
             return
-        if order not in owned:  # the first of what may be many slices of one array: add into one buffer
+        if (
+            order not in owned
+        ):  # the first of what may be many slices of one array: add into one buffer
             if buffer is None:
                 heappush(heap, node)
             grads[order] = np.zeros(shape, dtype) if buffer is None else np.array(buffer)
@@ -299,11 +311,6 @@ class Slot:
         self.place, self.g = place, g
 
 
-def getitem(x: Any, index: Any) -> Any:
-    """`x[index]` as a function."""
-    return x[index]
-
-
 def add_at(buffer: ndarray, index: Any, g: Any) -> None:
     """`buffer[index] += g`, with positions that occur twice added twice."""
     if is_basic(index):
@@ -321,19 +328,25 @@ def scatter(g: Any, index: Any, shape: tuple[int, ...]) -> Any:
 
 
 def is_basic(index: Any) -> bool:
-    """Whether an index picks each position at most once: ints, slices, None, Ellipsis; or one boolean mask."""
+    """Whether an index picks each position at most once: ints, slices, None, Ellipsis; or one
+    boolean mask.
+    """
     if type(index) is tuple:
-        return all(i is None or i is Ellipsis or isinstance(i, (int, slice, np.integer)) for i in index)
+        return all(
+            i is None or i is Ellipsis or isinstance(i, (int, slice, np.integer)) for i in index
+        )
     return (
         index is None
         or index is Ellipsis
         or isinstance(index, (int, slice, np.integer))
-        or getattr(index, "dtype", None) == bool
+        or getattr(index, "dtype", None) == np.bool
     )
 
 
 def unbroadcast(g: Any, shape: tuple[int, ...]) -> Any:
-    """Sum `g` over the axes along which an argument of that shape was broadcast; spread it where a rule gave less."""
+    """Sum `g` over the axes along which an argument of that shape was broadcast; spread it where a
+    rule gave less.
+    """
     if g.ndim > len(shape):
         g = np.sum(g, axis=tuple(range(g.ndim - len(shape))))
     skip = len(shape) - g.ndim
@@ -343,7 +356,7 @@ def unbroadcast(g: Any, shape: tuple[int, ...]) -> Any:
     return g if g.shape == shape else np.broadcast_to(g, shape)
 
 
-def cast(g: Any, dtype: np.dtype) -> Any:
+def cast(g: Any, dtype: numpy.dtype) -> Any:
     """The gradient in its array's own dtype; a real array keeps the real part."""
     if g.dtype.kind == "c" and dtype.kind != "c":
         g = np.real(g)
@@ -375,160 +388,3 @@ def _memory(x: Any) -> Any:
     while getattr(x, "base", None) is not None:
         x = x.base
     return x
-
-
-def concrete(x: Any) -> Any:
-    """The array itself, below all levels of tracing; containers are searched."""
-    if type(x) is Traced:
-        while type(x) is Traced:
-            x = x.value
-    elif type(x) in (list, tuple):
-        return type(x)(concrete(i) for i in x)
-    return x
-
-
-def _name(func: Callable) -> str:
-    module = (getattr(func, "__module__", "") or "").removeprefix("numpy").strip(".")
-    return f"{module}.{func.__name__}" if module in ("linalg", "fft") else func.__name__
-
-
-def no_rule(func: Callable, what: str = "") -> NoReturn:
-    raise NotImplementedError(
-        f"numpy.{_name(func)}{what}: no derivative rule; compute it outside the differentiated function, "
-        "or on iso.stop_gradient(x) where no gradient should flow"
-    )
-
-
-REDUCTIONS = {np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min}
-REDUCTIONS |= {np.logical_and: np.all, np.logical_or: np.any}
-ACCUMULATIONS = {np.add: np.cumsum, np.multiply: np.cumprod}
-
-
-class Traced(Methods):
-    """A NumPy array being differentiated. It looks like one, except that it cannot be changed or taken for data."""
-
-    __slots__ = ("node", "tape", "value")
-    __array_priority__ = 1000.0
-    __hash__ = object.__hash__
-
-    def __init__(self, value, tape, node):
-        self.value = value
-        self.tape = tape
-        self.node = node
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kw: Any) -> Any:
-        if method == "__call__" and not kw:
-            traced = TRACED.get(ufunc) or _late(ufunc)
-            return traced(*args)
-        if any(x is not None for x in kw.pop("out", ())):
-            raise TypeError(
-                f"numpy.{ufunc.__name__}: in-place result (out=, or a += on a plain array) needed no traced "
-                "operand, got one; write a = a + b instead of a += b"
-            )
-        if method == "reduce" and ufunc in REDUCTIONS:
-            return REDUCTIONS[ufunc](args[0], **{"axis": 0, **kw})
-        if method == "accumulate" and ufunc in ACCUMULATIONS:
-            return ACCUMULATIONS[ufunc](args[0], **{"axis": 0, **kw})
-        if method == "outer":
-            a, b = args
-            return ufunc(np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b, **kw)
-        if method != "__call__":
-            no_rule(ufunc, "." + method)
-        if ufunc.signature is not None:  # matmul and its kin: axis=, axes=
-            return record(ufunc, *args, **kw)
-        if (dtype := kw.pop("dtype", None)) is not None:
-            args = [a.astype(dtype) if hasattr(a, "dtype") else a for a in args]
-        if kw.pop("where", True) is not True or kw:
-            no_rule(ufunc, " with where=, casting= or other keywords")
-        return record(ufunc, *args)
-
-    def __array_function__(self, func: Any, types: Any, args: Any, kw: Any) -> Any:
-        if kw and kw.get("out") is not None:
-            raise TypeError(f"numpy.{_name(func)}: out= needed no traced operand, got one; use the returned array")
-        traced = TRACED.get(func)
-        return traced(*args, **kw) if traced is not None else no_rule(func)
-
-    def __array_namespace__(self, api_version: str | None = None) -> Any:
-        from . import backend
-
-        return backend
-
-    def __array__(self, *args: Any, **kw: Any) -> NoReturn:
-        raise TypeError(
-            "a traced NumPy value was used where NumPy needs plain data (np.array, np.asarray, a[i] = x, or a C "
-            "function): its gradient would be lost. Use np.stack to build arrays from traced values, "
-            "iso.at(a)[i].set(x) to assign, iso.stop_gradient(x) where no gradient should flow"
-        )
-
-    def __setitem__(self, index: Any, value: Any) -> NoReturn:
-        raise TypeError(
-            "x[i] = v: needed a plain NumPy array, got a traced one, which cannot change; "
-            "write x = iso.at(x)[i].set(v)"
-        )
-
-    def __float__(self) -> NoReturn:
-        raise TypeError(
-            "float(x), int(x) or x.item(): needed a plain NumPy value, got a traced one, whose gradient would be "
-            "lost; keep it as an array, or use iso.stop_gradient(x)"
-        )
-
-    __int__ = __complex__ = __index__ = item = tolist = __float__
-
-    def __bool__(self) -> bool:  # like a comparison: it chooses a branch, and has no derivative
-        return bool(concrete(self))
-
-    def __len__(self) -> int:
-        return len(self.value)
-
-    def __iter__(self) -> Any:
-        return iter([self[i] for i in range(len(self))])
-
-    def __repr__(self) -> str:
-        return f"Traced({concrete(self)!r})"
-
-    def __getitem__(self, index: Any) -> Any:
-        return record(getitem, self, concrete(index))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.value.shape
-
-    @property
-    def dtype(self) -> np.dtype:
-        return self.value.dtype
-
-    @property
-    def ndim(self) -> int:
-        return self.value.ndim
-
-    @property
-    def size(self) -> int:
-        return self.value.size
-
-    # fmt: off
-    def __add__(self, other): return record(np.add, self, other)
-    def __radd__(self, other): return record(np.add, other, self)
-    def __sub__(self, other): return record(np.subtract, self, other)
-    def __rsub__(self, other): return record(np.subtract, other, self)
-    def __mul__(self, other): return record(np.multiply, self, other)
-    def __rmul__(self, other): return record(np.multiply, other, self)
-    def __truediv__(self, other): return record(np.divide, self, other)
-    def __rtruediv__(self, other): return record(np.divide, other, self)
-    def __matmul__(self, other): return record(np.matmul, self, other)
-    def __rmatmul__(self, other): return record(np.matmul, other, self)
-    def __pow__(self, other): return record(pow, self, other)
-    def __rpow__(self, other): return record(pow, other, self)
-    def __mod__(self, other): return record(np.remainder, self, other)
-    def __rmod__(self, other): return record(np.remainder, other, self)
-    def __floordiv__(self, other): return np.floor_divide(self, other)
-    def __rfloordiv__(self, other): return np.floor_divide(other, self)
-    def __neg__(self): return record(np.negative, self)
-    def __pos__(self): return self
-    def __abs__(self): return record(np.absolute, self)
-    def __eq__(self, other): return concrete(self) == concrete(other)
-    def __ne__(self, other): return concrete(self) != concrete(other)
-    def __lt__(self, other): return concrete(self) < concrete(other)
-    def __le__(self, other): return concrete(self) <= concrete(other)
-    def __gt__(self, other): return concrete(self) > concrete(other)
-    def __ge__(self, other): return concrete(self) >= concrete(other)
-    # fmt: on

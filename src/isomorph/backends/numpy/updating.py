@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .tape import Traced, concrete, is_basic, primitive, rule
+from .tape import is_basic, primitive, rule
+from .traced import Traced, concrete
 
 AT = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
 
@@ -19,7 +20,9 @@ def updated(x: Any, index: Any, value: Any, how: str) -> Any:
             return added(x, value, index)
         if how != "set":
             if not is_basic(index) and _repeats(x, index):
-                raise NotImplementedError(f"at(x)[index].{how}: no derivative rule where positions repeat")
+                raise NotImplementedError(
+                    f"at(x)[index].{how}: no derivative rule where positions repeat"
+                )
             value = AT[how](x[index], value)
         return replaced(x, value, index)
     return replaced(x, value, index) if how == "set" else combined(x, value, index, AT[how])

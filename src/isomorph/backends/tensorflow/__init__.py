@@ -1,4 +1,6 @@
-"""TensorFlow. The array API namespace is our own, in the modules beside this one: no public library has one."""
+"""TensorFlow. The array API namespace is our own, in the modules beside this one: no public library
+has one.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ class TensorFlow(Backend):
     arrays = (tf.Tensor, tf.Variable, tf.IndexedSlices)
 
     def vjp(xp, func, leaves, once=False):
-        # A copy of each leaf: watching one tensor twice would give the sum of both gradients to each.
+        # A copy of each leaf: watching one tensor twice would give the sum of both gradients to
+        # each.
         leaves = [tf.identity(x) for x in leaves]
         with tf.GradientTape(persistent=not once, watch_accessed_variables=False) as tape:
             tape.watch(leaves)

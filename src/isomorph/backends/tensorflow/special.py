@@ -100,6 +100,16 @@ def complex_reciprocal(z: Any) -> tf.Tensor:
     return tf.complex(real, imag)
 
 
+def complex_tanh(z: Any) -> tf.Tensor:
+    """The kernel, but that at real infinities the imaginary zero has the sign of the angle.
+
+    C99 gives it the sign of the sine of twice the angle; the standard says 1 + 0j.
+    """
+    a, b = _parts(z)
+    flat = raw.LogicalAnd(x=raw.IsInf(x=a), y=raw.IsFinite(x=b))
+    return tf.where(flat, tf.complex(tf.sign(a), copysign(_like(0, b), b)), raw.Tanh(x=z))
+
+
 def complex_pow(x1: Any, x2: Any) -> tf.Tensor:
     """The kernel, but that zero to the power zero is 1 and not NaN."""
     zero, one = tf.zeros((), x1.dtype), tf.ones((), x1.dtype)

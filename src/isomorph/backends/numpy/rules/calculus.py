@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ..tape import composed, concrete
+from ..tape import composed
+from ..traced import concrete
 from .shaping import arrayed
 
 

@@ -8,7 +8,8 @@ of the usual composition is finite, so is ours (hypot at 0).
 
 import numpy as np
 
-from ..tape import TRACED, Traced, composed, concrete, constant, elementwise, record, rule
+from ..tape import composed, constant, elementwise, rule
+from ..traced import TRACED, Traced, concrete, record
 
 LN2, LN10 = float(np.log(2)), float(np.log(10))
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..tape import TRACED, composed, rule
+from ..tape import composed, rule
+from ..traced import TRACED
 from .shaping import axes_of
 
 OTHER_SIDE: dict[Any, Any] = {

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..tape import TRACED, At, composed, concrete, constant, getitem, rule, scatter
+from ..tape import At, composed, constant, rule, scatter
+from ..traced import TRACED, concrete, getitem
 from .shaping import arrayed
 
 constant(

@@ -4,7 +4,8 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from ..tape import composed, concrete, record, rule
+from ..tape import composed, rule
+from ..traced import concrete, record
 from .shaping import arrayed
 
 

@@ -9,7 +9,8 @@ is inf or NaN; that through the values alone is finite.
 
 import numpy as np
 
-from ..tape import TRACED, Traced, composed, concrete, constant, no_rule, record, rule
+from ..tape import composed, constant, rule
+from ..traced import TRACED, Traced, concrete, no_rule, record
 from .elementwise import conj
 from .products import adjoint
 from .reductions import others

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ..tape import TRACED, composed, concrete, record, rule
+from ..tape import composed, rule
+from ..traced import TRACED, concrete, record
 from .elementwise import nonzero
 from .reductions import widen
 from .shaping import arrayed, axes_of

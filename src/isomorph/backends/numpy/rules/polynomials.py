@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..tape import composed, concrete, no_rule, record, rule
+from ..tape import composed, rule
+from ..traced import concrete, no_rule, record
 from .elementwise import conj
 from .shaping import arrayed
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..tape import TRACED, composed, constant, no_rule, record, rule
+from ..tape import composed, constant, rule
+from ..traced import TRACED, no_rule, record
 from .elementwise import conj
 from .shaping import arrayed, axes_of
 

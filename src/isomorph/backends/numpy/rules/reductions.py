@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..tape import TRACED, Traced, composed, concrete, constant, no_rule, rule, scatter
+from ..tape import composed, constant, rule, scatter
+from ..traced import TRACED, Traced, concrete, no_rule
 from .elementwise import conj
 from .shaping import axes_of
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..tape import TRACED, composed, concrete, constant, no_rule, record, rule, scatter
+from ..tape import composed, constant, rule, scatter
+from ..traced import TRACED, concrete, no_rule, record
 
 constant(
     np.shape, np.ndim, np.size, np.result_type, np.can_cast, np.common_type, np.iscomplexobj,
@@ -176,7 +177,8 @@ def pad(array, pad_width, mode="constant", **kw):
         no_rule(np.pad, f" with mode={mode!r}")
     for axis, width in enumerate(widths):
         if any(width):
-            array = np.take(array, np.pad(np.arange(array.shape[axis]), width, mode), axis)  # type: ignore
+            # type: ignore
+            array = np.take(array, np.pad(np.arange(array.shape[axis]), width, mode), axis)
     return array
 
 

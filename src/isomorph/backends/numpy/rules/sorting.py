@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..tape import TRACED, composed, concrete, no_rule
+from ..tape import composed
+from ..traced import TRACED, concrete, no_rule
 from .reductions import axes_of
 from .shaping import arrayed
 

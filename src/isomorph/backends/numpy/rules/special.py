@@ -7,7 +7,8 @@ from math import log, pi, sqrt
 
 import numpy as np
 
-from ..tape import LATE, TRACED, concrete, elementwise, no_rule
+from ..tape import elementwise
+from ..traced import LATE, TRACED, concrete, no_rule
 from .elementwise import conj, nonzero
 
 
@@ -71,7 +72,8 @@ def _pullback(derivative):
         return g * conj(derivative(*saved))
 
     names = ["g", *signature(derivative).parameters]
-    partial.__signature__ = Signature([Parameter(n, Parameter.POSITIONAL_ONLY) for n in names])  # type: ignore
+    # type: ignore
+    partial.__signature__ = Signature([Parameter(n, Parameter.POSITIONAL_ONLY) for n in names])
     return partial
 
 

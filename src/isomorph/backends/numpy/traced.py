@@ -1,0 +1,202 @@
+"""The value that stands for a NumPy array while a function is differentiated.
+
+NumPy hands every ufunc and every function called on it to `__array_ufunc__` and
+`__array_function__` (NEP 13 and NEP 18), and the table `TRACED` says what happens then. It looks
+like an array, except that it cannot be changed, or taken for plain data, whose gradient would be
+lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy
+
+from .methods import Methods
+
+np: Any = numpy  # its stubs know no traced values
+
+TRACED: dict[Callable, Callable] = {}  # a NumPy function -> what it does to traced values
+LATE: dict[
+    str, Callable
+] = {}  # the name of a ufunc of another library -> what finds its rule when it first arrives
+
+
+def record(func: Callable, *args: Any, **kw: Any) -> Any:
+    """What `func` does to traced values; at least one of `args` is one."""
+    traced = TRACED.get(func)
+    if traced is None:
+        no_rule(func)
+    return traced(*args, **kw)
+
+
+def _late(ufunc: numpy.ufunc) -> Callable:
+    found = LATE.get(ufunc.__name__)
+    return (found(ufunc) if found else None) or no_rule(ufunc)
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """`x[index]` as a function."""
+    return x[index]
+
+
+def concrete(x: Any) -> Any:
+    """The array itself, below all levels of tracing; containers are searched."""
+    if type(x) is Traced:
+        while type(x) is Traced:
+            x = x.value
+    elif type(x) in (list, tuple):
+        return type(x)(concrete(i) for i in x)
+    return x
+
+
+def _name(func: Callable) -> str:
+    module = (getattr(func, "__module__", "") or "").removeprefix("numpy").strip(".")
+    return f"{module}.{func.__name__}" if module in ("linalg", "fft") else func.__name__
+
+
+def no_rule(func: Callable, what: str = "") -> NoReturn:
+    raise NotImplementedError(
+        f"numpy.{_name(func)}{what}: no derivative rule; compute it outside the differentiated "
+        "function, or on iso.stop_gradient(x) where no gradient should flow"
+    )
+
+
+REDUCTIONS = {np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min}
+REDUCTIONS |= {np.logical_and: np.all, np.logical_or: np.any}
+ACCUMULATIONS = {np.add: np.cumsum, np.multiply: np.cumprod}
+
+
+class Traced(Methods):
+    """A NumPy array being differentiated."""
+
+    __slots__ = ("node", "tape", "value")
+    __array_priority__ = 1000.0
+    __hash__ = object.__hash__
+
+    def __init__(self, value: Any, tape: Any, node: Any):
+        self.value = value
+        self.tape = tape
+        self.node = node
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kw: Any) -> Any:
+        if method == "__call__" and not kw:
+            traced = TRACED.get(ufunc) or _late(ufunc)
+            return traced(*args)
+        if any(x is not None for x in kw.pop("out", ())):
+            raise TypeError(
+                f"numpy.{ufunc.__name__}: in-place result (out=, or a += on a plain array) needed "
+                "no traced operand, got one; write a = a + b instead of a += b"
+            )
+        if method == "reduce" and ufunc in REDUCTIONS:
+            return REDUCTIONS[ufunc](args[0], **{"axis": 0, **kw})
+        if method == "accumulate" and ufunc in ACCUMULATIONS:
+            return ACCUMULATIONS[ufunc](args[0], **{"axis": 0, **kw})
+        if method == "outer":
+            a, b = args
+            return ufunc(np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b, **kw)
+        if method != "__call__":
+            no_rule(ufunc, "." + method)
+        if ufunc.signature is not None:  # matmul and its kin: axis=, axes=
+            return record(ufunc, *args, **kw)
+        if (dtype := kw.pop("dtype", None)) is not None:
+            args = tuple(a.astype(dtype) if hasattr(a, "dtype") else a for a in args)
+        if kw.pop("where", True) is not True or kw:
+            no_rule(ufunc, " with where=, casting= or other keywords")
+        return record(ufunc, *args)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kw: Any) -> Any:
+        if kw and kw.get("out") is not None:
+            raise TypeError(
+                f"numpy.{_name(func)}: out= needed no traced operand, got one; "
+                "use the returned array"
+            )
+        traced = TRACED.get(func)
+        return traced(*args, **kw) if traced is not None else no_rule(func)
+
+    def __array_namespace__(self, api_version: str | None = None) -> Any:
+        from . import backend
+
+        return backend
+
+    def __array__(self, *args: Any, **kw: Any) -> NoReturn:
+        raise TypeError(
+            "a traced NumPy value was used where NumPy needs plain data (np.array, np.asarray, "
+            "a[i] = x, or a C function): its gradient would be lost. Use np.stack to build arrays "
+            "from traced values, iso.at(a)[i].set(x) to assign, iso.stop_gradient(x) where no "
+            "gradient should flow"
+        )
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise TypeError(
+            "x[i] = v: needed a plain NumPy array, got a traced one, which cannot change; "
+            "write x = iso.at(x)[i].set(v)"
+        )
+
+    def __float__(self) -> NoReturn:
+        raise TypeError(
+            "float(x), int(x) or x.item(): needed a plain NumPy value, got a traced one, whose "
+            "gradient would be lost; keep it as an array, or use iso.stop_gradient(x)"
+        )
+
+    __int__ = __complex__ = __index__ = item = tolist = __float__
+
+    def __bool__(self) -> bool:  # like a comparison: it chooses a branch, and has no derivative
+        return bool(concrete(self))
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Any:
+        return iter([self[i] for i in range(len(self))])
+
+    def __repr__(self) -> str:
+        return f"Traced({concrete(self)!r})"
+
+    def __getitem__(self, index: Any) -> Any:
+        return record(getitem, self, concrete(index))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.shape
+
+    @property
+    def dtype(self) -> numpy.dtype:
+        return self.value.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.value.ndim
+
+    @property
+    def size(self) -> int:
+        return self.value.size
+
+    # fmt: off
+    def __add__(self, other): return record(np.add, self, other)
+    def __radd__(self, other): return record(np.add, other, self)
+    def __sub__(self, other): return record(np.subtract, self, other)
+    def __rsub__(self, other): return record(np.subtract, other, self)
+    def __mul__(self, other): return record(np.multiply, self, other)
+    def __rmul__(self, other): return record(np.multiply, other, self)
+    def __truediv__(self, other): return record(np.divide, self, other)
+    def __rtruediv__(self, other): return record(np.divide, other, self)
+    def __matmul__(self, other): return record(np.matmul, self, other)
+    def __rmatmul__(self, other): return record(np.matmul, other, self)
+    def __pow__(self, other): return record(pow, self, other)
+    def __rpow__(self, other): return record(pow, other, self)
+    def __mod__(self, other): return record(np.remainder, self, other)
+    def __rmod__(self, other): return record(np.remainder, other, self)
+    def __floordiv__(self, other): return np.floor_divide(self, other)
+    def __rfloordiv__(self, other): return np.floor_divide(other, self)
+    def __neg__(self): return record(np.negative, self)
+    def __pos__(self): return self
+    def __abs__(self): return record(np.absolute, self)
+    def __eq__(self, other): return concrete(self) == concrete(other)
+    def __ne__(self, other): return concrete(self) != concrete(other)
+    def __lt__(self, other): return concrete(self) < concrete(other)
+    def __le__(self, other): return concrete(self) <= concrete(other)
+    def __gt__(self, other): return concrete(self) > concrete(other)
+    def __ge__(self, other): return concrete(self) >= concrete(other)
+    # fmt: on
