@@ -4,7 +4,7 @@ Write a function once over `iso.namespace(x)`; run and differentiate it on NumPy
 and PyTorch, the caller's own arrays in, the same kind out.
 """
 
-# The package is bound first, so that the function of that name, below, is what `iso.backends` means.
+# The package is bound first, so that the function of that name is what `iso.backends` means.
 from . import backends as _backends  # noqa: F401
 from .gradients.transforms import grad, stop_gradient, value_and_grad, vjp
 from .home import arange, asarray, eye, full, linspace, namespace, ones, use_backend, zeros

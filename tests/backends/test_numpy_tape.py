@@ -26,7 +26,7 @@ def plain_program(x):
     s = 0.0
     for row in y:
         s += row.sum() * row[::-1][0]
-    return (z @ z) * s + np.abs(x).max(axis=0).prod() + x.std() + np.clip(x, 0.7, 1.2).sum()
+    return (z @ z) * s + np.abs(x).max(axis=0).prod() + x.std() + np.clip(x, 0.65, 1.25).sum()
 
 
 def test_a_plain_numpy_program_differentiates_unchanged(backend):
@@ -78,26 +78,15 @@ def refuses(match, f, x=X, error=TypeError):
 
 
 def test_a_missing_rule_is_named(backend):
+    missing = NotImplementedError
     refuses(
-        "numpy.spacing|no derivative rule",
-        lambda x: np.sum(np.lib.scimath.sqrt(x)),
-        error=(NotImplementedError, TypeError),
+        r"^numpy\.i0: no derivative rule.*stop_gradient", lambda x: np.i0(x)[0, 0], error=missing
     )
     refuses(
-        r"numpy\.polyfit: no derivative rule",
-        lambda x: np.polyfit(x[0], x[1], 1)[0],
-        error=NotImplementedError,
+        r"^numpy\.polydiv: no derivative", lambda x: np.polydiv(x[0], x[1])[0][0], error=missing
     )
-    refuses(
-        r"numpy\.add\.reduceat: no derivative rule",
-        lambda x: np.add.reduceat(x[0], [0, 1])[0],
-        error=NotImplementedError,
-    )
-    refuses(
-        r"numpy\.exp with where=",
-        lambda x: np.sum(np.exp(x, where=X > 1)),
-        error=NotImplementedError,
-    )
+    refuses(r"^numpy\.add\.reduceat: no", lambda x: np.add.reduceat(x[0], [0, 1])[0], error=missing)
+    refuses(r"^numpy\.exp with where=", lambda x: np.sum(np.exp(x, where=X > 1)), error=missing)
 
 
 def test_leaving_the_trace_is_refused(backend):

@@ -167,6 +167,11 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
     y = func(*values, **kw)
     partials = maker(y, *values, **kw)
     parents = [(i, a.node) for i, a in enumerate(args) if type(a) is Traced and a.tape is tape]
+    if type(partials) is tuple:  # let go of what only the others need
+        partials = tuple(partials[i] for i, _ in parents)
+        parents = [(k, node) for k, (_, node) in enumerate(parents)]
+        if None in partials:
+            no_rule(func, " with respect to one of the arguments traced here")
     if isinstance(y, tuple):
         return _several(y, tape, (_next(tape), partials, (), parents, len(y), None))
     return Traced(y, tape, (_next(tape), partials, (), parents, y.shape, y.dtype))
