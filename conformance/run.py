@@ -28,7 +28,10 @@ from pathlib import Path
 HERE = str(Path(__file__).resolve().parent)  # where pytest finds the plugin `seed`
 LEDGER = Path(HERE, "ledger.toml")
 VERSION = "2024.12"
-OURS = "exec('from isomorph.dispatch import load; xp = load(\"{}\")')"
+OURS = {
+    name: f"exec('from isomorph.dispatch import load; xp = load(\"{name}\")')"
+    for name in ("numpy", "jax", "torch")
+} | {"tensorflow": "exec('from tuple_shapes import xp')"}  # that file says why
 PLAIN = {
     "numpy": "numpy",
     "jax": "jax.numpy",
@@ -134,7 +137,7 @@ def main() -> int:
     rows: list[tuple[str, Outcomes]] = []
     differences: list[str] = []
     for backend in args.backends:
-        modules = {f"isomorph {backend}": OURS.format(backend)}
+        modules = {f"isomorph {backend}": OURS[backend]}
         if args.baseline and backend in PLAIN:
             modules[f"plain {PLAIN[backend]}"] = PLAIN[backend]
         for name, module in modules.items():

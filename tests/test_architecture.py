@@ -74,9 +74,7 @@ def test_a_framework_is_imported_only_in_its_rooms(backend):
 
 def test_a_framework_is_named_only_where_it_may_be(backend):
     for path, tree in FILES.items():
-        if path.startswith(MAY_NAME) or (
-            backend == "numpy" and path in {"home.py", "gradients/transforms.py"}
-        ):
+        if path.startswith(MAY_NAME) or (backend == "numpy" and path == "home.py"):
             continue  # the default home is NumPy: the one name a door must know
         named = [s for s in code_strings(tree) if backend in s.lower().split()]
         assert not named, f"{path} names {backend}: {named}"
@@ -212,13 +210,12 @@ def test_public_names_are_listed_typed_and_documented(backend):
             assert "return" in code.__annotations__, f"{name} has no return type"
 
 
+@pytest.mark.parametrize("backend", ["numpy"], indirect=True)  # it needs no extra
 def test_examples_in_docstrings_run(backend):
     import doctest
 
     import numpy as np
 
-    if backend != "numpy":
-        pytest.skip("the examples are written for NumPy, which needs no extra")
     ran = 0
     for module in pkgutil.walk_packages(isomorph.__path__, "isomorph."):
         if not module.name.startswith("isomorph.backends"):

@@ -6,7 +6,17 @@ and PyTorch, the caller's own arrays in, the same kind out.
 
 # The package is bound first, so that the function of that name is what `iso.backends` means.
 from . import backends as _backends  # noqa: F401
-from .gradients.transforms import grad, stop_gradient, value_and_grad, vjp
+from .gradients.mode import gradient_tracking, set_with_grads, unset_with_grads, with_grads
+from .gradients.transforms import (
+    grad,
+    hessian,
+    hvp,
+    jac,
+    jvp,
+    stop_gradient,
+    value_and_grad,
+    vjp,
+)
 from .home import arange, asarray, eye, full, linspace, namespace, ones, use_backend, zeros
 from .indexing import at
 from .inventory import backends
@@ -23,13 +33,21 @@ __all__ = [
     "eye",
     "full",
     "grad",
+    "gradient_tracking",
+    "hessian",
+    "hvp",
+    "jac",
+    "jvp",
     "linspace",
     "namespace",
     "ones",
+    "set_with_grads",
     "stop_gradient",
     "to_numpy",
+    "unset_with_grads",
     "use_backend",
     "value_and_grad",
     "vjp",
+    "with_grads",
     "zeros",
 ]

@@ -70,8 +70,16 @@ class Backend(Names):
         """
         xp._lacks("vjp")
 
-    def stop_gradient(xp, x: Any) -> Any:
-        """The same values, cut off from differentiation."""
+    def map_rows(xp, pullback: Callable[[Any], Leaves], rows: Any) -> Leaves:
+        """The results of `pullback` for each of `rows`, stacked."""
+        results = [pullback(rows[i]) for i in range(rows.shape[0])]
+        if not results:  # no rows: the forms of the results are known from a row of zeros
+            shaped = pullback(xp.zeros(tuple(rows.shape)[1:], dtype=rows.dtype))
+            return tuple(xp.zeros((0, *x.shape), dtype=x.dtype) for x in shaped)
+        return tuple(xp.stack(parts) for parts in zip(*results))
+
+    def stop_gradient(xp, x: Any, preserve_type: bool = True) -> Any:
+        """The same values, cut off from differentiation; a fresh variable for a variable."""
         xp._lacks("stop_gradient")
 
     # Moving arrays.

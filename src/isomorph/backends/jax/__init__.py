@@ -25,7 +25,10 @@ class JAX(Backend):
         conj = lambda xs: tuple(jnp.conj(x) if jnp.iscomplexobj(x) else x for x in xs)
         return outs, lambda cotangents: conj(pull(conj(cotangents))), aux
 
-    def stop_gradient(xp, x):
+    def map_rows(xp, pullback, rows):
+        return jax.vmap(pullback)(rows)
+
+    def stop_gradient(xp, x, preserve_type=True):
         return jax.lax.stop_gradient(x)
 
     def to_numpy(xp, x):

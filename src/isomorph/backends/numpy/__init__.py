@@ -20,7 +20,7 @@ class NumPy(Backend):
     def vjp(xp, func, leaves, once=False):
         return vjp(func, leaves)
 
-    def stop_gradient(xp, x):
+    def stop_gradient(xp, x, preserve_type=True):
         return concrete(x)
 
     def asarray(xp, obj, /, *, dtype=None, device=None, copy=None):

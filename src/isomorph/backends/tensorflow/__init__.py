@@ -44,8 +44,16 @@ class TensorFlow(Backend):
 
         return outs, pullback, aux
 
-    def stop_gradient(xp, x):
-        return tf.stop_gradient(x)
+    def map_rows(xp, pullback, rows):
+        if rows.shape[0] == 0:
+            return super().map_rows(pullback, rows)
+        return tf.vectorized_map(pullback, rows)
+
+    def stop_gradient(xp, x, preserve_type=True):
+        stopped = tf.stop_gradient(x)
+        if preserve_type and isinstance(x, tf.Variable):
+            return tf.Variable(stopped, trainable=x.trainable)
+        return stopped
 
     def to_numpy(xp, x):
         return tf.convert_to_tensor(x).numpy()

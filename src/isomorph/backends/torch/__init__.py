@@ -10,6 +10,7 @@ import array_api_compat.torch.fft as fft
 import array_api_compat.torch.linalg as linalg
 import numpy as np
 import torch
+from torch._C._functorch import is_functorch_wrapped_tensor  # pyright: ignore[reportMissingImports]
 
 from ..base import Backend
 from . import indexing, names
@@ -23,8 +24,16 @@ class Torch(Backend):
         # torch.func rather than autograd.grad: it nests, and keeps gradients to captured tensors.
         return torch.func.vjp(func, *leaves, has_aux=True)
 
-    def stop_gradient(xp, x):
-        return x.detach()
+    def map_rows(xp, pullback, rows):
+        return (
+            torch.func.vmap(pullback)(rows) if rows.shape[0] else super().map_rows(pullback, rows)
+        )
+
+    def stop_gradient(xp, x, preserve_type=True):
+        if not preserve_type or not x.is_leaf or not x.requires_grad or _is_transformed(x):
+            return x.detach()
+        fresh = x.detach().clone().requires_grad_()
+        return torch.nn.Parameter(fresh) if isinstance(x, torch.nn.Parameter) else fresh
 
     def to_numpy(xp, x):
         x = x.detach().cpu().resolve_conj().resolve_neg()
@@ -63,6 +72,13 @@ class Torch(Backend):
 
     def narrow(xp, name):
         return {"float16": torch.float16, "bfloat16": torch.bfloat16}.get(name)
+
+
+def _is_transformed(x: torch.Tensor) -> bool:
+    """Whether `x` is a value inside torch.func: it looks like a leaf there, but is none of the
+    user's.
+    """
+    return is_functorch_wrapped_tensor(x)
 
 
 backend = Torch(names, compat, linalg=[linalg], fft=[fft])

@@ -1,0 +1,77 @@
+"""Whether variables take part in differentiation: a stack of flags in a context variable.
+
+Another thread or task never sees the mode, and a block that raises leaves nothing behind. It
+decides one thing only: whether what belongs to a module is handed to its `forward` as it is or
+detached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from .transforms import stop_gradient
+
+MODES: ContextVar[tuple[bool, ...]] = ContextVar("isomorph.with_grads", default=())
+
+
+def with_grads(*, with_grads: bool | None = None) -> bool:
+    """The flag given, or the current mode where it is None: True when nothing was set.
+
+    >>> iso.with_grads(), iso.with_grads(with_grads=False)
+    (True, False)
+    """
+    if with_grads is not None:
+        return _flag("with_grads", with_grads)
+    modes = MODES.get()
+    return modes[-1] if modes else True
+
+
+def set_with_grads(flag: bool, /) -> None:
+    """Push a mode, which holds until `unset_with_grads` in this thread or task.
+
+    >>> iso.set_with_grads(False)
+    >>> iso.with_grads()
+    False
+    >>> iso.unset_with_grads()
+    """
+    MODES.set((*MODES.get(), _flag("set_with_grads", flag)))
+
+
+def unset_with_grads() -> None:
+    """Pop the mode pushed last; where none was pushed nothing changes.
+
+    >>> iso.unset_with_grads()
+    >>> iso.with_grads()
+    True
+    """
+    MODES.set(MODES.get()[:-1])
+
+
+@contextmanager
+def gradient_tracking(flag: bool, /) -> Iterator[None]:
+    """Within the block the mode is `flag`; afterwards it is what it was, also when the block
+    raises.
+
+    >>> with iso.gradient_tracking(False):
+    ...     iso.with_grads()
+    False
+    """
+    token = MODES.set((*MODES.get(), _flag("gradient_tracking", flag)))
+    try:
+        yield
+    finally:
+        MODES.reset(token)
+
+
+def variables(nest: Any) -> Any:
+    """A module's variables as its `forward` shall see them: detached while the mode is False."""
+    return nest if with_grads() else stop_gradient(nest, preserve_type=False)
+
+
+def _flag(name: str, flag: Any) -> bool:
+    if not isinstance(flag, bool):
+        raise TypeError(f"{name}: needed True or False, got {flag!r}")
+    return flag
