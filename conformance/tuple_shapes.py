@@ -18,6 +18,10 @@ native = EagerTensor.shape
 class Shape(tuple):
     """A tuple of sizes that answers for a TensorShape where TensorFlow itself asks."""
 
+    def __getitem__(self, index):
+        found = super().__getitem__(index)
+        return Shape(found) if isinstance(index, slice) else found
+
     def __getattr__(self, name):
         return getattr(tf.TensorShape(list(self)), name)
 

@@ -8,6 +8,7 @@ is imported already.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ class Backends(dict[type, "Backend | None"]):
         for base in cls.__mro__:
             name = ROOTS.get(base.__module__.partition(".")[0])
             if name is not None and issubclass(cls, (backend := load(name)).arrays):
+                if issubclass(cls, backend.refused):
+                    break
                 self[cls] = backend
                 return backend
         raise TypeError(
@@ -45,6 +48,13 @@ def load(name: str) -> Backend:
     if find_spec(name) is None:
         raise ImportError(f"backend {name!r} is not installed: pip install 'isomorph[{name}]'")
     return import_module(f".backends.{name}", __package__).backend
+
+
+def prepare() -> None:
+    """Load what a compiler cannot while it traces: torch's backend, where torch is there."""
+    if "torch" in sys.modules:
+        for cls in load("torch").arrays:
+            _ = BACKENDS[cls]
 
 
 def backend_of(x: Any, *others: Any) -> Backend:

@@ -110,7 +110,8 @@ def asarray(
     place = home(backend, device)
     if dtype is None:
         array = place.backend.asarray(obj, device=place.device)
-        if place.dtype is None or not place.backend.is_float(array.dtype):
+        real = place.backend.is_float(array.dtype) and not place.backend.is_complex(array.dtype)
+        if place.dtype is None or not real:
             return array
     wanted = place.dtype if dtype is None else place.backend.dtype(dtype)
     return place.backend.asarray(obj, dtype=wanted, device=place.device)

@@ -4,9 +4,12 @@ every backend.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .dispatch import backend_of
+from .dispatch import backend_of, find_backend
+
+if TYPE_CHECKING:
+    from .backends.base import Backend
 
 
 class at:
@@ -62,4 +65,25 @@ class Place:
         return self._update(value, "max")
 
     def _update(self, value: Any, how: str) -> Any:
-        return backend_of(self.x, value).index_update(self.x, self.index, value, how)
+        backend = backend_of(self.x)
+        if value is None:
+            raise TypeError(f"at(x)[index].{how}: needed a number or an array, got None")
+        if find_backend(value) is None:  # a number, or nested lists of numbers
+            value = backend.asarray(value, device=backend.device_of(self.x))
+            fits = _rank(backend, value.dtype) <= _rank(backend, self.x.dtype)
+            value = backend.astype(value, self.x.dtype) if fits else value
+        backend = backend_of(self.x, value)
+        if _rank(backend, value.dtype) > _rank(backend, self.x.dtype):
+            raise TypeError(
+                f"at(x)[index].{how}: needed a value that fits into {self.x.dtype}, "
+                f"got {value.dtype}; convert one of the two"
+            )
+        return backend.index_update(self.x, self.index, value, how)
+
+
+def _rank(backend: Backend, dtype: Any) -> int:
+    """The kinds in order: what is of a higher one does not fit into a lower one."""
+    kinds = ("bool", "integral", "real floating", "complex floating")
+    if backend.is_float(dtype):
+        return 3 if backend.is_complex(dtype) else 2
+    return next((i for i, kind in enumerate(kinds) if backend.isdtype(dtype, kind)), 0)

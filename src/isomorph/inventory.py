@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from importlib.util import find_spec
 
 from .dispatch import NAMES, load
 
@@ -21,7 +21,7 @@ class Installed:
     def installed(self) -> bool:
         return self.version is not None
 
-    @cached_property
+    @property
     def devices(self) -> tuple[str, ...]:
         return tuple(load(self.name).devices()) if self.installed else ()
 
@@ -41,7 +41,9 @@ def _version(name: str) -> str | None:
         version,
     )
 
+    if find_spec(name) is None:
+        return None
     try:
         return version(name)
-    except PackageNotFoundError:
-        return None
+    except PackageNotFoundError:  # installed under another name, as nightly builds are
+        return "unknown version"

@@ -209,3 +209,86 @@ def test_overwritten_names_of_one_value_stay_apart(backend):
         return np.sum(y * y)
 
     np.testing.assert_allclose(iso.grad(f)(np.array([1.0])), [4.0])
+
+
+def test_a_buffer_filled_anew_is_refused_or_right(backend):
+    def product(x):
+        w, total = np.zeros(3), 0.0
+        for i in range(3):
+            w[:] = 0
+            w[i] = i + 1
+            total = total + np.sum(x * w)
+        return total
+
+    def matrix(x):
+        w = np.eye(3)
+        y = x @ w
+        w[:] = 0
+        return np.sum(y)
+
+    def mask(x):
+        keep = np.array([True, False, False])
+        y = np.where(keep, x, 0.0)
+        keep[:] = False
+        return np.sum(y)
+
+    x = np.array([1.0, 2.0, 3.0])
+    for f in (product, matrix, mask):  # torch refuses here, too: the old values are gone
+        with pytest.raises(ValueError, match="read-only"):
+            iso.grad(f)(x)
+        f(x)
+
+    def indexed(x):
+        index, total = np.zeros(1, int), 0.0
+        for i in range(3):
+            index[0] = i
+            total = total + (i + 1) * np.sum(x[index])
+        return total
+
+    np.testing.assert_array_equal(iso.grad(indexed)(x), [1.0, 2.0, 3.0])
+
+    def summed(x):
+        w, total = np.zeros(3), 0.0
+        for i in range(3):
+            w[:] = i  # no rule needs the operand of a sum
+            total = total + np.sum(x + w)
+        return total
+
+    np.testing.assert_array_equal(iso.grad(summed)(x), [3.0, 3.0, 3.0])
+
+
+def test_views_of_held_arrays_are_released(backend):
+    owner = np.ones((2, 3))
+    view = owner[0]
+    iso.grad(lambda x: np.sum(iso.grad(lambda y: np.sum(y * view) * np.sum(owner * x))(x)))(
+        np.ones(3)
+    )
+    assert owner.flags.writeable
+    assert view.flags.writeable
+
+
+def test_arrays_are_writable_again_afterwards(backend):
+    w, x = np.ones(3), np.ones(3)
+    iso.grad(lambda x: np.sum(x * w))(x)
+
+    def broken(x):
+        raise RuntimeError(str(x * w))
+
+    with pytest.raises(RuntimeError):
+        iso.grad(broken)(x)
+    assert w.flags.writeable
+    assert x.flags.writeable
+
+
+def test_matrices_and_masked_arrays_are_refused(backend):
+    with pytest.warns(PendingDeprecationWarning):
+        matrix = np.matrix([[1.0, 2.0]])
+    for odd in (matrix, np.ma.masked_array([1.0, 2.0], [True, False])):
+        with pytest.raises(TypeError, match="needed floating-point arrays|no backend speaks for"):
+            iso.grad(np.sum)(odd)
+
+
+def test_formatting_shows_the_value(backend):
+    shown = []
+    iso.grad(lambda x: shown.append(f"{x[0]:.2f} {x}") or np.sum(x))(np.array([0.123, 1.0]))
+    assert shown == ["0.12 [0.123 1.   ]"]

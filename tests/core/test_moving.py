@@ -176,3 +176,32 @@ def test_at_adds_repeated_positions_repeatedly(backend, xp):
         xp.asarray([1.0, 2.0, 4.0], dtype=xp.zeros(1).dtype)
     )
     np.testing.assert_array_equal(numpy_of(got), [0.0, 3.0, 4.0])
+
+
+def test_at_takes_lists_and_refuses_what_does_not_fit(backend, xp):
+    x = xp.asarray([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(numpy_of(iso.at(x)[:2].set([5, 6.5])), [5.0, 6.5, 3.0])
+    whole = xp.asarray([1, 2, 3])
+    np.testing.assert_array_equal(numpy_of(iso.at(whole)[0].add(True)), [2, 2, 3])
+    for array, value in ((whole, 2.7), (x, 1j), (xp.asarray([True]), 3)):
+        with pytest.raises(TypeError, match=r"at\(x\)\[index\]\.set: needed a value that fits"):
+            iso.at(array)[0].set(value)
+    with pytest.raises(TypeError, match="needed a number or an array, got None"):
+        iso.at(x)[0].set(None)
+    with pytest.raises(IndexError):
+        iso.at(x)[7].set(1.0)
+    with pytest.raises(IndexError):
+        iso.at(x)[7].get()
+    other = "torch" if backend != "torch" else "numpy"
+    with pytest.raises(TypeError, match=f"(?=.*{backend})(?=.*{other})"):
+        iso.at(x)[0].set(iso.convert(x, other)[0])
+
+
+def test_sorting_knows_descending(backend, xp):
+    tied = xp.asarray([[3.0, 1.0, 2.0, 3.0]])
+    np.testing.assert_array_equal(numpy_of(xp.sort(tied, descending=True)), [[3.0, 3.0, 2.0, 1.0]])
+    np.testing.assert_array_equal(numpy_of(xp.argsort(tied, descending=True)), [[0, 3, 2, 1]])
+    x = xp.asarray([[4.0, 1.0, 2.0, 3.0]])
+    weights = xp.asarray([1.0, 10.0, 100.0, 1000.0])
+    g = iso.grad(lambda x: xp.sum(xp.sort(x, descending=True) * weights))(x)
+    np.testing.assert_array_equal(numpy_of(g), [[1.0, 1000.0, 100.0, 10.0]])

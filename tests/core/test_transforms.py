@@ -238,7 +238,7 @@ def test_eight_threads_at_once(backend, xp):
 
 def test_integer_input_raises(backend, xp):
     with pytest.raises(
-        TypeError, match=r"^grad: needed floating-point arrays.*int.*argument 0, leaf a/1.*argnums"
+        TypeError, match=r"^grad: needed floating-point.*int.*argument 0, leaf a/1.*leave it out"
     ):
         iso.grad(lambda p: p["a"][1])({"a": [xp.asarray(1.0), xp.asarray(2)]})
     with pytest.raises(TypeError, match="^value_and_grad: needed floating-point arrays.*got a int"):
@@ -265,8 +265,19 @@ def test_output_that_is_no_real_scalar_raises(backend, xp):
         iso.grad(lambda x: xp.sum(x), has_aux=True)(x)
 
 
+def test_python_numbers_and_nothing_are_no_outputs(backend, xp):
+    x = xp.asarray([1.0, 2.0])
+    with pytest.raises(TypeError, match="needed an array as output, got float; a Python number"):
+        iso.grad(lambda x: 3.0)(x)
+    with pytest.raises(TypeError, match="vjp: needed an array as output, got NoneType"):
+        iso.vjp(lambda x: None, x)
+
+
 def test_bad_argnums_and_functions_raise(backend, xp):
     x = xp.asarray(1.0)
+    for twice in ((0, 0), (0, -1)):
+        with pytest.raises(ValueError, match="argnums needed each argument once"):
+            iso.grad(lambda x: x, argnums=twice)(x)
     with pytest.raises(
         ValueError, match="argnums chose argument 2, but 1 positional arguments came"
     ):

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
+import numpy as np
+
 from .vocabulary import DTYPES, FFT, LINALG, VOCABULARY
 
 Leaves = tuple[Any, ...]
@@ -41,11 +43,20 @@ class Names:
         )
 
 
+def _dtype_name(dtype: Any) -> str:
+    """The name of a dtype given as Python's or NumPy's type."""
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        return str(dtype)
+
+
 class Backend(Names):
     """The namespace of one framework, and the verbs that differentiate and move its arrays."""
 
     name: str
     arrays: tuple[type, ...]  # what counts as an array here
+    refused: tuple[type, ...] = ()  # and what looks like one, but means something else
     __array_api_version__ = "2024.12"
 
     linalg: Names
@@ -69,6 +80,12 @@ class Backend(Names):
         that it is called at most once.
         """
         xp._lacks("vjp")
+
+    def custom_call(xp, rule: Any, arrays: Leaves) -> Leaves:
+        """Call a function that has its own backward rule: `rule.func(*arrays) -> outs`,
+        `rule.fwd(*arrays) -> (outs, residuals)`, `rule.bwd(residuals, upstream, arrays) -> grads`.
+        """
+        xp._lacks("custom_call")
 
     def map_rows(xp, pullback: Callable[[Any], Leaves], rows: Any) -> Leaves:
         """The results of `pullback` for each of `rows`, stacked."""
@@ -115,9 +132,20 @@ class Backend(Names):
         return x.device
 
     def device(xp, name: Any) -> Any:
-        """A device as creation functions take it, for a name such as "cpu"; None and device objects
-        pass through.
+        """A device as creation functions take it, for a name such as "cpu" or "cuda:0"; None and
+        device objects pass through.
         """
+        if not isinstance(name, str):
+            return name
+        word = name.lower().replace("cuda", "gpu")
+        for found in xp.devices():
+            known = found.lower().replace("cuda", "gpu")
+            if word in (known, known.partition(":")[0]):
+                return xp.named_device(found)
+        raise ValueError(f"device: {xp.name} has {', '.join(xp.devices())}, got {name!r}")
+
+    def named_device(xp, name: str) -> Any:
+        """The device of a name out of `devices()`."""
         return name
 
     def devices(xp) -> list[str]:
@@ -144,15 +172,20 @@ class Backend(Names):
         """
         return xp.isdtype(dtype, ("real floating", "complex floating"))
 
+    def is_complex(xp, dtype: Any) -> bool:
+        """Whether numbers of this dtype have an imaginary part."""
+        return xp.isdtype(dtype, "complex floating")
+
     def dtype(xp, name: Any) -> Any:
-        """This backend's dtype for a name like "float32"; None and dtype objects pass through."""
-        if not isinstance(name, str):
+        """This backend's dtype for a name like "float32", or for Python's and NumPy's types; None
+        and its own dtype objects pass through.
+        """
+        if name is None or (isinstance(name, type(xp.float32)) and not isinstance(name, type)):
             return name
-        dtype = getattr(xp, name, None) if name in DTYPES else xp.narrow(name)
+        word = name if isinstance(name, str) else _dtype_name(name)
+        dtype = getattr(xp, word) if word in DTYPES else xp.narrow(word)
         if dtype is None:
-            raise TypeError(
-                f"dtype: needed one of {', '.join(DTYPES)}, float16 or bfloat16, got {name!r}"
-            )
+            raise TypeError(f"dtype: {xp.name} has {', '.join(DTYPES)} and float16, got {name!r}")
         return dtype
 
     def narrow(xp, name: str) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import tree
-from ..dispatch import backend_of, find_backend
+from ..dispatch import backend_of, find_backend, prepare
 from ..home import home
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class Pulled(NamedTuple):
     outs: tuple
     out_form: Any
     pullback: Pullback
+    ins: tuple
     in_form: Any
     aux: Any
 
@@ -45,7 +46,7 @@ def pulled(
     """Run `func(*args, **kw)`, to be differentiated with respect to the arguments at `places`."""
     where = chosen_places(name, places, args)
     leaves, form = tree.flatten(tuple(args[i] for i in where))
-    backend, leaves = settle(name, leaves, form, (args, kw))
+    backend, leaves = settle(name, leaves, lambda: _arguments(args, where), (args, kw))
     after: dict[str, Any] = {}
 
     def flat(*leaves: Any) -> tuple[tuple, tuple]:
@@ -60,12 +61,14 @@ def pulled(
         if one_scalar:
             return (scalar(name, backend, out),), arrays
         outs, after["form"] = tree.flatten(out)
+        if not outs:
+            raise TypeError(f"{name}: needed an array as output, got {type(out).__name__}")
         paths = tree.paths(out)
         return tuple(floating(name, backend, y, path) for y, path in zip(outs, paths)), arrays
 
     outs, pullback, arrays = backend.vjp(flat, leaves, once)
     aux = after["aux"](arrays) if has_aux else None
-    return Pulled(backend, outs, after.get("form"), pullback, form, aux)
+    return Pulled(backend, outs, after.get("form"), pullback, leaves, form, aux)
 
 
 def check_argnums(name: str, argnums: int | Sequence[int]) -> tuple[int, ...]:
@@ -79,6 +82,7 @@ def check_argnums(name: str, argnums: int | Sequence[int]) -> tuple[int, ...]:
 def check_callable(name: str, func: Any) -> None:
     if not callable(func):
         raise TypeError(f"{name}: needed a function to differentiate, got {type(func).__name__}")
+    prepare()
 
 
 def chosen_places(name: str, places: tuple[int, ...], args: tuple) -> tuple[int, ...]:
@@ -89,11 +93,19 @@ def chosen_places(name: str, places: tuple[int, ...], args: tuple) -> tuple[int,
             raise ValueError(
                 f"{name}: argnums chose argument {i}, but {n} positional arguments came"
             )
-    return tuple(i % n for i in places)
+    where = tuple(i % n for i in places)
+    if len(set(where)) != len(where):
+        raise ValueError(f"{name}: argnums needed each argument once, got {places}")
+    return where
 
 
-def settle(name: str, leaves: Sequence[Any], form: Any, beside: Any) -> tuple[Backend, tuple]:
-    """The one backend of a call, and the leaves to differentiate as floating arrays of it."""
+def settle(
+    name: str, leaves: Sequence[Any], paths: Callable[[], list[str]], beside: Any
+) -> tuple[Backend, tuple]:
+    """The one backend of a call, and the leaves to differentiate as floating arrays of it.
+
+    `paths` gives the key chains of the leaves, should one have to be named.
+    """
     arrays = [x for x in tree.flatten(beside)[0] if find_backend(x) is not None]
     arrays += [x for x in leaves if find_backend(x) is not None]
     backend = backend_of(*arrays) if arrays else home().backend
@@ -104,19 +116,13 @@ def settle(name: str, leaves: Sequence[Any], form: Any, beside: Any) -> tuple[Ba
         if type(x) is float:
             x = backend.weak(x, arrays)
         if find_backend(x) is None or not backend.is_float(x.dtype):
-            path = tree.paths(tree.unflatten(form, [0] * len(leaves)))[i]
             what = f"dtype {x.dtype}" if find_backend(x) is not None else f"a {type(x).__name__}"
             raise TypeError(
                 f"{name}: needed floating-point arrays to differentiate, got {what} at "
-                f"{_place(path)}; convert it to floating point, or leave it out through argnums"
+                f"{paths()[i]}; convert it to floating point, or leave it out"
             )
         settled.append(x)
     return backend, tuple(settled)
-
-
-def _place(path: str) -> str:
-    head, _, tail = path.partition("/")
-    return f"chosen argument {head}" + (f", leaf {tail}" if tail else "")
 
 
 def like(backend: Backend, name: str, what: str, y: Any, g: Any) -> Any:
@@ -129,6 +135,12 @@ def like(backend: Backend, name: str, what: str, y: Any, g: Any) -> Any:
         f"{name}: needed an array like the {what}, {y.dtype} of shape {tuple(y.shape)}, "
         f"got {g.dtype} of shape {tuple(g.shape)}"
     )
+
+
+def _arguments(args: tuple, where: tuple[int, ...]) -> list[str]:
+    """The leaves of the chosen arguments, in words."""
+    chains = [(i, chain) for i in where for chain in tree.paths(args[i])]
+    return [f"argument {i}" + (f", leaf {chain}" if chain else "") for i, chain in chains]
 
 
 def split_aux(name: str, result: Any) -> tuple[Any, Any]:
@@ -147,7 +159,7 @@ def scalar(name: str, backend: Backend, value: Any) -> Any:
             f"{name}: needed a function with a scalar output, got shape {tuple(value.shape)}; "
             "reduce it, for example with xp.sum, or use iso.vjp for arrays"
         )
-    if backend.isdtype(value.dtype, "complex floating"):
+    if backend.is_complex(value.dtype):
         raise TypeError(
             f"{name}: needed a function with a real output, got {value.dtype}; "
             "take xp.real, xp.imag or xp.abs"
@@ -156,15 +168,12 @@ def scalar(name: str, backend: Backend, value: Any) -> Any:
 
 
 def floating(name: str, backend: Backend, y: Any, path: str) -> Any:
-    """An output to differentiate: a floating-point array of the call's backend; a Python number
-    becomes one.
-    """
+    """An output to differentiate: a floating-point array of the call's backend."""
     at = f" at output {path}" if path else ""
-    if type(y) in (int, float):  # not NumPy's float64, which is a float too
-        return backend.weak(float(y), ())
     own = find_backend(y)
     if own is None:
-        raise TypeError(f"{name}: needed an array as output, got {type(y).__name__}{at}")
+        left = "; a Python number carries no gradient" if type(y) in (int, float, complex) else ""
+        raise TypeError(f"{name}: needed an array as output, got {type(y).__name__}{at}{left}")
     if own is not backend:
         raise TypeError(
             f"{name}: {backend.name} arrays went in, an array of {own.name} came out{at}"

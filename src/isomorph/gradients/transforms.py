@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import tree
 from ..dispatch import find_backend
-from .calls import Pulled, check_argnums, check_callable, like, pulled, settle
+from .calls import Pulled, check_argnums, check_callable, like, pulled
 
 
 def grad(
@@ -109,8 +109,7 @@ def jvp(func: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any
     along, form = tree.flatten(tuple(tangents))
     if form != run.in_form:
         raise ValueError(f"jvp: needed tangents like the primals, {run.in_form}, got {form}")
-    leaves = settle("jvp", *tree.flatten(tuple(primals)), primals)[1]
-    along = tuple(like(run.backend, "jvp", "primal", x, t) for x, t in zip(leaves, along))
+    along = tuple(like(run.backend, "jvp", "primal", x, t) for x, t in zip(run.ins, along))
     zeros = tuple(run.backend.zeros_like(y) for y in run.outs)
     _, transposed, _ = run.backend.vjp(lambda *u: (run.pullback(u), ()), zeros, True)
     unflatten = lambda ys: tree.unflatten(run.out_form, ys)
@@ -137,7 +136,7 @@ def _jac(name: str, func: Callable[..., Any], argnums: int | Sequence[int]) -> C
         run = pulled(name, func, places, args, kw)
         blocks = []
         for place, y in enumerate(run.outs):
-            if run.backend.isdtype(y.dtype, "complex floating"):
+            if run.backend.is_complex(y.dtype):
                 raise TypeError(f"{name}: needed real outputs, got {y.dtype}; use iso.vjp")
             grads = tree.unflatten(run.in_form, _rows(run, place, y))
             blocks.append(grads[0] if isinstance(argnums, int) else grads)

@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jax.dtypes import canonicalize_dtype
 
 from ..base import Backend
-from . import names
+from . import indexing, names
 
 
 class JAX(Backend):
@@ -22,8 +23,22 @@ class JAX(Backend):
         if not any(jnp.iscomplexobj(x) for x in (*outs, *leaves)):
             return outs, pull, aux
         # JAX transposes without conjugating
-        conj = lambda xs: tuple(jnp.conj(x) if jnp.iscomplexobj(x) else x for x in xs)
-        return outs, lambda cotangents: conj(pull(conj(cotangents))), aux
+        return outs, lambda cotangents: _conj(pull(_conj(cotangents))), aux
+
+    def custom_call(xp, rule, arrays):
+        def bwd(kept, upstream):
+            residuals, arrays = kept
+            return _conj(rule.bwd(residuals, _conj(upstream), arrays))
+
+        def fwd(*arrays):
+            outs, residuals = rule.fwd(*arrays)
+            if any(isinstance(x, Tracer) for x in arrays):
+                outs = call(*arrays)  # an outer differentiation shall use the rule as well
+            return outs, (residuals, arrays)
+
+        call = jax.custom_vjp(rule.func)
+        call.defvjp(fwd, bwd)
+        return call(*arrays)
 
     def map_rows(xp, pullback, rows):
         return jax.vmap(pullback)(rows)
@@ -35,25 +50,32 @@ class JAX(Backend):
         return np.asarray(x)
 
     def from_numpy(xp, x, device=None):
-        return jnp.asarray(x, device=device)
+        x = np.asarray(x)
+        if not x.dtype.isnative:
+            x = x.astype(x.dtype.newbyteorder("="))
+        dtype = canonicalize_dtype(x.dtype)
+        return jnp.asarray(x if dtype == x.dtype else _narrowed(x, dtype), device=device)
 
-    def device(xp, name: Any) -> Any:
-        """A device object for a name such as "cpu" or "cuda:1"."""
-        if not isinstance(name, str):
-            return name
+    def borrow(xp, x):
+        # JAX would narrow these unseen; by way of NumPy their values are looked at
+        wide = any(word in str(x.dtype) for word in ("int64", "float64", "complex128"))
+        return None if wide and not _has_64_bits() else super().borrow(x)
+
+    def named_device(xp, name):
         platform, _, number = name.partition(":")
-        return jax.devices(platform)[int(number or 0)]
+        return jax.devices(platform)[int(number)]
+
+    def device_of(xp, x):
+        return None if isinstance(x, Tracer) else x.device
 
     def devices(xp):
         return [f"{d.platform}:{d.id}" for d in jax.devices()]
 
     def index_get(xp, x, index):
-        return x[index]
+        return indexing.get(x, index)
 
     def index_update(xp, x, index, value, how):
-        if how in COMBINE and not _repeats(x, index):  # JAX differentiates these only by parts
-            return x.at[index].set(COMBINE[how](x[index], value))
-        return getattr(x.at[index], how)(value)
+        return indexing.update(x, index, value, how)
 
     def is_float(xp, dtype):
         return jnp.issubdtype(dtype, jnp.inexact)
@@ -62,21 +84,25 @@ class JAX(Backend):
         return {"float16": jnp.float16, "bfloat16": jnp.bfloat16}.get(name)
 
 
-COMBINE = {"multiply": jnp.multiply, "min": jnp.minimum, "max": jnp.maximum}
+def _has_64_bits() -> bool:
+    return canonicalize_dtype(np.int64) == np.int64
 
 
-def _repeats(x: Any, index: Any) -> bool:
-    """Whether an index may take one position twice: its integer arrays do, or are traced."""
-    parts = index if isinstance(index, tuple) else (index,)
-    arrays = [i for i in parts if isinstance(i, (np.ndarray, jax.Array))]
-    if any(isinstance(i, Tracer) for i in arrays):
-        return True
-    if all(i.dtype == bool for i in arrays):
-        return False
-    where = np.arange(x.size).reshape(x.shape)[
-        tuple(np.asarray(i) if isinstance(i, jax.Array) else i for i in parts)
-    ]
-    return np.unique(where).size != where.size
+def _narrowed(x: np.ndarray, dtype: Any) -> np.ndarray:
+    """The values in the narrower dtype that JAX has for them, where they fit."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        y = x.astype(dtype)
+    fits = y == x if x.dtype.kind in "iu" else np.isfinite(y) | ~np.isfinite(x)
+    if not fits.all():
+        raise OverflowError(
+            f"JAX has no {x.dtype} here, and {x[~fits].flat[0]} does not fit into {y.dtype}; turn "
+            'on 64-bit types with jax.config.update("jax_enable_x64", True)'
+        )
+    return y
+
+
+def _conj(xs: Any) -> tuple:
+    return tuple(x if x is None or not jnp.iscomplexobj(x) else jnp.conj(x) for x in xs)
 
 
 backend = JAX(names, jnp, linalg=[jnp.linalg], fft=[jnp.fft])

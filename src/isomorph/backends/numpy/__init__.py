@@ -8,7 +8,7 @@ import numpy as np
 
 from ..base import Backend
 from . import rules as rules
-from .tape import vjp
+from .tape import custom, vjp
 from .traced import Traced, concrete
 from .updating import updated
 
@@ -16,9 +16,13 @@ from .updating import updated
 class NumPy(Backend):
     name = "numpy"
     arrays = (np.ndarray, np.generic, Traced)
+    refused = (np.matrix, np.ma.MaskedArray)  # * multiplies matrices; masks would be dropped
 
     def vjp(xp, func, leaves, once=False):
         return vjp(func, leaves)
+
+    def custom_call(xp, rule, arrays):
+        return custom(rule, *arrays)
 
     def stop_gradient(xp, x, preserve_type=True):
         return concrete(x)
@@ -61,8 +65,24 @@ class NumPy(Backend):
     def is_float(xp, dtype):
         return dtype.kind in "fc" or dtype.name == "bfloat16"
 
+    def is_complex(xp, dtype):
+        return dtype.kind == "c"
+
     def dtype(xp, name):
         return np.dtype(super().dtype(name)) if name is not None else None
+
+    def sort(xp, x, /, *, axis=-1, descending=False, stable=True):
+        """`np.sort`, which knows no `descending`."""
+        if not descending:
+            return np.sort(x, axis=axis, stable=stable)
+        return np.take_along_axis(x, xp.argsort(x, axis=axis, descending=True), axis)
+
+    def argsort(xp, x, /, *, axis=-1, descending=False, stable=True):
+        """`np.argsort`, which knows no `descending`: ties stay in their order."""
+        if not descending:
+            return np.argsort(x, axis=axis, stable=stable)
+        turned = np.argsort(np.flip(x, axis), axis=axis, stable=True)
+        return x.shape[axis] - 1 - np.flip(turned, axis)
 
     def narrow(xp, name):
         return np.float16 if name == "float16" else None

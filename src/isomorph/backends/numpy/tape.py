@@ -37,12 +37,33 @@ LEVELS = count()  # a tape made later is an inner one
 class Tape:
     """One differentiation: its level, whether the function still runs, the order of nodes."""
 
-    __slots__ = ("level", "order", "running")
+    __slots__ = ("held", "level", "order", "running")
 
     def __init__(self) -> None:
         self.level = next(LEVELS)
         self.order = count(0, -1)  # newest first in a heap of smallest first
         self.running = True
+        self.held: list[ndarray] = []
+
+    def hold(self, x: Any) -> None:
+        """Make a plain array that a rule will read again read-only until the function returns.
+
+        A buffer that is filled anew before its gradient is taken would give a wrong one in silence.
+        """
+        if type(x) is ndarray and x.flags.writeable:
+            x.flags.writeable = False
+            self.held.append(x)
+
+    def close(self) -> None:
+        self.running = False
+        for x in self.held:
+            try:
+                x.flags.writeable = True
+            except ValueError:  # a view, while its owner is held as well
+                owner: Any = x.base
+                owner.flags.writeable = True
+                x.flags.writeable = True
+                owner.flags.writeable = False
 
 
 # A node is a tuple, the cheapest object there is: (order, partials, saved, parents, shape, dtype).
@@ -61,6 +82,7 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
     if any(n != needs[0] for n in needs):
         raise TypeError(f"elementwise: partials of {func.__name__} name different arguments")
     keep = _keeper(["yab".index(name) for name in needs[0]])
+    keeps_a, keeps_b = "a" in needs[0], "b" in needs[0]
 
     def unary(a: Any) -> Any:
         tape = a.tape
@@ -74,6 +96,8 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
         if type(a) is not Traced or (type(b) is Traced and b.tape.level > a.tape.level):
             tape, x = b.tape, b.value
             a = np.asarray(a) if type(a) in SEQUENCES else a
+            if keeps_a:
+                tape.hold(a)
             y = func(a, x)
             node = (_next(tape), partials, keep((y, a, x)), ((1, b.node),), y.shape, y.dtype)
         elif type(b) is Traced and b.tape is a.tape:
@@ -90,6 +114,8 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
         else:
             tape, x = a.tape, a.value
             b = np.asarray(b) if type(b) in SEQUENCES else b
+            if keeps_b:
+                tape.hold(b)
             y = func(x, b)
             node = (_next(tape), partials, keep((y, x, b)), ((0, a.node),), y.shape, y.dtype)
         return Traced(y, tape, node)
@@ -172,6 +198,9 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
         parents = [(k, node) for k, (_, node) in enumerate(parents)]
         if None in partials:
             no_rule(func, " with respect to one of the arguments traced here")
+    for x in values:
+        if type(x) is ndarray and _captured(x, partials):
+            tape.hold(x)
     if isinstance(y, tuple):
         return _several(y, tape, (_next(tape), partials, (), parents, len(y), None))
     return Traced(y, tape, (_next(tape), partials, (), parents, y.shape, y.dtype))
@@ -184,6 +213,16 @@ def _next(tape: Tape) -> int:
             "return it as an output or as aux instead of keeping it"
         )
     return next(tape.order)
+
+
+def _captured(x: ndarray, partials: Any) -> bool:
+    """Whether one of the closures of a rule holds the array itself."""
+    for partial_ in partials if type(partials) is tuple else (partials,):
+        for cell in getattr(partial_, "__closure__", None) or ():
+            held = cell.cell_contents
+            if held is x or (type(held) in SEQUENCES and any(part is x for part in held)):
+                return True
+    return False
 
 
 def _several(outs: tuple, tape: Tape, whole: Node) -> Any:
@@ -214,16 +253,38 @@ def _positional(
     return max(tapes, key=lambda t: t.level), tuple(placed), kw
 
 
+def custom(bound: Any, *arrays: Any) -> tuple:
+    """Call a function that has a backward rule of its own: see `Backend.custom_call`."""
+    tapes = [a.tape for a in arrays if type(a) is Traced]
+    if not tapes:
+        return bound.func(*arrays)
+    tape = max(tapes, key=lambda t: t.level)
+    values = tuple(_lower(a, tape) for a in arrays)
+    outs, residuals = bound.fwd(*values)
+    if any(type(x) is Traced for x in values):
+        outs = custom(bound, *values)  # an outer differentiation shall use the rule as well
+    parents = [(i, a.node) for i, a in enumerate(arrays) if type(a) is Traced and a.tape is tape]
+    likes = [(y.shape, y.dtype) for y in outs]
+
+    def pullback(gs: list[Any]) -> tuple:
+        full = tuple(np.zeros(*like) if g is None else g for g, like in zip(gs, likes))
+        return bound.bwd(residuals, full, values)
+
+    return _several(tuple(outs), tape, (_next(tape), pullback, (), parents, len(outs), None))
+
+
 def vjp(func: Callable, leaves: Sequence[Any]) -> tuple[tuple, Callable, tuple]:
     """Run `func(*leaves) -> (outputs, aux)` traced; give outputs, the pullback and aux, no longer
     traced.
     """
     tape = Tape()
+    for x in leaves:
+        tape.hold(x)
     roots: list[Node] = [(next(tape.order), (), (), (), x.shape, x.dtype) for x in leaves]
     try:
         outs, aux = func(*[Traced(x, tape, node) for x, node in zip(leaves, roots)])
     finally:
-        tape.running = False
+        tape.close()
     ends = [o.node if type(o) is Traced and o.tape is tape else None for o in outs]
 
     def pullback(cotangents: Sequence[Any]) -> tuple:

@@ -41,6 +41,13 @@ def getitem(x: Any, index: Any) -> Any:
     return x[index]
 
 
+def _own(index: Any) -> Any:
+    """An index that nobody else can change before its gradient is taken."""
+    if type(index) is tuple:
+        return tuple(np.array(i) if type(i) is numpy.ndarray else i for i in index)
+    return np.array(index) if isinstance(index, (numpy.ndarray, list)) else index
+
+
 def concrete(x: Any) -> Any:
     """The array itself, below all levels of tracing; containers are searched."""
     if type(x) is Traced:
@@ -137,7 +144,8 @@ class Traced(Methods):
     def __float__(self) -> NoReturn:
         raise TypeError(
             "float(x), int(x) or x.item(): needed a plain NumPy value, got a traced one, whose "
-            "gradient would be lost; keep it as an array, or use iso.stop_gradient(x)"
+            "gradient would be lost; keep it as an array, use iso.at(a)[i].set(x) to put it into "
+            "one, or iso.stop_gradient(x)"
         )
 
     __int__ = __complex__ = __index__ = item = tolist = __float__
@@ -151,11 +159,17 @@ class Traced(Methods):
     def __iter__(self) -> Any:
         return iter([self[i] for i in range(len(self))])
 
+    def __format__(self, spec: str) -> str:  # to be read, not computed with
+        return format(concrete(self), spec)
+
+    def __round__(self, digits: int = 0) -> Any:
+        return np.round(self, digits)
+
     def __repr__(self) -> str:
         return f"Traced({concrete(self)!r})"
 
     def __getitem__(self, index: Any) -> Any:
-        return record(getitem, self, concrete(index))
+        return record(getitem, self, _own(concrete(index)))
 
     @property
     def shape(self) -> tuple[int, ...]:

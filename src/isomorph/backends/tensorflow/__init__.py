@@ -44,6 +44,14 @@ class TensorFlow(Backend):
 
         return outs, pullback, aux
 
+    def custom_call(xp, rule, arrays):
+        @tf.custom_gradient
+        def call(*arrays):
+            outs, residuals = rule.fwd(*arrays)
+            return outs, lambda *upstream: rule.bwd(residuals, upstream, arrays)
+
+        return call(*(tf.convert_to_tensor(x) for x in arrays))
+
     def map_rows(xp, pullback, rows):
         if rows.shape[0] == 0:
             return super().map_rows(pullback, rows)

@@ -8,14 +8,13 @@ from typing import Any
 import tensorflow as tf
 
 from .dtypes import INTEGER, bool, promote, refuse
-
-raw = tf.raw_ops
+from .kernels import ops
 
 Binary = Callable[[Any, Any], tf.Tensor]
 
 
 def _xor(x: Any, y: Any) -> tf.Tensor:
-    return raw.NotEqual(x=x, y=y)
+    return ops.NotEqual(x=x, y=y)
 
 
 def _bitwise(
@@ -34,31 +33,31 @@ def _bitwise(
     return function
 
 
-bitwise_and = _bitwise("bitwise_and", raw.BitwiseAnd, raw.LogicalAnd, "The bits set in both.")
-bitwise_or = _bitwise("bitwise_or", raw.BitwiseOr, raw.LogicalOr, "The bits set in either.")
-bitwise_xor = _bitwise("bitwise_xor", raw.BitwiseXor, _xor, "The bits set in one of both.")
+bitwise_and = _bitwise("bitwise_and", ops.BitwiseAnd, ops.LogicalAnd, "The bits set in both.")
+bitwise_or = _bitwise("bitwise_or", ops.BitwiseOr, ops.LogicalOr, "The bits set in either.")
+bitwise_xor = _bitwise("bitwise_xor", ops.BitwiseXor, _xor, "The bits set in one of both.")
 
 
 def bitwise_invert(x: Any, /) -> tf.Tensor:
     """Every bit turned over."""
     dtype = getattr(x, "dtype", None)
     if dtype is bool:
-        return raw.LogicalNot(x=x)
+        return ops.LogicalNot(x=x)
     if dtype not in INTEGER:
         refuse("bitwise_invert", "an integer or bool dtype", x)
-    return raw.Invert(x=x)
+    return ops.Invert(x=x)
 
 
 def bitwise_left_shift(x1: Any, x2: Any, /) -> tf.Tensor:
     """The bits moved up by x2 places. (TensorFlow moves by less than the width at most.)"""
     x1, x2, gone = _shift("bitwise_left_shift", x1, x2)
-    return tf.where(gone, tf.zeros((), x1.dtype), raw.LeftShift(x=x1, y=x2))
+    return tf.where(gone, tf.zeros((), x1.dtype), ops.LeftShift(x=x1, y=x2))
 
 
 def bitwise_right_shift(x1: Any, x2: Any, /) -> tf.Tensor:
     """The bits moved down by x2 places, keeping the sign."""
     x1, x2, gone = _shift("bitwise_right_shift", x1, x2)
-    out = raw.RightShift(x=x1, y=x2)
+    out = ops.RightShift(x=x1, y=x2)
     if x1.dtype.min < 0:  # a shift by one less than the width already leaves only the sign
         return out
     return tf.where(gone, tf.zeros((), x1.dtype), out)
@@ -69,7 +68,7 @@ def _shift(name: str, x1: Any, x2: Any) -> tuple[Any, Any, tf.Tensor]:
     x1, x2 = promote(x1, x2, name)
     if x1.dtype not in INTEGER:
         refuse(name, "an integer dtype", x1)
-    return x1, x2, raw.GreaterEqual(x=x2, y=tf.constant(8 * x1.dtype.size, x1.dtype))
+    return x1, x2, ops.GreaterEqual(x=x2, y=tf.constant(8 * x1.dtype.size, x1.dtype))
 
 
 def _logical(name: str, kernel: Callable[..., Any], doc: str) -> Binary:
@@ -84,8 +83,8 @@ def _logical(name: str, kernel: Callable[..., Any], doc: str) -> Binary:
     return function
 
 
-logical_and = _logical("logical_and", raw.LogicalAnd, "Whether both are true.")
-logical_or = _logical("logical_or", raw.LogicalOr, "Whether either is true.")
+logical_and = _logical("logical_and", ops.LogicalAnd, "Whether both are true.")
+logical_or = _logical("logical_or", ops.LogicalOr, "Whether either is true.")
 logical_xor = _logical("logical_xor", _xor, "Whether one of both is true.")
 
 
@@ -93,4 +92,4 @@ def logical_not(x: Any, /) -> tf.Tensor:
     """Whether x is false."""
     if getattr(x, "dtype", None) is not bool:
         refuse("logical_not", "a bool tensor", x)
-    return raw.LogicalNot(x=x)
+    return ops.LogicalNot(x=x)

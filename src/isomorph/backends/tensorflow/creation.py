@@ -15,9 +15,19 @@ import numpy as np
 import tensorflow as tf
 
 from . import dtypes
-from .dtypes import DType, is_tensor, on_device, promote_all, refuse, result_type, tensor, weak
-
-raw = tf.raw_ops
+from .dtypes import (
+    SCALARS,
+    DType,
+    common_dtype,
+    is_tensor,
+    on_device,
+    promote_all,
+    refuse,
+    result_type,
+    tensor,
+    weak,
+)
+from .kernels import ops
 
 ALIGNMENT = 64  # bytes: TensorFlow's CPU kernels abort the process on memory aligned to less
 Size = Any  # a Python integer or a scalar integer tensor
@@ -62,10 +72,40 @@ def asarray(
     if is_tensor(obj):
         return _from_tensor(obj, dtype, device, copy)
     if copy is False:
-        raise ValueError(f"asarray: needed a tensor for copy=False, came {type(obj).__name__}")
-    if isinstance(obj, tuple | list) and any(is_tensor(x) for x in tf.nest.flatten(obj)):
-        return _placed(device, _from_sequence, obj, dtype)
+        raise ValueError(f"asarray: needed a tensor for copy=False, got {type(obj).__name__}")
+    inside = _inside(obj) if isinstance(obj, tuple | list) else set()
+    if any(isinstance(kind, DType) for kind in inside):
+        wanted = _common("asarray", inside) if dtype is None else dtype
+        return _placed(device, _stacked, obj, wanted)
+    if dtype is None and any(isinstance(kind, np.dtype) for kind in inside):
+        dtype = _common_numpy(inside)
     return _placed(device, _from_values, obj, dtype)
+
+
+def _inside(obj: Any) -> set[Any]:
+    """What nested sequences hold: the dtypes of arrays, and the types of everything else."""
+    found = set()
+    for x in obj:
+        if isinstance(x, tuple | list):
+            found |= _inside(x)
+        else:
+            found.add(getattr(x, "dtype", type(x)))
+    return found
+
+
+def _common(function: str, inside: set[Any]) -> DType:
+    """The dtype of arrays that have tensors among them; Python numbers beside them are weak."""
+    strong = [tf.as_dtype(d) for d in inside if isinstance(d, DType | np.dtype)]
+    return common_dtype(function, *strong, *(kind(1) for kind in SCALARS if kind in inside))
+
+
+def _common_numpy(inside: set[Any]) -> DType:
+    """The dtype of NumPy arrays, which may mix kinds; Python numbers beside them are weak."""
+    dtype = np.result_type(*(d for d in inside if isinstance(d, np.dtype)))
+    for kind, fits in SCALARS.items():
+        if kind in inside and tf.as_dtype(dtype) not in fits:
+            dtype = np.result_type(dtype, kind(1))
+    return tf.as_dtype(dtype)
 
 
 def _from_tensor(
@@ -83,22 +123,19 @@ def _from_tensor(
 
 def _copied(x: Any) -> tf.Tensor:
     """New memory with the values of `x`: what came by DLPack may be written to elsewhere."""
-    return raw.SelectV2(condition=True, t=x, e=x)  # tf.identity only passes the buffer on
+    return ops.SelectV2(condition=True, t=x, e=x)  # tf.identity only passes the buffer on
 
 
-def _from_sequence(obj: Any, dtype: DType | None) -> tf.Tensor:
-    """Stack a sequence that has tensors somewhere in it; Python scalars beside them are weak."""
-    scalars = tuple(dtypes.SCALARS)
-    parts = [x if is_tensor(x) or isinstance(x, scalars) else asarray(x, dtype=dtype) for x in obj]
-    out = tf.stack(promote_all(*parts, function="asarray"))
-    return out if dtype is None else dtypes.astype(out, dtype)
+def _stacked(obj: Any, dtype: DType) -> tf.Tensor:
+    """A sequence that has tensors somewhere in it."""
+    return tf.stack([asarray(x, dtype=dtype) for x in obj])
 
 
 def _from_values(obj: Any, dtype: DType | None) -> tf.Tensor:
     # NumPy reads nested sequences of mixed Python scalars and any buffer; tf.constant only some.
     values = np.asarray(obj, None if dtype is None else dtype.as_numpy_dtype)
     if values.dtype.kind in "OSUMm":
-        raise TypeError(f"asarray: needed numbers, came {type(obj).__name__} of {values.dtype}")
+        raise TypeError(f"asarray: needed numbers, got {type(obj).__name__} of {values.dtype}")
     if dtype is None and not hasattr(obj, "dtype") and not isinstance(obj, memoryview):
         dtype = DEFAULTS.get(values.dtype.kind)  # Python numbers take the default of their kind
         if dtype is dtypes.default_int and values.size and values.dtype != np.int64:
@@ -129,7 +166,7 @@ def from_dlpack(
     if device is not None and device != out.device:
         if copy is False:
             raise ValueError(
-                f"from_dlpack: needed device {out.device} for copy=False, came {device}"
+                f"from_dlpack: needed device {out.device} for copy=False, got {device}"
             )
         return on_device(out, device)
     return _copied(out) if copy else out
@@ -173,13 +210,13 @@ def _fill_value(function: str, value: Any, dtype: DType | None) -> tf.Tensor:
 
 def zeros_like(x: Any, /, *, dtype: DType | None = None, device: str | None = None) -> tf.Tensor:
     """Zeros of the shape, dtype and device of `x`."""
-    out = raw.ZerosLike(x=x) if dtype is None else tf.zeros_like(x, dtype)
+    out = ops.ZerosLike(x=x) if dtype is None else tf.zeros_like(x, dtype)
     return _beside(x, device, out)
 
 
 def ones_like(x: Any, /, *, dtype: DType | None = None, device: str | None = None) -> tf.Tensor:
     """Ones of the shape, dtype and device of `x`."""
-    out = raw.OnesLike(x=x) if dtype is None else tf.ones_like(x, dtype)
+    out = ops.OnesLike(x=x) if dtype is None else tf.ones_like(x, dtype)
     return _beside(x, device, out)
 
 
@@ -259,7 +296,7 @@ def linspace(
 ) -> tf.Tensor:
     """`num` evenly spaced values from `start` to `stop`, itself among them if `endpoint`."""
     if num < 0:
-        raise ValueError(f"linspace: needed a number of samples, came {num}")
+        raise ValueError(f"linspace: needed a number of samples, got {num}")
     return _placed(device, _linspace, start, stop, num, dtype, endpoint)
 
 
@@ -285,7 +322,7 @@ def _linspace(
 def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> list[tf.Tensor]:
     """Coordinate tensors of a grid. (tf.meshgrid multiplies by ones: no bool, no mixed dtypes.)"""
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"meshgrid: needed indexing 'xy' or 'ij', came {indexing!r}")
+        raise ValueError(f"meshgrid: needed indexing 'xy' or 'ij', got {indexing!r}")
     flat = [tf.reshape(x, [-1]) for x in arrays]
     axes = list(range(len(flat)))
     if indexing == "xy" and len(flat) > 1:

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import builtins
 import math
-from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
 import tensorflow as tf
+
+from ..limits import FloatInfo, IntInfo
+from .kernels import ops
 
 DType: TypeAlias = tf.DType
 
@@ -134,18 +136,27 @@ def is_tensor(x: Any) -> builtins.bool:
 
 def tensor(x: Any) -> tf.Tensor:
     """`x` as a plain tensor: a variable is read, indexed slices are made dense."""
-    return x if isinstance(x, tf.Tensor) else tf.convert_to_tensor(x)
+    if isinstance(x, tf.Tensor):
+        return x
+    return _dense(x) if isinstance(x, tf.IndexedSlices) else tf.convert_to_tensor(x)
+
+
+def _dense(x: tf.IndexedSlices) -> tf.Tensor:
+    """The sum of the slices in their places: what tf.convert_to_tensor does, which warns."""
+    if x.dense_shape is None:
+        raise ValueError("array: needed indexed slices that know their dense shape, got None")
+    return tf.math.unsorted_segment_sum(x.values, x.indices, x.dense_shape[0])
 
 
 def describe(x: Any) -> str:
-    """What came, for an error message: the dtype where there is one, else the type."""
+    """What was given, for an error message: the dtype where there is one, else the type."""
     dtype = x if isinstance(x, DType) else getattr(x, "dtype", None)
     return dtype.name if isinstance(dtype, DType) else builtins.type(x).__name__
 
 
-def refuse(function: str, needed: str, *came: Any) -> NoReturn:
+def refuse(function: str, needed: str, *got: Any) -> NoReturn:
     """Raise the TypeError every function here raises for a dtype it does not take."""
-    raise TypeError(f"{function}: needed {needed}, came {' and '.join(map(describe, came))}")
+    raise TypeError(f"{function}: needed {needed}, got {' and '.join(map(describe, got))}")
 
 
 # Promotion.
@@ -202,7 +213,7 @@ def weak(scalar: Any, dtype: DType, function: str = "promotion") -> tf.Tensor:
             if dtype not in dtypes:
                 break
             if dtype.is_integer and not dtype.min <= scalar <= dtype.max:  # tf.constant would wrap
-                raise OverflowError(f"{function}: needed a {dtype.name} value, came {scalar}")
+                raise OverflowError(f"{function}: needed a {dtype.name} value, got {scalar}")
             return _constant(scalar, dtype)
     refuse(function, f"something that goes with {dtype.name} (cast one with astype)", scalar)
 
@@ -217,18 +228,25 @@ def _constant(scalar: Any, dtype: DType) -> tf.Tensor:
 
 def promote_all(*arrays: Any, function: str = "promotion") -> list[Any]:
     """Any number of operands with their common dtype, at least one of them a tensor."""
-    dtype = _result_type(function, *arrays)
+    dtype = common_dtype(function, *arrays)
     return [cast(x, dtype) if is_tensor(x) else weak(x, dtype, function) for x in arrays]
 
 
 def cast(x: Any, dtype: DType) -> Any:
-    """`x` with `dtype`, no questions asked: complex to real drops the imaginary part."""
-    if x.dtype is dtype:
+    """`x` with `dtype`, no questions asked: complex to real drops the imaginary part.
+
+    Between real and complex numbers by their parts: the Cast kernel does the same, but TensorFlow
+    warns of what it drops, also in the gradient, where dropping is right.
+    """
+    given = x.dtype
+    if given is dtype:
         return x
-    if x.dtype.is_complex and not dtype.is_complex:  # tf.cast does the same, with a warning
-        x = tf.raw_ops.Real(input=x, Tout=x.dtype.real_dtype)
-        return x if x.dtype is dtype else tf.cast(x, dtype)
-    return tf.cast(x, dtype)
+    if given.is_complex is dtype.is_complex:
+        return ops.Cast(x=x, DstT=dtype)
+    if given.is_complex:
+        return cast(ops.Real(input=x, Tout=given.real_dtype), dtype)
+    real = cast(x, dtype.real_dtype)
+    return ops.Complex(real=real, imag=ops.ZerosLike(x=real), Tout=dtype)
 
 
 # The standard's functions.
@@ -238,11 +256,12 @@ def astype(
     x: Any, dtype: DType, /, *, copy: builtins.bool = True, device: str | None = None
 ) -> tf.Tensor:
     """`x` with another dtype. Tensors are immutable, so nobody could see what `copy` changes."""
-    if not is_tensor(x):
+    given = getattr(x, "dtype", None)
+    if not isinstance(given, DType):
         refuse("astype", "a tensor", x)
-    if x.dtype.is_complex and not dtype.is_complex:
+    if given.is_complex and not dtype.is_complex:
         refuse("astype", f"a real array for {dtype.name} (take real or imag first)", x)
-    out = tensor(x) if x.dtype is dtype else tf.cast(x, dtype)
+    out = tensor(x) if given is dtype else cast(x, dtype)
     return out if device is None else on_device(out, device)
 
 
@@ -262,17 +281,18 @@ def isdtype(dtype: DType, kind: DType | str | tuple[DType | str, ...]) -> builti
         return any(isdtype(dtype, each) for each in kind)
     if isinstance(kind, str):
         if kind not in KINDS:
-            raise ValueError(f"isdtype: needed one of {', '.join(KINDS)}, came {kind!r}")
+            raise ValueError(f"isdtype: needed one of {', '.join(KINDS)}, got {kind!r}")
         return dtype in KINDS[kind]
     return dtype is kind
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The dtype these would have together; Python scalars are weak."""
-    return _result_type("result_type", *arrays_and_dtypes)
+    return common_dtype("result_type", *arrays_and_dtypes)
 
 
-def _result_type(function: str, *arrays_and_dtypes: Any) -> DType:
+def common_dtype(function: str, *arrays_and_dtypes: Any) -> DType:
+    """`result_type`, speaking for another function."""
     scalars = [x for x in arrays_and_dtypes if isinstance(x, tuple(SCALARS))]
     strong = [_dtype(x, function) for x in arrays_and_dtypes if not isinstance(x, tuple(SCALARS))]
     if not strong:
@@ -295,24 +315,6 @@ def _dtype(x: Any, function: str) -> DType:
     if not isinstance(dtype, DType):
         refuse(function, "a tensor or a dtype", x)
     return dtype
-
-
-@dataclass(frozen=True)
-class FloatInfo:
-    bits: int
-    eps: float
-    max: float
-    min: float
-    smallest_normal: float
-    dtype: DType
-
-
-@dataclass(frozen=True)
-class IntInfo:
-    bits: int
-    max: int
-    min: int
-    dtype: DType
 
 
 def finfo(type: DType | tf.Tensor, /) -> FloatInfo:

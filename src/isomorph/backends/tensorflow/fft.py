@@ -15,9 +15,9 @@ import numpy as np
 import tensorflow as tf
 
 from .dtypes import DType, cast, complex_of, default_float, real_of, refuse
+from .kernels import ops
 from .manipulation import Axes, axes_of, axis_of, ints, last, rank_of, roll, size_of, unlast
 
-ops = tf.raw_ops
 FORWARD = (None, ops.FFT, ops.FFT2D, ops.FFT3D)
 BACKWARD = (None, ops.IFFT, ops.IFFT2D, ops.IFFT3D)
 # The power of 1/size a transform is scaled by; what TensorFlow does itself is `backward`.
@@ -174,7 +174,7 @@ def _irfft(function: str, x: Any, n: int | None, axis: int, power: float) -> tf.
     axis = axis_of(function, axis, rank)
     length = 2 * (size_of(x, axis) - 1) if n is None else n
     if isinstance(length, int) and length < 1:
-        raise ValueError(f"{function}: needed a length of at least 1, came {length}")
+        raise ValueError(f"{function}: needed a length of at least 1, got {length}")
     x = last(_resize(function, x, length // 2 + 1, axis), axis, rank)
     x = ops.IRFFT(input=x, fft_length=_vector(length), Treal=real_of(x.dtype))
     return _scaled(unlast(x, axis, rank), length, power)
@@ -204,7 +204,7 @@ def _plan(
     places = axes_of(function, None if axes is None else list(axes), rank)
     wanted: list[int | None] = [None] * len(places) if lengths is None else list(lengths)
     if len(wanted) != len(places):
-        raise ValueError(f"{function}: needed a length for each of axes {axes}, came {lengths}")
+        raise ValueError(f"{function}: needed a length for each of axes {axes}, got {lengths}")
     return wanted, places
 
 
@@ -214,7 +214,7 @@ def _resize(function: str, x: Any, length: Any, axis: int) -> Any:
     if length is None:
         length = size
     if isinstance(length, int) and length < 1:
-        raise ValueError(f"{function}: needed a length of at least 1, came {length}")
+        raise ValueError(f"{function}: needed a length of at least 1, got {length}")
     if length is size or (isinstance(size, int) and length == size):
         return x
     before = [slice(None)] * axis
@@ -235,7 +235,7 @@ def _resize(function: str, x: Any, length: Any, axis: int) -> Any:
 
 def _power(function: str, norm: str) -> float:
     if norm not in NORMS:
-        raise ValueError(f"{function}: needed norm {', '.join(NORMS)}, came {norm!r}")
+        raise ValueError(f"{function}: needed norm {', '.join(NORMS)}, got {norm!r}")
     return NORMS[norm]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from .dtypes import cast, tensor
+from .kernels import ops
 from .manipulation import (
     broadcast_arrays,
     flat,
@@ -25,7 +26,6 @@ from .manipulation import (
     take,
 )
 
-ops = tf.raw_ops
 INDEX = (int, np.integer)
 HOWS = ("set", "add", "multiply", "min", "max")
 
@@ -49,9 +49,9 @@ def _items(x: Any, index: Any) -> list[Any]:
     items = [_item(item) for item in (index if isinstance(index, tuple) else (index,))]
     used = sum(_consumed(item) for item in items)
     if sum(item is Ellipsis for item in items) > 1:
-        raise IndexError(f"index: needed one ellipsis at most, came {index}")
+        raise IndexError(f"index: needed one ellipsis at most, got {index}")
     if used > rank:
-        raise IndexError(f"index: needed at most {rank} indices, came {used}")
+        raise IndexError(f"index: needed at most {rank} indices, got {used}")
     place = next((i for i, item in enumerate(items) if item is Ellipsis), len(items))
     # An ellipsis of no axes still stands between two arrays and parts them.
     items[place : place + 1] = [slice(None)] * (rank - used) or [Ellipsis]
@@ -67,7 +67,7 @@ def _item(item: Any) -> Any:
         item = np.array(item) if item else np.zeros(0, np.int64)
     item = tensor(item)
     if item.dtype is not tf.bool and not item.dtype.is_integer:
-        raise IndexError(f"index: needed integers, slices or booleans, came {item.dtype.name}")
+        raise IndexError(f"index: needed integers, slices or booleans, got {item.dtype.name}")
     return item
 
 
@@ -165,8 +165,8 @@ def _mask(x: Any, mask: tf.Tensor, axis: int) -> list[tf.Tensor]:
     if rank == 0:
         return [flat(ops.Where(condition=flat(mask)))]
     if not mask.shape.is_compatible_with(x.shape[axis : axis + rank]):
-        came = f"{tuple(mask.shape)} for an array of {tuple(x.shape)}"
-        raise IndexError(f"index: needed a mask of the shape of the axes it covers, came {came}")
+        got = f"{tuple(mask.shape)} for an array of {tuple(x.shape)}"
+        raise IndexError(f"index: needed a mask of the shape of the axes it covers, got {got}")
     return ops.Unpack(value=ops.Where(condition=mask), num=rank, axis=1)
 
 
@@ -197,7 +197,7 @@ def index_update(x: Any, index: Any, value: Any, how: str) -> tf.Tensor:
     Elements named twice are combined twice (np.add.at); `set` keeps the last value.
     """
     if how not in HOWS:
-        raise ValueError(f"index_update: needed how to be one of {', '.join(HOWS)}, came {how!r}")
+        raise ValueError(f"index_update: needed how to be one of {', '.join(HOWS)}, got {how!r}")
     x = tensor(x)
     value = _value(x, value, how)
     items = _items(x, index)
@@ -222,10 +222,10 @@ def _value(x: tf.Tensor, value: Any, how: str) -> tf.Tensor:
     if how != "set" and value.dtype.is_floating:  # only an assignment cuts fractions off
         lost = not (x.dtype.is_floating or x.dtype.is_complex)
     if lost:
-        kinds = f"{x.dtype.name}, came {value.dtype.name}"
+        kinds = f"{x.dtype.name}, got {value.dtype.name}"
         raise TypeError(f"index_update: needed a value that fits into {kinds}")
     if x.dtype.is_complex and how in ("min", "max"):
-        raise TypeError(f"index_update: needed an ordered dtype for {how}, came {x.dtype.name}")
+        raise TypeError(f"index_update: needed an ordered dtype for {how}, got {x.dtype.name}")
     return cast(value, x.dtype)
 
 
@@ -246,7 +246,7 @@ def _fit(value: tf.Tensor, target: list[Any]) -> tf.Tensor:
     try:
         return ops.BroadcastTo(input=value, shape=sizes("index_update", target))
     except (tf.errors.InvalidArgumentError, ValueError):
-        shapes = f"{tuple(target)}, came {tuple(value.shape)}"
+        shapes = f"{tuple(target)}, got {tuple(value.shape)}"
         raise ValueError(f"index_update: needed a value that broadcasts to {shapes}") from None
 
 

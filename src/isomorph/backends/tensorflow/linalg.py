@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from .dtypes import DType, cast, finfo, promote, promote_all, real_of, refuse
+from .kernels import ops
 from .manipulation import (
     Axes,
     Wrong,
@@ -33,7 +34,6 @@ from .statistics import max as _max
 from .statistics import min as _min
 from .statistics import sum as _sum
 
-ops = tf.raw_ops
 float32 = tf.float32
 MULTIPLIED = (tf.float32, tf.float64, tf.complex64, tf.complex128, tf.int32, tf.int64)
 MULTIPLIED_HALF = (tf.float16, tf.bfloat16)
@@ -77,7 +77,7 @@ def _inexact(function: str, x: Any, dimensions: int = 2) -> Any:
     if not (x.dtype is float32 or x.dtype.is_floating or x.dtype.is_complex):
         refuse(function, "a floating dtype", x)
     if rank_of(x) < dimensions:
-        raise ValueError(f"{function}: needed at least {dimensions} dimensions, came {x.shape}")
+        raise ValueError(f"{function}: needed at least {dimensions} dimensions, got {x.shape}")
     return x
 
 
@@ -85,13 +85,13 @@ def _square(function: str, x: Any) -> Any:
     _inexact(function, x)
     rows, columns = x.shape[-2], x.shape[-1]
     if rows != columns and rows is not None and columns is not None:
-        raise ValueError(f"{function}: needed square matrices, came shape {tuple(x.shape)}")
+        raise ValueError(f"{function}: needed square matrices, got shape {tuple(x.shape)}")
     return x
 
 
 def _mismatch(function: str, x1: Any, x2: Any) -> ValueError:
     shapes = f"{tuple(x1.shape)} and {tuple(x2.shape)}"
-    return ValueError(f"{function}: needed shapes that fit together, came {shapes}")
+    return ValueError(f"{function}: needed shapes that fit together, got {shapes}")
 
 
 # Products.
@@ -131,7 +131,7 @@ def _matmul_vectors(x1: Any, x2: Any) -> tf.Tensor:
 def matrix_transpose(x: Any, /) -> tf.Tensor:
     rank = rank_of(x)
     if rank < 2:
-        raise ValueError(f"matrix_transpose: needed at least 2 dimensions, came {tuple(x.shape)}")
+        raise ValueError(f"matrix_transpose: needed at least 2 dimensions, got {tuple(x.shape)}")
     return ops.Transpose(x=x, perm=ints([*range(rank - 2), rank - 1, rank - 2]))
 
 
@@ -150,7 +150,7 @@ def tensordot(
         for given, rank in zip(axes, (rank1, rank2), strict=True)
     )
     if len(axes1) != len(axes2):
-        raise ValueError(f"tensordot: needed as many axes of both, came {axes}")
+        raise ValueError(f"tensordot: needed as many axes of both, got {axes}")
     letters = ascii_letters[:rank1]
     other = list(ascii_letters[rank1 : rank1 + rank2])
     for i, j in zip(axes1, axes2, strict=True):
@@ -166,7 +166,7 @@ def _einsum(equation: str, *operands: Any) -> tf.Tensor:
         return ops.Einsum(inputs=operands, equation=equation)
     except Wrong as wrong:
         shapes = ", ".join(str(tuple(x.shape)) for x in operands)
-        message = f"einsum: needed sizes that fit {equation!r}, came {shapes}"
+        message = f"einsum: needed sizes that fit {equation!r}, got {shapes}"
         raise ValueError(message) from wrong
 
 
@@ -192,7 +192,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> tf.Tensor:
 
 def outer(x1: Any, x2: Any, /) -> tf.Tensor:
     if rank_of(x1) != 1 or rank_of(x2) != 1:
-        raise ValueError(f"outer: needed two vectors, came {tuple(x1.shape)}, {tuple(x2.shape)}")
+        raise ValueError(f"outer: needed two vectors, got {tuple(x1.shape)}, {tuple(x2.shape)}")
     x1, x2 = promote(x1, x2, "outer")
     return ops.Mul(x=ops.ExpandDims(input=x1, axis=1), y=x2)
 
@@ -228,7 +228,7 @@ def matrix_power(x: Any, n: int, /) -> tf.Tensor:
 
 def diagonal(x: Any, /, *, offset: int = 0) -> tf.Tensor:
     if rank_of(x) < 2:
-        raise ValueError(f"diagonal: needed at least 2 dimensions, came {tuple(x.shape)}")
+        raise ValueError(f"diagonal: needed at least 2 dimensions, got {tuple(x.shape)}")
     rows, columns = x.shape[-2:]
     if rows is not None and columns is not None and not -rows < offset < columns:
         # The kernel refuses a diagonal outside the matrix, and any of an empty one.
@@ -257,7 +257,7 @@ def inv(x: Any, /) -> tf.Tensor:
         return tf.linalg.inv(x)
     except Wrong:
         _square("inv", x)
-        raise ValueError("inv: needed invertible matrices, came a singular one") from None
+        raise ValueError("inv: needed invertible matrices, got a singular one") from None
 
 
 def solve(x1: Any, x2: Any, /) -> tf.Tensor:
@@ -281,7 +281,7 @@ def _solve(x1: Any, x2: Any) -> tf.Tensor:
     except Wrong:
         if _square("solve", x1).shape[-1] != x2.shape[-2]:
             raise _mismatch("solve", x1, x2) from None
-        raise ValueError("solve: needed invertible matrices, came a singular one") from None
+        raise ValueError("solve: needed invertible matrices, got a singular one") from None
 
 
 def pinv(x: Any, /, *, rtol: Any = None) -> tf.Tensor:
@@ -337,7 +337,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> tf.Tensor:
 
 def qr(x: Any, /, *, mode: str = "reduced") -> QR:
     if mode not in ("reduced", "complete"):
-        raise ValueError(f"qr: needed mode 'reduced' or 'complete', came {mode!r}")
+        raise ValueError(f"qr: needed mode 'reduced' or 'complete', got {mode!r}")
     return QR(*ops.Qr(input=_inexact("qr", x), full_matrices=mode == "complete"))
 
 
@@ -436,7 +436,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: float | str | None = 
         reduce = {2: _max, -2: _min, "nuc": _sum}[ord]
         return reduce(s, axis=axis, keepdims=keepdims)
     if ord not in (1, -1, math.inf, -math.inf):
-        raise ValueError(f"matrix_norm: needed 'fro', 'nuc', ±1, ±2 or ±inf, came {ord!r}")
+        raise ValueError(f"matrix_norm: needed 'fro', 'nuc', ±1, ±2 or ±inf, got {ord!r}")
     along = -2 if abs(ord) == 1 else -1
     sums = _sum(tf.abs(x), axis=along, keepdims=True)
     out = (_max if ord > 0 else _min)(sums, axis=-3 - along, keepdims=True)

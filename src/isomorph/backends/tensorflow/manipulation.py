@@ -15,9 +15,9 @@ from typing import Any, NoReturn
 import numpy as np
 import tensorflow as tf
 
-from .dtypes import cast, promote_all, tensor
+from .dtypes import astype, cast, is_tensor, promote_all, tensor
+from .kernels import ops
 
-ops = tf.raw_ops
 Axes = int | Sequence[int]
 # What TensorFlow raises for bad shapes and dtypes, run eagerly or traced. Hot functions call
 # first, and look at the arguments only to say what was wrong with them.
@@ -34,7 +34,7 @@ class AxisError(ValueError, IndexError):
 def rank_of(x: Any) -> int:
     rank = x.shape.rank
     if rank is None:
-        raise ValueError("array: needed a known number of dimensions, came a tensor without one")
+        raise ValueError("array: needed a known number of dimensions, got a tensor without one")
     return rank
 
 
@@ -43,10 +43,10 @@ def axis_of(function: str, axis: Any, rank: int) -> int:
     try:
         place = index(axis)
     except TypeError:
-        raise TypeError(f"{function}: needed an integer axis, came {axis!r}") from None
+        raise TypeError(f"{function}: needed an integer axis, got {axis!r}") from None
     if not -rank <= place < rank:
         raise AxisError(
-            f"{function}: needed an axis in [{-rank}, {rank}), came {axis} for {rank} dimensions"
+            f"{function}: needed an axis in [{-rank}, {rank}), got {axis} for {rank} dimensions"
         )
     return place + rank if place < 0 else place
 
@@ -59,7 +59,7 @@ def axes_of(function: str, axes: Axes | None, rank: int) -> list[int]:
         return [axis_of(function, axes, rank)]
     places = [axis_of(function, axis, rank) for axis in axes]
     if len(set(places)) < len(places):
-        raise ValueError(f"{function}: needed every axis once, came {tuple(axes)}")
+        raise ValueError(f"{function}: needed every axis once, got {tuple(axes)}")
     return places
 
 
@@ -82,7 +82,7 @@ def sizes(function: str, shape: Any) -> Any:
     except (TypeError, NotImplementedError, AttributeError):
         pass  # a symbolic size among them
     if not builtins.all(isinstance(n, (int, np.integer, tf.Tensor)) for n in shape):
-        raise TypeError(f"{function}: needed integer sizes, came {tuple(shape)}")
+        raise TypeError(f"{function}: needed integer sizes, got {tuple(shape)}")
     return tf.stack([tf.cast(n, tf.int32) for n in shape])
 
 
@@ -120,7 +120,7 @@ def flat(x: Any) -> tf.Tensor:
 
 def _wrong(function: str, needed: str, *arrays: Any) -> NoReturn:
     shapes = " and ".join(str(tuple(x.shape)) for x in arrays)
-    raise ValueError(f"{function}: needed {needed}, came {shapes}") from None
+    raise ValueError(f"{function}: needed {needed}, got {shapes}") from None
 
 
 # The shape of one array.
@@ -185,7 +185,7 @@ def permute_dims(x: Any, /, axes: tuple[int, ...]) -> tf.Tensor:
     rank = rank_of(x)
     places = axes_of("permute_dims", tuple(axes), rank)
     if len(places) != rank:
-        raise ValueError(f"permute_dims: needed {rank} axes, came {tuple(axes)}")
+        raise ValueError(f"permute_dims: needed {rank} axes, got {tuple(axes)}")
     return ops.Transpose(x=x, perm=ints(places))
 
 
@@ -193,7 +193,7 @@ def moveaxis(x: Any, source: Axes, destination: Axes, /) -> tf.Tensor:
     rank = rank_of(x)
     start, end = axes_of("moveaxis", source, rank), axes_of("moveaxis", destination, rank)
     if len(start) != len(end):
-        raise ValueError(f"moveaxis: needed as many places as axes, came {source}, {destination}")
+        raise ValueError(f"moveaxis: needed as many places as axes, got {source}, {destination}")
     order = [i for i in range(rank) if i not in start]
     for to, axis in sorted(zip(end, start, strict=True)):
         order.insert(to, axis)
@@ -214,7 +214,7 @@ def roll(x: Any, /, shift: Axes, *, axis: Axes | None = None) -> tf.Tensor:
     if len(axes) == 1:
         axes = axes * len(shifts)
     if len(shifts) != len(axes):
-        raise ValueError(f"roll: needed one shift an axis, came {shift} for axes {axis}")
+        raise ValueError(f"roll: needed one shift an axis, got {shift} for axes {axis}")
     return ops.Roll(input=x, shift=sizes("roll", shifts), axis=ints(axes))
 
 
@@ -238,7 +238,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> tf.Tensor:
     if counts is None or not isinstance(size, int):
         places = tf.repeat(tf.range(size), repeats)
     elif counts.shape not in ((size,), (1,)):
-        raise ValueError(f"repeat: needed {size} repeats along axis {axis}, came {counts.shape}")
+        raise ValueError(f"repeat: needed {size} repeats along axis {axis}, got {counts.shape}")
     else:
         places = np.repeat(np.arange(size), counts)  # known now: XLA needs the size of the result
     return ops.GatherV2(params=x, indices=places, axis=axis)
@@ -260,15 +260,22 @@ def tile(x: Any, repetitions: tuple[int, ...], /) -> tf.Tensor:
 def pad(x: Any, widths: Any, mode: str = "constant", constant_values: Any = 0) -> tf.Tensor:
     """`x` with a border of one value; `widths` as np.pad takes them: n, (n, m) or pairs."""
     if mode != "constant":
-        raise ValueError(f"pad: needed mode 'constant', came {mode!r}")
+        raise ValueError(f"pad: needed mode 'constant', got {mode!r}")
     try:
         borders = np.broadcast_to(np.array(widths, np.int32), (rank_of(x), 2))
     except ValueError:
-        raise ValueError(f"pad: needed n, (n, m) or a pair an axis, came {widths}") from None
-    if isinstance(constant_values, (int, float)) and constant_values == 0:
-        return ops.Pad(input=x, paddings=borders)
-    value = tf.cast(constant_values, x.dtype)
-    return ops.PadV2(input=x, paddings=borders, constant_values=value)
+        raise ValueError(f"pad: needed n, (n, m) or a pair an axis, got {widths}") from None
+    if not is_tensor(constant_values):
+        if isinstance(constant_values, (int, float)) and constant_values == 0:
+            return ops.Pad(input=x, paddings=borders)
+        value = scalar(constant_values, x.dtype)
+        return ops.PadV2(input=x, paddings=borders, constant_values=value)
+    value = astype(constant_values, x.dtype)
+    if rank_of(value) > 0:
+        _wrong("pad", "a 0-d constant_values", value)
+    # PadV2 gives its constant no gradient.
+    kept = ops.Pad(input=ops.OnesLike(x=cast(x, tf.bool)), paddings=borders)
+    return ops.SelectV2(condition=kept, t=ops.Pad(input=x, paddings=borders), e=value)
 
 
 # Several arrays.
@@ -277,7 +284,7 @@ def pad(x: Any, widths: Any, mode: str = "constant", constant_values: Any = 0) -
 def _alike(function: str, arrays: Any) -> Any:
     """The arrays with one dtype."""
     if len(arrays) == 0:
-        raise ValueError(f"{function}: needed at least one array, came none")
+        raise ValueError(f"{function}: needed at least one array, got none")
     dtype = arrays[0].dtype
     for x in arrays:
         if x.dtype is not dtype:
@@ -312,7 +319,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[tf.Tensor, ...]:
     axis = axis_of("unstack", axis, rank_of(x))
     size = x.shape[axis]
     if size is None:
-        raise ValueError(f"unstack: needed a known size along axis {axis}, came {x.shape}")
+        raise ValueError(f"unstack: needed a known size along axis {axis}, got {x.shape}")
     return tuple(ops.Unpack(value=x, num=size, axis=axis))
 
 
@@ -324,7 +331,7 @@ def places_in(indices: Any, size: Any) -> Any:
     dtype = indices.dtype
     if dtype is not tf.int64 and dtype is not tf.int32:
         if not dtype.is_integer:
-            raise TypeError(f"index: needed integers, came {dtype.name}")
+            raise TypeError(f"index: needed integers, got {dtype.name}")
         indices = cast(indices, tf.int64)
     elif dtype.is_unsigned:
         return indices
@@ -336,7 +343,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> tf.Tensor:
     rank = rank_of(x)
     if axis is None:
         if rank != 1:
-            raise ValueError(f"take: needed an axis for {rank} dimensions, came None")
+            raise ValueError(f"take: needed an axis for {rank} dimensions, got None")
         axis = 0
     axis = axis_of("take", axis, rank)
     if _checked(x) and indices.dtype in (tf.int64, tf.int32):
@@ -348,7 +355,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> tf.Tensor:
     try:
         return ops.GatherV2(params=x, indices=places_in(indices, size), axis=axis)
     except tf.errors.InvalidArgumentError:
-        raise IndexError(f"take: needed indices in [{-size}, {size}), came {indices}") from None
+        raise IndexError(f"take: needed indices in [{-size}, {size}), got {indices}") from None
 
 
 def _checked(x: Any) -> bool:

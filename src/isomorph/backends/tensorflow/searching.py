@@ -21,10 +21,10 @@ from .dtypes import (
     refuse,
     tensor,
 )
+from .kernels import ops
 from .manipulation import Axes, axis_of, flat, ints, last, rank_of, scalar, size_of, unlast
 from .statistics import reduced, truth
 
-ops = tf.raw_ops
 BITS = {tf.float32: tf.int32, tf.float64: tf.int64}
 
 
@@ -59,7 +59,7 @@ def count_nonzero(x: Any, /, *, axis: Axes | None = None, keepdims: bool = False
 def nonzero(x: Any, /) -> tuple[tf.Tensor, ...]:
     rank = rank_of(x)
     if rank == 0:
-        raise ValueError("nonzero: needed at least one dimension, came a 0-d array")
+        raise ValueError("nonzero: needed at least one dimension, got a 0-d array")
     return tuple(ops.Unpack(value=ops.Where(condition=x), num=rank, axis=1))
 
 
@@ -67,9 +67,9 @@ def searchsorted(
     x1: Any, x2: Any, /, *, side: str = "left", sorter: Any | None = None
 ) -> tf.Tensor:
     if side not in ("left", "right"):
-        raise ValueError(f"searchsorted: needed side 'left' or 'right', came {side!r}")
+        raise ValueError(f"searchsorted: needed side 'left' or 'right', got {side!r}")
     if rank_of(x1) != 1:
-        raise ValueError(f"searchsorted: needed a 1-d x1, came shape {tuple(x1.shape)}")
+        raise ValueError(f"searchsorted: needed a 1-d x1, got shape {tuple(x1.shape)}")
     if sorter is not None:
         x1 = ops.GatherV2(params=x1, indices=sorter, axis=0)
     x1, x2 = promote(x1, x2, "searchsorted")
@@ -95,7 +95,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> tf.Tensor:
         if condition.dtype is not tf.bool:
             refuse("where", "a boolean condition", condition)
         shapes = ", ".join(str(tuple(x.shape)) for x in (condition, tensor(x1), tensor(x2)))
-        raise ValueError(f"where: needed shapes that broadcast together, came {shapes}") from None
+        raise ValueError(f"where: needed shapes that broadcast together, got {shapes}") from None
 
 
 def _scalars(*values: Any) -> list[tf.Tensor]:

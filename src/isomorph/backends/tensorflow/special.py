@@ -15,8 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from .dtypes import COMPLEX, cast, complex128, float32, float64, tensor
-
-raw = tf.raw_ops
+from .kernels import ops
 
 BITS = {2: tf.int16, 4: tf.int32, 8: tf.int64}  # the integers a float of that size is seen as
 
@@ -53,16 +52,16 @@ def _holomorphic(kernel: Callable[..., Any], derivative: Callable[[Any], Any]) -
 
 
 def _one_over(z: Any) -> tf.Tensor:
-    return raw.RealDiv(x=tf.ones((), z.dtype), y=z)
+    return ops.RealDiv(x=tf.ones((), z.dtype), y=z)
 
 
-complex_sqrt = _holomorphic(raw.Sqrt, lambda z: _one_over(2 * complex_sqrt(z)))
-complex_asin = _holomorphic(raw.Asin, lambda z: _one_over(complex_sqrt(1 - z * z)))
-complex_acos = _holomorphic(raw.Acos, lambda z: -_one_over(complex_sqrt(1 - z * z)))
-complex_atan = _holomorphic(raw.Atan, lambda z: _one_over(1 + z * z))
-complex_atanh = _holomorphic(raw.Atanh, lambda z: _one_over(1 - z * z))
-complex_tan = _holomorphic(raw.Tan, lambda z: _one_over(raw.Square(x=raw.Cos(x=z))))
-_log = _holomorphic(raw.Log, _one_over)
+complex_sqrt = _holomorphic(ops.Sqrt, lambda z: _one_over(2 * complex_sqrt(z)))
+complex_asin = _holomorphic(ops.Asin, lambda z: _one_over(complex_sqrt(1 - z * z)))
+complex_acos = _holomorphic(ops.Acos, lambda z: -_one_over(complex_sqrt(1 - z * z)))
+complex_atan = _holomorphic(ops.Atan, lambda z: _one_over(1 + z * z))
+complex_atanh = _holomorphic(ops.Atanh, lambda z: _one_over(1 - z * z))
+complex_tan = _holomorphic(ops.Tan, lambda z: _one_over(ops.Square(x=ops.Cos(x=z))))
+_log = _holomorphic(ops.Log, _one_over)
 
 
 def complex_abs(z: Any) -> tf.Tensor:
@@ -73,19 +72,19 @@ def complex_abs(z: Any) -> tf.Tensor:
 def complex_sign(z: Any) -> tf.Tensor:
     """z / |z|, or zero at zero; beside an infinite part a finite one is 0. Sign has no gradient."""
     a, b = _parts(z)
-    infinite = raw.LogicalOr(x=raw.IsInf(x=a), y=raw.IsInf(x=b))
+    infinite = ops.LogicalOr(x=ops.IsInf(x=a), y=ops.IsInf(x=b))
     a, b = (tf.where(infinite, _infinite_part(x), x) for x in (a, b))
     size = hypot(a, b)
-    zero = raw.Equal(x=size, y=_like(0, size))
+    zero = ops.Equal(x=size, y=_like(0, size))
     size = tf.where(zero, _like(1, size), size)
-    nan = raw.LogicalOr(x=raw.IsNan(x=a), y=raw.IsNan(x=b))
-    constant, value = raw.LogicalOr(x=zero, y=nan), tf.where(nan, _like(math.nan, a), _like(0, a))
+    nan = ops.LogicalOr(x=ops.IsNan(x=a), y=ops.IsNan(x=b))
+    constant, value = ops.LogicalOr(x=zero, y=nan), tf.where(nan, _like(math.nan, a), _like(0, a))
     return tf.complex(*(tf.where(constant, value, x / size) for x in (a, b)))
 
 
 def _infinite_part(x: tf.Tensor) -> tf.Tensor:
     """1 or -1 for an infinity, 0 for a finite number, NaN for NaN."""
-    return tf.where(raw.IsInf(x=x), tf.sign(x), x - x)
+    return tf.where(ops.IsInf(x=x), tf.sign(x), x - x)
 
 
 def complex_reciprocal(z: Any) -> tf.Tensor:
@@ -94,7 +93,7 @@ def complex_reciprocal(z: Any) -> tf.Tensor:
     scale = _scale(a, b)
     p, q = a / scale, b / scale
     square = p * p + q * q
-    infinite = raw.LogicalOr(x=raw.IsInf(x=a), y=raw.IsInf(x=b))
+    infinite = ops.LogicalOr(x=ops.IsInf(x=a), y=ops.IsInf(x=b))
     real = tf.where(infinite, copysign(_like(0, a), a), p / square / scale)
     imag = tf.where(infinite, copysign(_like(0, b), -b), -q / square / scale)
     return tf.complex(real, imag)
@@ -106,15 +105,15 @@ def complex_tanh(z: Any) -> tf.Tensor:
     C99 gives it the sign of the sine of twice the angle; the standard says 1 + 0j.
     """
     a, b = _parts(z)
-    flat = raw.LogicalAnd(x=raw.IsInf(x=a), y=raw.IsFinite(x=b))
-    return tf.where(flat, tf.complex(tf.sign(a), copysign(_like(0, b), b)), raw.Tanh(x=z))
+    flat = ops.LogicalAnd(x=ops.IsInf(x=a), y=ops.IsFinite(x=b))
+    return tf.where(flat, tf.complex(tf.sign(a), copysign(_like(0, b), b)), ops.Tanh(x=z))
 
 
 def complex_pow(x1: Any, x2: Any) -> tf.Tensor:
     """The kernel, but that zero to the power zero is 1 and not NaN."""
     zero, one = tf.zeros((), x1.dtype), tf.ones((), x1.dtype)
-    both = raw.LogicalAnd(x=raw.Equal(x=x1, y=zero), y=raw.Equal(x=x2, y=zero))
-    return tf.where(both, one, raw.Pow(x=tf.where(both, one, x1), y=x2))
+    both = ops.LogicalAnd(x=ops.Equal(x=x1, y=zero), y=ops.Equal(x=x2, y=zero))
+    return tf.where(both, one, ops.Pow(x=tf.where(both, one, x1), y=x2))
 
 
 def log(z: Any) -> tf.Tensor:
@@ -123,20 +122,20 @@ def log(z: Any) -> tf.Tensor:
         return cast(_log(cast(z, complex128)), z.dtype)
     a, b = _parts(z)
     size, one = _scale(a, b), _like(1, a)
-    scale = tf.where(raw.Less(x=size, y=_like(1e-100, a)), _like(2.0**600, a), one)
-    scale = tf.where(raw.Greater(x=size, y=_like(1e100, a)), _like(2.0**-600, a), scale)
+    scale = tf.where(ops.Less(x=size, y=_like(1e-100, a)), _like(2.0**600, a), one)
+    scale = tf.where(ops.Greater(x=size, y=_like(1e100, a)), _like(2.0**-600, a), scale)
     a, b = _parts(_log(tf.complex(a * scale, b * scale)))
-    return tf.complex(a - raw.Log(x=scale), b)
+    return tf.complex(a - ops.Log(x=scale), b)
 
 
 def expm1(z: Any) -> tf.Tensor:
     """exp(z) - 1, in the half-angle form where the real part is small: the kernel subtracts."""
     a, b = _parts(z)
-    small = raw.Less(x=raw.Abs(x=a), y=_like(1, a))
+    small = ops.Less(x=ops.Abs(x=a), y=_like(1, a))
     near = tf.where(small, a, _like(0, a))
-    half = raw.Sin(x=b / 2)
-    grown = raw.Exp(x=z)
-    close = (raw.Expm1(x=near) + 0) * raw.Cos(x=b) - 2 * half * half  # -0 + 0 is 0, as it should
+    half = ops.Sin(x=b / 2)
+    grown = ops.Exp(x=z)
+    close = (ops.Expm1(x=near) + 0) * ops.Cos(x=b) - 2 * half * half  # -0 + 0 is 0, as it should
     real = tf.where(small, close, tf.math.real(grown) - 1)
     return tf.complex(real, tf.math.imag(grown))
 
@@ -145,10 +144,10 @@ def log1p(z: Any) -> tf.Tensor:
     """log(1 + z), by log1p(|1 + z|**2 - 1) where z is small: the kernel loses infinities."""
     a, b = _parts(z)
     half = _like(0.5, a)
-    small = raw.LogicalAnd(x=raw.Less(x=raw.Abs(x=a), y=half), y=raw.Less(x=raw.Abs(x=b), y=half))
+    small = ops.LogicalAnd(x=ops.Less(x=ops.Abs(x=a), y=half), y=ops.Less(x=ops.Abs(x=b), y=half))
     p, q = tf.where(small, a, _like(0, a)), tf.where(small, b, _like(0, b))
     far = log(tf.complex(a + 1, b))
-    real = tf.where(small, raw.Log1p(x=p * (p + 2) + q * q) / 2, tf.math.real(far))
+    real = tf.where(small, ops.Log1p(x=p * (p + 2) + q * q) / 2, tf.math.real(far))
     return tf.complex(real, tf.math.imag(far))
 
 
@@ -167,11 +166,11 @@ def _log_to(base: float, x: Any) -> tf.Tensor:
     if x.dtype in COMPLEX:  # part by part: an infinity over a complex number is NaN
         a, b = _parts(log(x))
         return tf.complex(a / math.log(base), b / math.log(base))
-    out = raw.Log(x=x) / _like(math.log(base), x)
-    whole = raw.Round(x=out)
-    exact = raw.LogicalAnd(
-        x=raw.Equal(x=raw.Pow(x=_like(base, x), y=whole), y=x),
-        y=raw.IsFinite(x=out),
+    out = ops.Log(x=x) / _like(math.log(base), x)
+    whole = ops.Round(x=out)
+    exact = ops.LogicalAnd(
+        x=ops.Equal(x=ops.Pow(x=_like(base, x), y=whole), y=x),
+        y=ops.IsFinite(x=out),
     )
     return out + tf.stop_gradient(tf.where(exact, whole - out, _like(0, x)))
 
@@ -184,17 +183,17 @@ def hypot(a: Any, b: Any) -> tf.Tensor:
     scale = _scale(a, b)
     p, q = a / scale, b / scale
     square = p * p + q * q
-    zero = raw.Equal(x=square, y=_like(0, square))
-    root = scale * raw.Sqrt(x=tf.where(zero, _like(1, square), square))
-    infinite = raw.LogicalOr(x=raw.IsInf(x=a), y=raw.IsInf(x=b))
+    zero = ops.Equal(x=square, y=_like(0, square))
+    root = scale * ops.Sqrt(x=tf.where(zero, _like(1, square), square))
+    infinite = ops.LogicalOr(x=ops.IsInf(x=a), y=ops.IsInf(x=b))
     special = tf.where(infinite, _like(math.inf, a), _like(0, a))
-    return tf.where(raw.LogicalOr(x=infinite, y=zero), special, root)
+    return tf.where(ops.LogicalOr(x=infinite, y=zero), special, root)
 
 
 def _scale(a: Any, b: Any) -> tf.Tensor:
     """The greater magnitude, or 1 where that is no use; a constant of the gradient."""
-    size = tf.stop_gradient(raw.Maximum(x=raw.Abs(x=a), y=raw.Abs(x=b)))
-    usable = raw.LogicalAnd(x=raw.IsFinite(x=size), y=raw.Greater(x=size, y=_like(0, size)))
+    size = tf.stop_gradient(ops.Maximum(x=ops.Abs(x=a), y=ops.Abs(x=b)))
+    usable = ops.LogicalAnd(x=ops.IsFinite(x=size), y=ops.Greater(x=size, y=_like(0, size)))
     return tf.where(usable, size, _like(1, size))
 
 
@@ -204,12 +203,12 @@ def logaddexp(a: Any, b: Any) -> tf.Tensor:
     The operands are ordered by a `where`, not by maximum and minimum: at a tie those would both
     pass the gradient to the same operand, where each should have half.
     """
-    swap = raw.Less(x=a, y=b)
+    swap = ops.Less(x=a, y=b)
     high, low = tf.where(swap, b, a), tf.where(swap, a, b)
-    equal = raw.LogicalAnd(x=raw.IsInf(x=high), y=raw.Equal(x=high, y=low))
+    equal = ops.LogicalAnd(x=ops.IsInf(x=high), y=ops.Equal(x=high, y=low))
     zero = _like(0, high)
     gap = tf.where(equal, zero, low) - tf.where(equal, zero, high)
-    return high + tf.where(equal, zero, raw.Log1p(x=raw.Exp(x=gap)))
+    return high + tf.where(equal, zero, ops.Log1p(x=ops.Exp(x=gap)))
 
 
 def with_zeros_signed_as(x: tf.Tensor, other: Any) -> tf.Tensor:
@@ -218,42 +217,42 @@ def with_zeros_signed_as(x: tf.Tensor, other: Any) -> tf.Tensor:
     The subtracted difference is +0 and leaves the signed zero alone, but carries the gradient.
     """
     zero = copysign(_like(0, x), other) - (tf.stop_gradient(x) - x)
-    return tf.where(raw.Equal(x=x, y=_like(0, x)), zero, x)
+    return tf.where(ops.Equal(x=x, y=_like(0, x)), zero, x)
 
 
 # Bits of floats.
 
 
 def trunc(x: Any) -> tf.Tensor:
-    return tf.where(raw.Less(x=x, y=_like(0, x)), raw.Ceil(x=x), raw.Floor(x=x))
+    return tf.where(ops.Less(x=x, y=_like(0, x)), ops.Ceil(x=x), ops.Floor(x=x))
 
 
 def signbit(x: Any) -> tf.Tensor:
-    bits = raw.Bitcast(input=x, type=BITS[x.dtype.size])
-    return raw.Less(x=bits, y=_like(0, bits))
+    bits = ops.Bitcast(input=x, type=BITS[x.dtype.size])
+    return ops.Less(x=bits, y=_like(0, bits))
 
 
 def copysign(x1: Any, x2: Any) -> tf.Tensor:
-    return tf.where(raw.Equal(x=signbit(x1), y=signbit(x2)), x1, -x1)
+    return tf.where(ops.Equal(x=signbit(x1), y=signbit(x2)), x1, -x1)
 
 
 def nextafter(x1: Any, x2: Any) -> tf.Tensor:
     if x1.dtype is float32 or x1.dtype is float64:
-        return raw.NextAfter(x1=x1, x2=x2)
+        return ops.NextAfter(x1=x1, x2=x2)
     return _next_half(x1, x2)
 
 
 def _next_half(x1: Any, x2: Any) -> tf.Tensor:
     """The neighbour of a 16-bit float, which has no kernel: its bits, plus or minus one."""
     integers = BITS[x1.dtype.size]
-    bits = raw.Bitcast(input=x1, type=integers)
-    outwards = raw.Equal(x=raw.Greater(x=x2, y=x1), y=raw.Greater(x=x1, y=_like(0, x1)))
+    bits = ops.Bitcast(input=x1, type=integers)
+    outwards = ops.Equal(x=ops.Greater(x=x2, y=x1), y=ops.Greater(x=x1, y=_like(0, x1)))
     step = tf.where(outwards, _like(1, bits), _like(-1, bits))
     smallest = tf.where(signbit(x2), _like(-(2**15) + 1, bits), _like(1, bits))
-    moved = tf.where(raw.Equal(x=x1, y=_like(0, x1)), smallest, bits + step)
-    out = raw.Bitcast(input=moved, type=x1.dtype)
-    out = tf.where(raw.Equal(x=x1, y=x2), x2, out)
-    nan = raw.LogicalOr(x=raw.IsNan(x=x1), y=raw.IsNan(x=x2))
+    moved = tf.where(ops.Equal(x=x1, y=_like(0, x1)), smallest, bits + step)
+    out = ops.Bitcast(input=moved, type=x1.dtype)
+    out = tf.where(ops.Equal(x=x1, y=x2), x2, out)
+    nan = ops.LogicalOr(x=ops.IsNan(x=x1), y=ops.IsNan(x=x2))
     value = tf.where(nan, x1 + x2, out)
     carried = x1 + tf.stop_gradient(value - x1)  # the derivative of the float32 kernel: one
-    return tf.where(raw.IsFinite(x=x1), carried, tf.stop_gradient(value))
+    return tf.where(ops.IsFinite(x=x1), carried, tf.stop_gradient(value))

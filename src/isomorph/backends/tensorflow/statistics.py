@@ -12,9 +12,9 @@ import numpy as np
 import tensorflow as tf
 
 from .dtypes import DType, cast, default_float, promote_all, refuse, tensor
+from .kernels import ops
 from .manipulation import Axes, axes_of, axis_of, flat, ints, last, rank_of, scalar, size_of, unlast
 
-ops = tf.raw_ops
 float32, float64 = tf.float32, tf.float64
 
 
@@ -242,7 +242,7 @@ def _along(function: str, x: Any, axis: int | None, dtype: DType | None) -> tupl
     rank = rank_of(x)
     if axis is None:
         if rank != 1:
-            raise ValueError(f"{function}: needed an axis for {rank} dimensions, came None")
+            raise ValueError(f"{function}: needed an axis for {rank} dimensions, got None")
         axis = 0
     return _wide(x, dtype), axis_of(function, axis, rank)
 
@@ -266,7 +266,7 @@ def diff(
     rank = rank_of(x)
     axis = axis_of("diff", axis, rank)
     if n < 0:
-        raise ValueError(f"diff: needed n of at least 0, came {n}")
+        raise ValueError(f"diff: needed n of at least 0, got {n}")
     if n == 0:
         return tensor(x)
     parts = [part for part in (prepend, x, append) if part is not None]

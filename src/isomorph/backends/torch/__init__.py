@@ -14,15 +14,25 @@ from torch._C._functorch import is_functorch_wrapped_tensor  # pyright: ignore[r
 
 from ..base import Backend
 from . import indexing, names
+from .custom import Custom
 
 
 class Torch(Backend):
     name = "torch"
-    arrays = (torch.Tensor,)
+    arrays = (torch.Tensor, torch.nn.Parameter)
 
     def vjp(xp, func, leaves, once=False) -> Any:
         # torch.func rather than autograd.grad: it nests, and keeps gradients to captured tensors.
+        # torch.func, not autograd.grad: it nests, and keeps gradients to tensors captured outside.
         return torch.func.vjp(func, *leaves, has_aux=True)
+
+    def custom_call(xp, rule, arrays):
+        if torch.compiler.is_compiling():  # torch 2.13 drops the rule there without a word
+            raise NotImplementedError(
+                "custom_vjp: a function with its own derivative cannot be compiled by torch; call "
+                "it outside torch.compile"
+            )
+        return Custom.apply(rule, *arrays)[: rule.n_outs]
 
     def map_rows(xp, pullback, rows):
         return (

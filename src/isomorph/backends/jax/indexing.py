@@ -1,0 +1,133 @@
+"""NumPy's meaning of an index: JAX moves what is out of bounds to the edge or drops it, and takes
+no sequences.
+
+What is known when the call is made is checked by NumPy itself, on an array of one byte; traced
+indices keep JAX's rule.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+BASIC = {int, slice, type(None), type(Ellipsis)}
+COMBINE = {"multiply": jnp.multiply, "min": jnp.minimum, "max": jnp.maximum}
+
+
+def get(x: Any, index: Any) -> Any:
+    """`x[index]`."""
+    x, index = _ready(x, index)
+    return x[index]
+
+
+def update(x: Any, index: Any, value: Any, how: str) -> Any:
+    """A copy of `x` with `x[index]` set or combined."""
+    target, index = _ready(x, index)
+    try:
+        y = _updated(target, index, value, how)
+    except ValueError:
+        y = _updated(target, index, _fitted(target[index].shape, value, how), how)
+    return y if target is x else y.reshape(x.shape)
+
+
+def _updated(x: Any, index: tuple, value: Any, how: str) -> Any:
+    if how in COMBINE and not _repeats(x, index):  # JAX differentiates these only by parts
+        value, how = COMBINE[how](x[index], value), "set"
+    return getattr(x.at[index], how)(value)
+
+
+def _fitted(place: tuple[int, ...], value: Any, how: str) -> Any:
+    """The value without the leading axes of one element that NumPy passes over."""
+    value = jnp.asarray(value)
+    extra = max(value.ndim - len(place), 0)
+    rest = value.shape[extra:]
+    pairs = zip(reversed(rest), reversed(place))
+    if any(n != 1 for n in value.shape[:extra]) or any(n not in (1, m) for n, m in pairs):
+        raise ValueError(
+            f"at(x)[index].{how}: needed a value that broadcasts to the shape {place} of the "
+            f"place, got shape {value.shape}"
+        )
+    return value.reshape(rest)
+
+
+def _ready(x: Any, index: Any) -> tuple[Any, tuple]:
+    """An array and a checked index into it that JAX understands: those given, or `x` flat and
+    positions in it.
+    """
+    parts = index if isinstance(index, tuple) else (index,)
+    if not all(type(i) in BASIC for i in parts):
+        parts = tuple(_part(i) for i in parts)
+        if any(isinstance(i, np.ndarray) and i.ndim == 0 for i in parts):  # one truth value
+            return x.reshape(-1), (_positions(x, parts),)
+    _check(x.shape, parts)
+    return x, parts
+
+
+def _part(i: Any) -> Any:
+    """One entry of an index, a sequence or truth value as an array, a NumPy number as an int."""
+    if isinstance(i, (list, tuple, range)):
+        held = any(isinstance(x, jax.Array) for x in jax.tree.leaves(i))
+        i = jnp.asarray(i) if held else np.asarray(i)
+        return i if i.size else i.astype(int)  # nothing chosen: NumPy takes [] so
+    if isinstance(i, (bool, np.bool_)):
+        return np.asarray(i)
+    if isinstance(i, (np.ndarray, np.generic)):
+        return i.item() if i.ndim == 0 and i.dtype.kind in "iu" else i
+    if isinstance(i, jax.Array):
+        truth = i.ndim == 0 and i.dtype == bool and not isinstance(i, Tracer)
+        return np.asarray(i) if truth else i
+    if hasattr(i, "shape"):
+        raise TypeError(
+            f"at(x)[index]: needed an index of ints, slices, and arrays of JAX or NumPy, got "
+            f"{type(i).__module__}.{type(i).__qualname__}; move it with iso.convert first"
+        )
+    return i  # the check says whether it is an index
+
+
+def _check(shape: tuple[int, ...], parts: tuple) -> None:
+    """NumPy's IndexError where the index does not fit an array of this shape."""
+    if any(isinstance(i, Tracer) and i.dtype == bool for i in parts):
+        return  # JAX says what it thinks of these
+    # Axes of slices, and those left out, fit anything: with one element there the result is small.
+    sizes, host, axis = [1] * len(shape), [], 0
+    free = max(len(shape) - sum(_width(i) for i in parts), 0)
+    for i in parts:
+        here = slice(axis, axis + (free if i is Ellipsis else _width(i)))
+        axis = here.stop
+        if isinstance(i, Tracer):
+            i = np.zeros(i.shape, int)
+        elif i is not Ellipsis and not isinstance(i, slice):
+            sizes[here] = shape[here]
+        host.append(np.asarray(i) if isinstance(i, jax.Array) else i)
+    np.ndarray(sizes, bool, b"\0", strides=[0] * len(sizes))[tuple(host)]
+
+
+def _width(i: Any) -> int:
+    """How many axes an entry of an index uses up."""
+    if i is None or i is Ellipsis:
+        return 0
+    return i.ndim if getattr(i, "dtype", None) == bool else 1
+
+
+def _positions(x: Any, parts: tuple) -> np.ndarray:
+    """The places in `x` made flat that a known index chooses."""
+    if any(isinstance(i, Tracer) for i in parts):
+        raise TypeError("at(x)[index]: a truth value cannot stand beside a traced array")
+    return np.arange(x.size).reshape(x.shape)[
+        tuple(np.asarray(i) if isinstance(i, jax.Array) else i for i in parts)
+    ]
+
+
+def _repeats(x: Any, index: tuple) -> bool:
+    """Whether an index may take one position twice: its integer arrays do, or are traced."""
+    arrays = [i for i in index if isinstance(i, (np.ndarray, jax.Array))]
+    if any(isinstance(i, Tracer) for i in arrays):
+        return True
+    if all(i.dtype == bool for i in arrays):
+        return False
+    where = _positions(x, index)
+    return np.unique(where).size != where.size

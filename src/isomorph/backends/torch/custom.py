@@ -1,0 +1,75 @@
+"""A custom backward rule in torch: an `autograd.Function` that takes part in every torch.func
+transform, nested ones included.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+class Custom(torch.autograd.Function):
+    """The operation of one `Rule`: its outputs, then the residuals that are no inputs."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    # pyright: ignore[reportIncompatibleMethodOverride]
+    def forward(rule: Any, *arrays: torch.Tensor) -> tuple:
+        outs, residuals = rule.fwd(*arrays)
+        places = _places(arrays, residuals)
+        rule.n_outs, rule.places = len(outs), places
+        outs = [y.view_as(y) if any(y is x for x in arrays) else y for y in outs]
+        kept = [r for r, place in zip(residuals, places) if place is None]
+        return *outs, *(r.clone() if any(r is y for y in outs) else r for r in kept)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
+        rule, *arrays = inputs
+        ctx.rule, ctx.n_arrays = rule, len(arrays)
+        ctx.save_for_backward(*arrays, *output)
+        ctx.set_materialize_grads(False)
+        ctx.mark_non_differentiable(*(r for r in output if not _is_float(r)))
+
+    @staticmethod
+    # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx: Any, *grads: Any) -> tuple:
+        rule, n = ctx.rule, ctx.rule.n_outs
+        arrays, output = ctx.saved_tensors[: ctx.n_arrays], ctx.saved_tensors[ctx.n_arrays :]
+        kept = iter(output[n:])
+        residuals = tuple(next(kept) if p is None else arrays[p] for p in rule.places)
+        upstream = tuple(torch.zeros_like(y) if g is None else g for y, g in zip(output, grads[:n]))
+        total = list(rule.bwd(residuals, upstream, arrays))
+        # a second derivative asks how the residuals arose
+        if any(g is not None for g in grads[n:]):
+            total = _add_residuals(rule, arrays, output[n:], grads[n:], total)
+        return None, *total
+
+
+def _places(arrays: tuple, residuals: tuple) -> list:
+    """Which input each residual is, if any: saved as one, second derivatives reach it."""
+    return [next((i for i, x in enumerate(arrays) if x is r), None) for r in residuals]
+
+
+def _add_residuals(rule: Any, arrays: tuple, kept: tuple, grads: tuple, total: list) -> list:
+    floats = [i for i, x in enumerate(arrays) if _is_float(x)]
+
+    def residuals_of(*given: torch.Tensor) -> tuple:
+        full = list(arrays)
+        for i, x in zip(floats, given):
+            full[i] = x
+        found = rule.fwd(*full)[1]
+        return tuple(r for r, place in zip(found, rule.places) if place is None and _is_float(r))
+
+    seeds = tuple(
+        torch.zeros_like(r) if g is None else g for r, g in zip(kept, grads) if _is_float(r)
+    )
+    _, pull = torch.func.vjp(residuals_of, *(arrays[i] for i in floats))  # pyright: ignore
+    for i, extra in zip(floats, pull(seeds)):
+        total[i] = total[i] + extra
+    return total
+
+
+def _is_float(x: torch.Tensor) -> bool:
+    return x.is_floating_point() or x.is_complex()

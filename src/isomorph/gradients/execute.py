@@ -1,0 +1,126 @@
+"""Run a function of one nest and give what it returns together with gradients, chosen by paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import tree
+from ..dispatch import find_backend
+from .calls import arrays_of, check_callable, scalar, settle
+from .transforms import stop_gradient
+
+Path = Sequence[Any]
+
+
+def execute_with_gradients(
+    func: Callable[[Any], Any],
+    xs: Any,
+    /,
+    *,
+    retain_grads: bool = False,
+    xs_grad_idxs: Sequence[Path] | None = None,
+    ret_grad_idxs: Sequence[Path] | None = None,
+) -> tuple[Any, Any]:
+    """`(func(xs), gradients)`, running `func` once on the nest `xs`.
+
+    `xs_grad_idxs` and `ret_grad_idxs` are lists of paths, such as `[[0], ["a", 1]]`, that choose
+    the inputs and the outputs to differentiate; None means all. Gradients have the form of `xs`,
+    with None at leaves that hold no floating-point array; of the one input chosen; or of a list of
+    the inputs chosen. Several outputs give a dict of these, keyed by the output's path joined with
+    `/`. The same array twice in `xs` is one variable: both places show the sum. The results take no
+    further part in differentiation unless `retain_grads` is True.
+
+    >>> iso.execute_with_gradients(lambda p: np.sum(p["w"] ** 2), {"w": np.array([1.0, 2.0])})
+    (np.float64(5.0), {'w': array([2., 4.])})
+    """
+    name = "execute_with_gradients"
+    check_callable(name, func)
+    leaves, form = tree.flatten(xs)
+    chosen = _chosen(name, "xs_grad_idxs", xs, xs_grad_idxs)
+    wanted = [i for i in sorted(set().union(*chosen)) if _is_variable(leaves[i])]
+    if xs_grad_idxs is not None:
+        wanted = sorted(set().union(*chosen))  # what was asked for by name must be differentiable
+    owners = {id(leaves[i]): i for i in reversed(wanted)}  # the first place of each array
+    roots = sorted(owners.values())
+    paths = tree.paths(xs)
+    backend, variables = settle(
+        name, [leaves[i] for i in roots], lambda: [f"xs/{paths[i]}" for i in roots], leaves
+    )
+    after: dict[str, Any] = {}
+
+    def flat(*variables: Any) -> tuple[tuple, tuple]:
+        values = dict(zip(roots, variables))
+        full = [values[owners[id(x)]] if id(x) in owners else x for x in leaves]
+        ret = func(tree.unflatten(form, full))
+        outs = tree.flatten(ret)[0]
+        picked = _chosen(name, "ret_grad_idxs", ret, ret_grad_idxs)
+        places = sorted(set().union(*picked))
+        if not places:
+            raise TypeError(f"{name}: needed at least one output to differentiate, got none")
+        after["paths"] = [tree.paths(ret)[i] for i in places]
+        arrays, after["ret"] = arrays_of(backend, ret)
+        return tuple(scalar(name, backend, outs[i]) for i in places), arrays
+
+    outs, pullback, arrays = backend.vjp(flat, variables)
+    ret = after["ret"](arrays)
+    grads = {}
+    for place, path in enumerate(after["paths"]):
+        seeds = [backend.zeros_like(y) for y in outs]
+        seeds[place] = backend.ones_like(outs[place])
+        found = dict(zip(roots, pullback(tuple(seeds))))
+        spread = [found[owners[id(x)]] if id(x) in owners else None for x in leaves]
+        grads[path] = _shown(xs, form, spread, xs_grad_idxs)
+    grads = grads if len(grads) > 1 else next(iter(grads.values()))
+    if not retain_grads:
+        ret, grads = stop_gradient((ret, grads), preserve_type=False)
+    return ret, grads
+
+
+def _is_variable(x: Any) -> bool:
+    backend = find_backend(x)
+    return (backend is not None and backend.is_float(x.dtype)) or type(x) is float
+
+
+def _chosen(name: str, argument: str, nest: Any, paths: Sequence[Path] | None) -> list[set[int]]:
+    """For each path the places, in flattening order, of the leaves under it."""
+    leaves, form = tree.flatten(nest)
+    if paths is None:
+        return [set(range(len(leaves)))]
+    numbered = tree.unflatten(form, range(len(leaves)))
+    return [set(tree.flatten(_follow(name, argument, numbered, path))[0]) for path in paths]
+
+
+def _follow(name: str, argument: str, nest: Any, path: Path) -> Any:
+    if isinstance(path, str) or not isinstance(path, Sequence):
+        raise TypeError(
+            f"{name}: {argument} needed a list of paths such as [[0], ['a', 1]], got {path!r}"
+        )
+    here = nest
+    for depth, key in enumerate(path):
+        try:
+            here = here[key]
+        except (KeyError, IndexError, TypeError):
+            at = "/".join(map(str, path[:depth])) or "the top"
+            raise KeyError(
+                f"{name}: {argument} has the path {list(path)}, but at {at} there is no {key!r}: "
+                f"{_entries(here)}"
+            ) from None
+    return here
+
+
+def _entries(nest: Any) -> str:
+    if isinstance(nest, dict):
+        return f"its keys are {sorted(nest, key=str)}"
+    if isinstance(nest, (list, tuple)):
+        return f"it has {len(nest)} entries"
+    return "it is a leaf"
+
+
+def _shown(xs: Any, form: Any, spread: list[Any], paths: Sequence[Path] | None) -> Any:
+    """The gradients in the form the caller asked for."""
+    whole = tree.unflatten(form, spread)
+    if paths is None:
+        return whole
+    parts = [_follow("", "", whole, path) for path in paths]
+    return parts[0] if len(parts) == 1 else parts

@@ -1,0 +1,1 @@
+"""Optimizers: how parameters move along their gradients."""

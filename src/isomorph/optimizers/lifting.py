@@ -1,0 +1,227 @@
+"""How a rule for one array is carried over nests.
+
+`Lift` asks for the backend once per call, sees to it that the nests are alike leaf by leaf, gives
+every number the dtype of the array it meets, and rebuilds nests of the results. What can be asked
+of all leaves at once is asked so; leaves are looked at one by one only to say what is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, NoReturn
+
+from .. import tree
+from ..dispatch import BACKENDS, backend_of, find_backend
+from ..home import home
+
+
+class Lift:
+    """The leaves of a call's nests side by side; the first nest is the one the others must be like.
+
+    A column has one entry per leaf.
+    """
+
+    def __init__(self, name: str, nests: dict[str, Any]):
+        self.name, self.nests = name, nests
+        self.first, *others = nests
+        leaves, self.form = tree.flatten(nests[self.first])
+        self.columns = [leaves, *(self.like(key, nests[key]) for key in others)]
+        self.xp = self._backend()
+        self.shapes = [x.shape for x in self.columns[0]]
+        self.dtypes = [x.dtype for x in self.columns[0]]
+        self.kinds = set(self.dtypes)
+        for key, column in zip(others, self.columns[1:]):
+            if [x.shape for x in column] != self.shapes:
+                self._check_shapes(key, column)
+            if [x.dtype for x in column] != self.dtypes:
+                self._refuse_dtypes(key, column)
+        for kind in self.kinds:
+            if not self.xp.is_float(kind):
+                self.refuse("floating-point", kind)
+
+    def apply(
+        self, rule: Callable[..., tuple[Any, ...]], numbers: Sequence[Any], stop: bool, count: int
+    ) -> tuple[Any, ...]:
+        """The `count` nests that `rule(xp, *arrays, *numbers)` gives."""
+        results = map(partial(rule, self.xp), *self.columns, *numbers)
+        columns = list(zip(*results)) or [()] * count
+        if stop:
+            cut = self.xp.stop_gradient
+            columns = [list(map(cut, column)) for column in columns]
+        return tuple([tree.unflatten(self.form, column) for column in columns])
+
+    # Numbers. A Python number takes the dtype of the array it meets, an array is cast to it.
+
+    def each(self, make: Callable[[Any], Any]) -> list[Any]:
+        """The column of what `make` gives for each leaf's dtype, made once per dtype."""
+        made = {kind: make(kind) for kind in self.kinds}
+        return [made[dtype] for dtype in self.dtypes]
+
+    def rates(self, lr: Any) -> list[Any]:
+        """The column of learning rates: numbers, 0-d arrays, or arrays of the leaves' shapes."""
+        if isinstance(lr, Real):
+            return [number(self.name, "lr", lr)] * len(self.dtypes)
+        if find_backend(lr) is not None:
+            self._same_backend(lr)
+            column: list[Any] = self.each(lambda dtype: cast(self.xp, lr, dtype))
+        else:
+            column = [
+                number(self.name, f"lr{self.at(i)}", rate) if isinstance(rate, Real)
+                else cast(self.xp, self._same_backend(rate), self.dtypes[i])
+                for i, rate in enumerate(self.like("lr", lr))
+            ]  # fmt: skip
+        for i, rate in enumerate(column):
+            if type(rate) is not float and len(rate.shape) and not agree(rate, self.columns[0][i]):
+                raise ValueError(
+                    f"{self.name}: needed a number, a 0-d array or shape {shown(self.shapes[i])} "
+                    f"as lr{self.at(i)}, got shape {shown(rate.shape)}"
+                )
+        return column
+
+    def corrections(self, step: Any, *betas: float) -> list[list[Any]]:
+        """The columns of 1 − βᵗ, one for each β."""
+        if isinstance(step, Integral):
+            if step < 1:
+                raise ValueError(f"{self.name}: needed a step of 1 or more, got {step}")
+            return [[1 - beta ** int(step)] * len(self.dtypes) for beta in betas]
+        if isinstance(step, Real) or find_backend(step) is None or len(step.shape):
+            shape = getattr(step, "shape", None)
+            got = type(step).__name__ if shape is None else f"shape {shown(shape)}"
+            raise TypeError(f"{self.name}: needed an int or a 0-d array as step, got {got}")
+        self._same_backend(step)
+
+        def correction(beta: float, dtype: Any) -> Any:
+            # expm1, because 1 − 0.999 in float32 has lost three of its seven digits
+            xp = self.xp
+            t = cast(xp, step, xp.float64 if dtype == xp.float64 else xp.float32)
+            return cast(xp, -xp.expm1(t * (math.log(beta) if beta else -math.inf)), dtype)
+
+        return [self.each(partial(correction, beta)) for beta in betas]
+
+    # The checks.
+
+    def like(self, key: str, nest: Any) -> list[Any]:
+        """The leaves of a nest that has the form of the first."""
+        try:
+            return self.form.flatten_up_to(nest)  # sorts no keys: a fifth of the time of flatten
+        except ValueError:
+            self._refuse_form(key, nest)
+
+    def refuse(self, needed: str, kind: Any) -> NoReturn:
+        """The first leaf of a dtype is not what was needed."""
+        i = self.dtypes.index(kind)
+        raise TypeError(
+            f"{self.name}: needed {needed} arrays, got {kind} in {self.first}{self.at(i)}"
+        )
+
+    def at(self, i: int) -> str:
+        """Where leaf `i` is, to be put behind the name of a nest."""
+        path = tree.paths(self.nests[self.first])[i]
+        return f" at {path}" if path else ""
+
+    def _backend(self) -> Any:
+        """The one backend of all leaves; where there are none, that of the home."""
+        types = {type(x) for column in self.columns for x in column}
+        try:
+            found = {BACKENDS[kind] for kind in types}
+        except TypeError:  # no array, and named below
+            found = {None}
+        if None in found:
+            self._refuse_leaf()
+        if len(found) > 1:
+            self._mixed(*(x for column in self.columns for x in column))
+        xp: Any = found.pop() if found else home().backend
+        if not all(hasattr(kind, "__mul__") for kind in types):  # a sparse gradient, made dense
+            self.columns = [[xp.asarray(x) for x in column] for column in self.columns]
+        return xp
+
+    def _refuse_form(self, key: str, nest: Any) -> NoReturn:
+        first = self.first
+        wanted, came = tree.paths(self.nests[first]), tree.paths(nest)
+        missing = [path for path in wanted if path not in came]
+        extra = [path for path in came if path not in wanted]
+        if "" in (*wanted, *came) or not missing + extra:
+            form = tree.flatten(nest)[1]
+            raise ValueError(f"{self.name}: needed {key} like {first}, {self.form}, got {form}")
+        has_more = f"has an entry {extra[0]}, which {first} does not have" if extra else ""
+        if not missing:
+            raise ValueError(f"{self.name}: {key} {has_more}")
+        also = f", and {has_more}" if extra else ""
+        raise ValueError(f"{self.name}: {key} has no entry {missing[0]}{also}")
+
+    def _refuse_leaf(self) -> NoReturn:
+        for key, column in zip(self.nests, self.columns):
+            if tree.paths(self.nests[key]) != tree.paths(self.nests[self.first]):
+                self._refuse_form(key, self.nests[key])  # a nest or None where an array should be
+            for i, x in enumerate(column):
+                if find_backend(x) is None:
+                    raise TypeError(
+                        f"{self.name}: needed arrays, got {type(x).__name__} in {key}{self.at(i)}"
+                    )
+        raise AssertionError("a leaf is no array, but each of them is")
+
+    def _same_backend(self, x: Any) -> Any:
+        """`x`, an array of this call's backend."""
+        if find_backend(x) is None:
+            raise TypeError(f"{self.name}: needed numbers or arrays as lr, got {type(x).__name__}")
+        if self.columns[0] and BACKENDS[type(x)] is not self.xp:
+            self._mixed(self.columns[0][0], x)
+        return x
+
+    def _mixed(self, *arrays: Any) -> None:
+        try:
+            backend_of(*arrays)
+        except TypeError as error:
+            raise TypeError(f"{self.name}: {error}") from None
+
+    def _check_shapes(self, key: str, column: list[Any]) -> None:
+        for i, (x, y) in enumerate(zip(self.columns[0], column)):
+            if not agree(x, y):
+                raise ValueError(
+                    f"{self.name}: needed shape {shown(x.shape)} like {self.first} in "
+                    f"{key}{self.at(i)}, got shape {shown(y.shape)}"
+                )
+
+    def _refuse_dtypes(self, key: str, column: list[Any]) -> NoReturn:
+        i = [x.dtype == y.dtype for x, y in zip(self.columns[0], column)].index(False)
+        raise TypeError(
+            f"{self.name}: needed {self.dtypes[i]} like {self.first} in {key}{self.at(i)}, "
+            f"got {column[i].dtype}"
+        )
+
+
+def number(name: str, what: str, x: Any, below: float = math.inf) -> float:
+    """A number of at least 0 as a Python float."""
+    if not isinstance(x, Real):
+        raise TypeError(f"{name}: needed a number as {what}, got {type(x).__name__}")
+    value = float(x)
+    if not value >= 0 or (value >= below and below < math.inf):
+        limit = "" if below == math.inf else f" and below {below}"
+        raise ValueError(f"{name}: needed {what} to be 0 or more{limit}, got {value}")
+    return value
+
+
+def cast(xp: Any, x: Any, dtype: Any) -> Any:
+    """An array in a dtype."""
+    if x.dtype == dtype:
+        return x
+    return xp.astype(xp.reshape(x, x.shape), dtype)  # reshaped: astype takes no array scalars
+
+
+def agree(x: Any, y: Any) -> bool:
+    """Whether two arrays have one shape, as far as their sizes are known."""
+    try:
+        one, two = tuple(x.shape), tuple(y.shape)
+    except ValueError:  # not even the number of axes is known
+        return True
+    return len(one) == len(two) and all(n == m for n, m in zip(one, two) if None not in (n, m))
+
+
+def shown(shape: Any) -> str:
+    try:
+        return str(tuple(shape))
+    except ValueError:
+        return "unknown"

@@ -1,0 +1,221 @@
+"""One step of an optimizer: gradient descent, Adam, LARS and LAMB.
+
+Each formula is a rule for one array, written over `xp`. `Lift` carries a rule over nests and has
+every check of them; a door says which nests and numbers its rule takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from .lifting import Lift, cast, number
+
+# The doors.
+
+
+def optimizer_update(
+    w: Any, effective_grad: Any, lr: Any, /, *, stop_gradients: bool = True
+) -> Any:
+    """The parameters one step further down an effective gradient, w − lr·g.
+
+    `w` and `effective_grad` are nests of one form with floating-point arrays of the same shapes and
+    dtypes. `lr` is a number, a 0-d array, or a nest like `w` of numbers and arrays, each 0-d or of
+    its parameter's shape. No gradient flows through the result unless `stop_gradients` is False.
+
+    >>> iso.optimizer_update({"b": np.array([1.0, 2.0])}, {"b": np.array([10.0, 20.0])}, 0.01)
+    {'b': array([0.9, 1.8])}
+    """
+    return _descent("optimizer_update", w, {"effective_grad": effective_grad}, lr, stop_gradients)
+
+
+def gradient_descent_update(w: Any, dcdw: Any, lr: Any, /, *, stop_gradients: bool = True) -> Any:
+    """The parameters after one step of gradient descent, w − lr·dcdw.
+
+    Nests and `lr` as in `optimizer_update`.
+
+    >>> w = np.array([1.0, 2.0])
+    >>> iso.gradient_descent_update(w, iso.grad(lambda w: np.sum(w**2))(w), 0.25)
+    array([0.5, 1. ])
+    """
+    return _descent("gradient_descent_update", w, {"dcdw": dcdw}, lr, stop_gradients)
+
+
+def adam_step(
+    dcdw: Any, mw: Any, vw: Any, step: Any, /, *,
+    beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-7,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """`(effective_grad, mw, vw)`: Adam's direction m̂ / (√v̂ + ε), and its moments after this step.
+
+    `dcdw`, `mw` and `vw` are nests of one form, shapes and dtypes; the moments begin as zeros.
+    `step` counts from 1, an int or a 0-d array. Gradients flow through the results. Kingma and Ba
+    2015, algorithm 1.
+
+    >>> g, m, v = iso.adam_step(np.array([3.0, -0.5]), np.zeros(2), np.zeros(2), 1)
+    >>> np.round(g, 3)
+    array([ 1., -1.])
+    """
+    lift = Lift("adam_step", {"dcdw": dcdw, "mw": mw, "vw": vw})
+    rule, numbers = _adam(lift, step, beta1, beta2, epsilon, False)
+    return lift.apply(rule, numbers, False, 3)
+
+
+def adam_update(
+    w: Any, dcdw: Any, lr: Any, mw_tm1: Any, vw_tm1: Any, step: Any, /, *,
+    beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-7, stop_gradients: bool = True,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """`(w, mw, vw)`: parameters and moments after one step of Adam.
+
+    Nests, `lr` and `stop_gradients` as in `optimizer_update`, moments and `step` as in `adam_step`.
+
+    >>> w, m, v = iso.adam_update(np.ones(2), np.array([3.0, -0.5]), 0.1, *np.zeros((2, 2)), 1)
+    >>> np.round(w, 3)
+    array([0.9, 1.1])
+    """
+    nests = {"w": w, "dcdw": dcdw, "mw_tm1": mw_tm1, "vw_tm1": vw_tm1}
+    lift = Lift("adam_update", nests)
+    adam, numbers = _adam(lift, step, beta1, beta2, epsilon, stop_gradients)
+
+    def rule(xp: Any, w: Any, g: Any, m: Any, v: Any, lr: Any, *fixes: Any) -> tuple[Any, ...]:
+        g, m, v = adam(xp, g, m, v, *fixes)
+        return w - lr * g, m, v
+
+    return lift.apply(rule, [lift.rates(lr), *numbers], stop_gradients, 3)
+
+
+def lars_update(
+    w: Any, dcdw: Any, lr: Any, /, *, decay_lambda: float = 0, stop_gradients: bool = True
+) -> Any:
+    """The parameters after one step of LARS, w − lr·r·(g + λw) with r = ‖w‖ / (‖g‖ + λ‖w‖).
+
+    Each array has its own r, which is 1 where ‖w‖ or ‖g‖ is 0. Nests, `lr` and `stop_gradients` as
+    in `optimizer_update`. You, Gitman and Ginsburg 2017.
+
+    >>> iso.lars_update(np.array([3.0, 4.0]), np.array([0.0, 0.5]), 0.1)
+    array([3. , 3.5])
+    """
+    lift = Lift("lars_update", {"w": w, "dcdw": dcdw})
+    _refuse_complex(lift)
+    decay = number("lars_update", "decay_lambda", decay_lambda)
+    rule = partial(lars, decay=decay, norm=plain_norm if stop_gradients else norm)
+    return lift.apply(rule, [lift.rates(lr)], stop_gradients, 1)[0]
+
+
+def lamb_update(
+    w: Any, dcdw: Any, lr: Any, mw_tm1: Any, vw_tm1: Any, step: Any, /, *,
+    beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-7, max_trust_ratio: float = 10,
+    decay_lambda: float = 0, stop_gradients: bool = True,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """`(w, mw, vw)` after one step of LAMB, w − lr·r·u with u = Adam's direction + λw, r = ‖w‖/‖u‖.
+
+    Each array has its own trust ratio r, which is at most `max_trust_ratio`, and 1 where ‖w‖ or ‖u‖
+    is 0. Nests, `lr` and `stop_gradients` as in `optimizer_update`, moments and `step` as in
+    `adam_step`. You et al. 2019.
+
+    >>> w, m, v = iso.lamb_update(np.array([3.0, 4.0]), np.ones(2), 0.1, *np.zeros((2, 2)), 1)
+    >>> np.round(w, 3)
+    array([2.646, 3.646])
+    """
+    nests = {"w": w, "dcdw": dcdw, "mw_tm1": mw_tm1, "vw_tm1": vw_tm1}
+    lift = Lift("lamb_update", nests)
+    adam, numbers = _adam(lift, step, beta1, beta2, epsilon, stop_gradients)
+    decay = number("lamb_update", "decay_lambda", decay_lambda)
+    cap = number("lamb_update", "max_trust_ratio", max_trust_ratio)
+    rule = partial(lamb, adam, decay, cap, plain_norm if stop_gradients else norm)
+    return lift.apply(rule, [lift.rates(lr), *numbers], stop_gradients, 3)
+
+
+def _descent(name: str, w: Any, gradient: dict[str, Any], lr: Any, stop: bool) -> Any:
+    lift = Lift(name, {"w": w, **gradient})
+    return lift.apply(descend, [lift.rates(lr)], stop, 1)[0]
+
+
+def _adam(
+    lift: Lift, step: Any, beta1: float, beta2: float, epsilon: float, stop: bool
+) -> tuple[Callable[..., Any], list[Any]]:
+    """Adam's rule, and the numbers it takes for each array."""
+    _refuse_complex(lift)
+    beta1 = number(lift.name, "beta1", beta1, below=1)
+    beta2 = number(lift.name, "beta2", beta2, below=1)
+    epsilon = number(lift.name, "epsilon", epsilon)
+    numbers = lift.corrections(step, beta1, beta2)
+    if not stop:
+        # Added to v̂, so that √v̂ has a finite gradient at 0: its root is a quarter of the last digit
+        # of ε, too small to be seen in √v̂ + ε.
+        digit = lambda dtype: 2.0**-53 if dtype == lift.xp.float64 else 2.0**-24
+        numbers.append(lift.each(lambda dtype: (epsilon * digit(dtype) / 4) ** 2))
+    return partial(adam, beta1, beta2, epsilon), numbers
+
+
+def _refuse_complex(lift: Lift) -> None:
+    for kind in lift.kinds:
+        if lift.xp.isdtype(kind, "complex floating"):
+            lift.refuse("real floating-point", kind)
+
+
+# The rules, each for one array. Numbers that come one per array stand last.
+
+
+def descend(xp: Any, w: Any, g: Any, lr: Any) -> tuple[Any]:
+    return (w - lr * g,)
+
+
+def adam(
+    beta1: float, beta2: float, epsilon: float,
+    xp: Any, g: Any, m: Any, v: Any, fix1: Any, fix2: Any, floor: float = 0.0,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    m = beta1 * m + (1 - beta1) * g
+    v = beta2 * v + (1 - beta2) * (g * g)
+    square = v / fix2
+    if floor:
+        square = square + floor
+    return m / fix1 / (xp.sqrt(square) + epsilon), m, v
+
+
+def lars(xp: Any, w: Any, g: Any, lr: Any, *, decay: float, norm: Callable[..., Any]) -> tuple[Any]:
+    ratio = trust(xp, norm(xp, w), norm(xp, g), decay, None, w.dtype)
+    return (w - (lr * ratio) * (g + decay * w if decay else g),)
+
+
+def lamb(
+    adam: Callable[..., Any], decay: float, cap: float, norm: Callable[..., Any],
+    xp: Any, w: Any, g: Any, m: Any, v: Any, lr: Any, *fixes: Any,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    u, m, v = adam(xp, g, m, v, *fixes)
+    if decay:
+        u = u + decay * w
+    ratio = trust(xp, norm(xp, w), norm(xp, u), 0.0, cap, w.dtype)
+    return w - (lr * ratio) * u, m, v
+
+
+def trust(xp: Any, w: Any, u: Any, decay: float, cap: float | None, dtype: Any) -> Any:
+    """‖w‖ / (‖u‖ + λ‖w‖) of two norms, at most `cap`, in a dtype; 1 where a norm is 0.
+
+    The quotient is harmless where it is not taken, so its gradient is finite there too.
+    """
+    known = xp.minimum(w, u) > 0
+    ratio = w / xp.where(known, u + decay * w if decay else u, 1.0)
+    if cap is not None:
+        ratio = xp.clip(ratio, None, cap)
+    return cast(xp, xp.where(known, ratio, 1.0), dtype)
+
+
+def plain_norm(xp: Any, x: Any) -> Any:
+    """‖x‖, whose gradient is of no concern."""
+    return xp.sqrt(squares(xp, x))
+
+
+def norm(xp: Any, x: Any) -> Any:
+    """‖x‖, whose gradient at x = 0 is 0."""
+    square = squares(xp, x)
+    some = square > 0
+    return xp.where(some, xp.sqrt(xp.where(some, square, 1.0)), 0.0)
+
+
+def squares(xp: Any, x: Any) -> Any:
+    """The sum of squares, of half-precision arrays in float32: they end at 65504."""
+    flat = xp.reshape(x, (-1,))
+    if x.dtype not in (xp.float32, xp.float64):
+        flat = xp.astype(flat, xp.float32)
+    return xp.vecdot(flat, flat)

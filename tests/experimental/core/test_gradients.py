@@ -1,0 +1,130 @@
+"""Suite "Experimental API/Core/gradients": functions with a derivative of their own.
+
+Each rule is deliberately ten times the true derivative: a mode that ignores it cannot pass."""
+
+import jax
+import numpy as np
+import pytest
+import tensorflow as tf
+import torch
+
+import isomorph as iso
+from oracles import numpy_of
+
+X = np.array([0.5, 1.5])
+cube = iso.bind_custom_gradient_function(lambda x: x**3, lambda saved, g: 30 * g * saved[0] ** 2)
+
+
+def product(x, y):
+    return x * x * y
+
+
+weighted = iso.custom_vjp(
+    product,
+    lambda x, y: (product(x, y), {"dx": 2 * x * y, "dy": x * x, "note": "static"}),
+    lambda saved, g: (10 * g * saved["dx"], 10 * g * saved["dy"]),
+)
+
+
+def test_bind_custom_gradient_function(backend, xp):
+    x = xp.asarray(X)
+    np.testing.assert_allclose(numpy_of(cube(x)), X**3, rtol=1e-15)
+    first = lambda x: iso.grad(lambda x: xp.sum(cube(x)))(x)
+    np.testing.assert_allclose(numpy_of(first(x)), 30 * X**2, rtol=1e-12)
+    second = iso.grad(lambda x: xp.sum(first(x)))(x)
+    np.testing.assert_allclose(numpy_of(second), 60 * X, rtol=1e-12)
+    # f = cube(x)·x: f' = 30x³ + cube, f'' = 90x² + 30x², f''' = 240x, the rule used at every order
+    f = lambda x: cube(x) * x
+    g = iso.grad(iso.grad(iso.grad(f)))
+    np.testing.assert_allclose(float(g(xp.asarray(2.0, dtype=xp.float64))), 480.0, rtol=1e-12)
+
+
+def test_custom_rule_compiled(backend, xp):
+    x = xp.asarray(X)
+    first = iso.grad(lambda x: xp.sum(cube(x)))
+    second = iso.grad(lambda x: xp.sum(first(x)))
+    if backend == "torch":  # torch drops the rule in silence there: refused instead
+        with pytest.raises(Exception, match="cannot be compiled by torch"):
+            torch.compile(first, fullgraph=True, backend="eager")(x)
+        return
+    compile_ = {
+        "numpy": lambda f: f,
+        "jax": jax.jit,
+        "tensorflow": lambda f: tf.function(f, jit_compile=True, autograph=False),
+    }[backend]
+    np.testing.assert_allclose(numpy_of(compile_(first)(x)), 30 * X**2, rtol=1e-12)
+    np.testing.assert_allclose(numpy_of(compile_(second)(x)), 60 * X, rtol=1e-12)
+
+
+def test_custom_rule_in_other_modes(backend, xp):
+    x = xp.asarray(X)
+    _, pullback = iso.vjp(cube, x)
+    np.testing.assert_allclose(numpy_of(pullback(xp.asarray(X))[0]), 30 * X**3, rtol=1e-12)
+    _, tangent = iso.jvp(cube, (x,), (x,))
+    np.testing.assert_allclose(numpy_of(tangent), 30 * X**3, rtol=1e-12)
+    np.testing.assert_allclose(numpy_of(iso.jac(cube)(x)), np.diag(30 * X**2), rtol=1e-12)
+    hess = iso.hessian(lambda x: xp.sum(cube(x)))(x)
+    np.testing.assert_allclose(numpy_of(hess), np.diag(60 * X), rtol=1e-12)
+    per_example = {"jax": jax.vmap, "torch": torch.func.vmap}.get(backend)
+    if per_example is not None:
+        got = per_example(iso.grad(lambda x: xp.sum(cube(x))))(xp.stack([x, x]))
+        np.testing.assert_allclose(numpy_of(got), [30 * X**2] * 2, rtol=1e-12)
+
+
+def test_custom_vjp_with_several_inputs_and_residuals(backend, xp):
+    x, y = xp.asarray(X), xp.asarray(X + 1)
+    f = lambda x, y: xp.sum(weighted(x, y))
+    gx, gy = iso.grad(f, argnums=(0, 1))(x, y)
+    np.testing.assert_allclose(numpy_of(gx), 20 * X * (X + 1), rtol=1e-12)
+    np.testing.assert_allclose(numpy_of(gy), 10 * X**2, rtol=1e-12)
+    # second order goes through the residual 2xy: d/dx sum(20xy) = 20y
+    second = iso.grad(lambda x: xp.sum(iso.grad(f)(x, y)))(x)
+    np.testing.assert_allclose(numpy_of(second), 20 * (X + 1), rtol=1e-12)
+    # the same array in both places
+    both = iso.grad(lambda x: f(x, x))(x)
+    np.testing.assert_allclose(numpy_of(both), 30 * X**2, rtol=1e-12)
+
+
+def test_custom_vjp_with_nests(backend, xp):
+    def func(p, n):
+        return {"s": xp.sum(p["w"]) * n, "t": [p["b"] * 2]}
+
+    f = iso.custom_vjp(
+        func,
+        lambda p, n: (func(p, n), (p, n)),
+        lambda saved, g: ({"w": 10 * g["s"] * xp.ones_like(saved[0]["w"]), "b": g["t"][0]}, None),
+    )
+    p = {"w": xp.asarray(X), "b": xp.asarray(X)}
+    out = f(p, 3)
+    np.testing.assert_allclose(float(out["s"]), 6.0)
+    grads = iso.grad(lambda p: f(p, 3)["s"] + xp.sum(f(p, 3)["t"][0]))(p)
+    np.testing.assert_allclose(numpy_of(grads["w"]), [10.0, 10.0])
+    np.testing.assert_allclose(numpy_of(grads["b"]), [1.0, 1.0])
+
+
+def test_custom_vjp_with_integers_and_unused_outputs(backend, xp):
+    take = iso.custom_vjp(
+        lambda x, i: (x * 2, x + 1),
+        lambda x, i: ((x * 2, x + 1), (i,)),
+        lambda saved, g: (100 * g[0] + g[1], None),
+    )
+    i = xp.asarray([0, 1])
+    g = iso.grad(lambda x: xp.sum(take(x, i)[0]))(xp.asarray(X))
+    np.testing.assert_allclose(numpy_of(g), [100.0, 100.0])
+
+
+def test_bad_rules_raise(backend, xp):
+    x = xp.asarray(X)
+    wrong_shape = iso.custom_vjp(xp.sin, lambda x: (xp.sin(x), None), lambda s, g: (g[:1],))
+    with pytest.raises(Exception, match=r"bwd to return shape \(2,\) for argument 0, got \(1,\)"):
+        iso.grad(lambda x: xp.sum(wrong_shape(x)))(x)
+    too_few = iso.custom_vjp(product, lambda x, y: (product(x, y), None), lambda s, g: (g,))
+    with pytest.raises(Exception, match="tuple of 2 gradients, one per argument, got 1"):
+        iso.grad(lambda x: xp.sum(too_few(x, x)))(x)
+    no_pair = iso.custom_vjp(xp.sin, xp.sin, lambda s, g: (g,))
+    with pytest.raises(Exception, match=r"fwd to return \(output, residuals\)"):
+        iso.grad(lambda x: xp.sum(no_pair(x)))(x)
+    with pytest.raises(TypeError, match="custom_vjp: needed bwd as a function, got NoneType"):
+        iso.custom_vjp(xp.sin, xp.sin, None)
+    with pytest.raises(TypeError, match="bind_custom_gradient_function: needed a function"):
+        iso.bind_custom_gradient_function(xp.sin, 3)
