@@ -23,10 +23,20 @@ from .home import arange, asarray, eye, full, linspace, namespace, ones, use_bac
 from .indexing import at
 from .inventory import backends
 from .moving import convert, to_numpy
+from .optimizers.updates import (
+    adam_step,
+    adam_update,
+    gradient_descent_update,
+    lamb_update,
+    lars_update,
+    optimizer_update,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "adam_step",
+    "adam_update",
     "arange",
     "asarray",
     "at",
@@ -38,14 +48,18 @@ __all__ = [
     "eye",
     "full",
     "grad",
+    "gradient_descent_update",
     "gradient_tracking",
     "hessian",
     "hvp",
     "jac",
     "jvp",
+    "lamb_update",
+    "lars_update",
     "linspace",
     "namespace",
     "ones",
+    "optimizer_update",
     "set_with_grads",
     "stop_gradient",
     "to_numpy",

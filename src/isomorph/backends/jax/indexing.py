@@ -75,12 +75,14 @@ def _part(i: Any) -> Any:
         return i if i.size else i.astype(int)  # nothing chosen: NumPy takes [] so
     if isinstance(i, (bool, np.bool_)):
         return np.asarray(i)
-    if isinstance(i, (np.ndarray, np.generic)):
-        return i.item() if i.ndim == 0 and i.dtype.kind in "iu" else i
+    if isinstance(i, (np.ndarray, np.generic)) and i.dtype.kind in "iu":
+        # JAX counts a negative index from the end in its own dtype, which may be too narrow
+        return i.astype(int) if i.ndim else i.item()
     if isinstance(i, jax.Array):
-        truth = i.ndim == 0 and i.dtype == bool and not isinstance(i, Tracer)
-        return np.asarray(i) if truth else i
-    if hasattr(i, "shape"):
+        if i.dtype == bool:
+            return np.asarray(i) if i.ndim == 0 and not isinstance(i, Tracer) else i
+        return i.astype(int) if i.dtype.kind in "iu" and i.dtype.itemsize < 4 else i
+    if hasattr(i, "shape") and not isinstance(i, (np.ndarray, np.generic)):
         raise TypeError(
             f"at(x)[index]: needed an index of ints, slices, and arrays of JAX or NumPy, got "
             f"{type(i).__module__}.{type(i).__qualname__}; move it with iso.convert first"

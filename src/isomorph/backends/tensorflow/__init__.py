@@ -4,6 +4,7 @@ has one.
 
 from __future__ import annotations
 
+import numpy as np
 import tensorflow as tf
 
 from ..base import Backend
@@ -19,6 +20,12 @@ from . import (
     searching,
     statistics,
 )
+from .kernels import Eager
+
+try:
+    from tensorflow.python.eager.record import should_record_backprop
+except ImportError:  # an internal name
+    should_record_backprop = None
 
 
 class TensorFlow(Backend):
@@ -28,7 +35,7 @@ class TensorFlow(Backend):
     def vjp(xp, func, leaves, once=False):
         # A copy of each leaf: watching one tensor twice would give the sum of both gradients to
         # each.
-        leaves = [tf.identity(x) for x in leaves]
+        leaves = [tf.identity(dtypes.tensor(x)) for x in leaves]
         with tf.GradientTape(persistent=not once, watch_accessed_variables=False) as tape:
             tape.watch(leaves)
             outs, aux = func(*leaves)
@@ -40,7 +47,7 @@ class TensorFlow(Backend):
                 list(cotangents),
                 unconnected_gradients=tf.UnconnectedGradients.ZERO,
             )
-            return tuple(tf.convert_to_tensor(g) for g in grads)  # gather gives IndexedSlices
+            return tuple(dtypes.tensor(g) for g in grads)  # gather gives IndexedSlices
 
         return outs, pullback, aux
 
@@ -64,7 +71,31 @@ class TensorFlow(Backend):
         return stopped
 
     def to_numpy(xp, x):
-        return tf.convert_to_tensor(x).numpy()
+        values = dtypes.tensor(x)
+        if not isinstance(values, Eager):
+            raise TypeError(
+                "to_numpy: needed a tensor that has its values, got a symbolic one; call it outside "
+                "of tf.function"
+            )
+        if _is_watched(values):
+            kind = ", preserve_type=False" if isinstance(x, tf.Variable) else ""
+            raise TypeError(
+                f"to_numpy: needed a tensor no tape is watching, got {values.dtype.name} of shape "
+                f"{tuple(values.shape)} under differentiation; its gradient would be lost; use "
+                f"iso.stop_gradient(x{kind}) first"
+            )
+        if values.dtype is tf.string:
+            return np.asarray(values.numpy(), object)
+        if values.dtype in HANDLES:
+            raise TypeError(f"to_numpy: needed numbers or strings, got {values.dtype.name}")
+        return values.numpy()
+
+    def lend(xp, x):
+        x = dtypes.tensor(x)
+        # DLPack ends the process on strings; what is symbolic or watched, to_numpy speaks about.
+        if x.dtype not in dtypes.ANY or not isinstance(x, Eager) or _is_watched(x):
+            return None
+        return x
 
     def from_numpy(xp, x, device=None):
         with tf.device(device):
@@ -84,6 +115,18 @@ class TensorFlow(Backend):
 
     def narrow(xp, name):
         return {"float16": tf.float16, "bfloat16": tf.bfloat16}.get(name)
+
+
+HANDLES = (tf.resource, tf.variant)  # they stand for something NumPy has no values of
+
+
+def _is_watched(x: tf.Tensor) -> bool:
+    """Whether a gradient tape is recording what becomes of `x`.
+
+    TensorFlow says so only inside; a version that has moved it is taken to watch nothing, and then
+    arrays leave without their gradient as they do by `x.numpy()`.
+    """
+    return bool(should_record_backprop([x])) if should_record_backprop else False
 
 
 backend = TensorFlow(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from .dtypes import DType, cast, finfo, promote, promote_all, real_of, refuse
+from .dtypes import DType, cast, finfo, promote, promote_all, real_of, refuse, tensor
 from .kernels import ops
 from .manipulation import (
     Axes,
@@ -163,6 +163,9 @@ def tensordot(
 
 def _einsum(equation: str, *operands: Any) -> tf.Tensor:
     try:
+        # The kernel takes one or two arrays; tf.einsum plans the order of more.
+        if len(operands) > 2:
+            return tf.einsum(equation, *operands)
         return ops.Einsum(inputs=operands, equation=equation)
     except Wrong as wrong:
         shapes = ", ".join(str(tuple(x.shape)) for x in operands)
@@ -173,9 +176,11 @@ def _einsum(equation: str, *operands: Any) -> tf.Tensor:
 def einsum(equation: str, *operands: Any) -> tf.Tensor:
     """Sums of products, np.einsum's strings: `einsum("ij,jk->ik", a, b)` is a matrix product."""
     arrays, dtype = _operands("einsum", *operands)
-    # The kernel takes one or two arrays and a finished equation; tf.einsum plans and finishes.
-    if len(arrays) > 2 or "->" not in equation or " " in equation:
-        return cast(tf.einsum(equation, *arrays), dtype)
+    equation = equation.replace(" ", "")
+    if "->" not in equation:  # np.einsum's rule: the letters that occur once, in order
+        letters = equation.replace(".", "").replace(",", "")
+        once = sorted(c for c in set(letters) if letters.count(c) == 1)
+        equation += "->" + "..." * ("..." in equation) + "".join(once)
     return cast(_einsum(equation, *arrays), dtype)
 
 
@@ -241,12 +246,41 @@ def trace(x: Any, /, *, offset: int = 0, dtype: DType | None = None) -> tf.Tenso
 
 
 def det(x: Any, /) -> tf.Tensor:
-    return ops.MatrixDeterminant(input=_square("det", x))
+    x = _square("det", x)
+    return _complex_det(tensor(x)) if x.dtype.is_complex else ops.MatrixDeterminant(input=x)
 
 
 def slogdet(x: Any, /) -> SignLog:
-    sign, log = ops.LogMatrixDeterminant(input=_square("slogdet", x))
-    return SignLog(sign, cast(log, real_of(log.dtype)))
+    x = _square("slogdet", x)
+    if x.dtype.is_complex:
+        return SignLog(*_complex_slogdet(tensor(x)))
+    return SignLog(*ops.LogMatrixDeterminant(input=x))
+
+
+@tf.custom_gradient
+def _complex_det(x: tf.Tensor) -> Any:
+    """TensorFlow's own gradient does not conjugate the determinant."""
+
+    def pullback(upstream: tf.Tensor) -> tf.Tensor:
+        return _times(upstream * conj(_complex_det(x)), _adjoint(inv(x)))
+
+    return ops.MatrixDeterminant(input=x), pullback
+
+
+@tf.custom_gradient
+def _complex_slogdet(x: tf.Tensor) -> Any:
+    """TensorFlow gives the sign no gradient; a complex one turns with the matrix."""
+
+    def pullback(to_sign: tf.Tensor, to_log: tf.Tensor) -> tf.Tensor:
+        turn = tf.math.imag(to_sign * conj(_complex_slogdet(x)[0]))
+        return _times(tf.complex(to_log, turn), _adjoint(inv(x)))
+
+    sign, log = ops.LogMatrixDeterminant(input=x)
+    return (sign, tf.math.real(log)), pullback
+
+
+def _times(number: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
+    return ops.Mul(x=tf.expand_dims(tf.expand_dims(number, -1), -1), y=matrix)
 
 
 # Solving.
@@ -320,7 +354,8 @@ def _cutoff(x: Any, s: tf.Tensor, rtol: Any) -> tf.Tensor:
         widest = tf.maximum(size_of(x, -1), size_of(x, -2))
         rtol = tf.cast(widest, s.dtype) * finfo(s.dtype).eps
     rtol = tf.convert_to_tensor(rtol, dtype_hint=s.dtype)
-    return ops.ExpandDims(input=cast(rtol, s.dtype), axis=-1) * _max(s, axis=-1, keepdims=True)
+    largest = ops.Max(input=s, axis=-1, keep_dims=True)  # of none: -inf, which keeps nothing
+    return ops.ExpandDims(input=cast(rtol, s.dtype), axis=-1) * largest
 
 
 # Decompositions.

@@ -269,12 +269,14 @@ def pad(x: Any, widths: Any, mode: str = "constant", constant_values: Any = 0) -
         if isinstance(constant_values, (int, float)) and constant_values == 0:
             return ops.Pad(input=x, paddings=borders)
         value = scalar(constant_values, x.dtype)
+        if value.ndim > 0:
+            _wrong("pad", "a 0-d constant_values", value)
         return ops.PadV2(input=x, paddings=borders, constant_values=value)
     value = astype(constant_values, x.dtype)
     if rank_of(value) > 0:
         _wrong("pad", "a 0-d constant_values", value)
     # PadV2 gives its constant no gradient.
-    kept = ops.Pad(input=ops.OnesLike(x=cast(x, tf.bool)), paddings=borders)
+    kept = ops.Pad(input=ops.Fill(dims=ops.Shape(input=x), value=True), paddings=borders)
     return ops.SelectV2(condition=kept, t=ops.Pad(input=x, paddings=borders), e=value)
 
 

@@ -6,13 +6,14 @@ with zeros in it, to second order; a standard deviation at zero) it is made righ
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from .dtypes import DType, cast, default_float, promote_all, refuse, tensor
-from .kernels import ops
+from .kernels import Eager, ops
 from .manipulation import Axes, axes_of, axis_of, flat, ints, last, rank_of, scalar, size_of, unlast
 
 float32, float64 = tf.float32, tf.float64
@@ -71,8 +72,14 @@ def _extreme(function: str, kernel: Any, x: Any, axis: Axes | None, keepdims: bo
     if x.dtype is not float32:
         _real(function, x)
     axes = reduced(function, x, axis)
+    shape = x.shape.as_list()
+    if 0 in shape and builtins.any(shape[i] == 0 for i in np.atleast_1d(axes)):
+        raise ValueError(
+            f"{function}: needed at least one element to reduce, got shape {tuple(shape)} along "
+            f"axis {axis}"
+        )
     out = kernel(input=x, axis=axes, keep_dims=keepdims)
-    if tf.executing_eagerly() or not x.dtype.is_floating:
+    if type(out) is Eager or not x.dtype.is_floating:
         return out
     # Compiled by XLA, Max and Min pass over NaN; the graph cannot know how it will be run.
     poisoned = ops.Any(input=ops.IsNan(x=x), axis=axes, keep_dims=keepdims)
