@@ -25,17 +25,26 @@ class Backends(dict[type, "Backend | None"]):
     """type -> backend; None for the Python scalars that may stand beside arrays."""
 
     def __missing__(self, cls: type) -> Backend:
+        backend = self.find(cls)
+        if backend is None:
+            raise TypeError(
+                f"no backend speaks for {cls.__module__}.{cls.__qualname__}: "
+                f"needed an array of {', '.join(NAMES[:-1])} or {NAMES[-1]}"
+            )
+        return backend
+
+    def find(self, cls: type) -> Backend | None:
+        """The backend of a type, or None; found once, it is remembered."""
+        if cls in self:
+            return self[cls]
         for base in cls.__mro__:
             name = ROOTS.get(base.__module__.partition(".")[0])
             if name is not None and issubclass(cls, (backend := load(name)).arrays):
                 if issubclass(cls, backend.refused):
-                    break
+                    return None
                 self[cls] = backend
                 return backend
-        raise TypeError(
-            f"no backend speaks for {cls.__module__}.{cls.__qualname__}: "
-            f"needed an array of {', '.join(NAMES[:-1])} or {NAMES[-1]}"
-        )
+        return None
 
 
 BACKENDS = Backends(dict.fromkeys((bool, int, float, complex, type(None))))
@@ -78,10 +87,7 @@ def backend_of(x: Any, *others: Any) -> Backend:
 
 def find_backend(x: Any) -> Backend | None:
     """The backend of `x`, or None when `x` is no array."""
-    try:
-        return BACKENDS[type(x)]
-    except TypeError:
-        return None
+    return BACKENDS.find(type(x))
 
 
 def _mixed(*arrays: Any) -> str:

@@ -3,8 +3,8 @@
 The vocabulary is taken name by name from the framework (or from our own module where the framework
 has none) as plain attributes, so `xp.tanh` costs what the framework's own `tanh` costs. Verbs, the
 things the array API standard does not have, are methods that each backend supplies. What can be
-composed from the vocabulary is written once in the room of its topic and imported into this class's
-body; a fast path is an override in the backend's own file.
+composed is written once, here or in the room of its topic and imported into this class's body; a
+fast path is an override in the backend's own file.
 """
 
 from __future__ import annotations

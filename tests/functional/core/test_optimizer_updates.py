@@ -12,7 +12,7 @@ import tensorflow as tf
 import torch
 
 import isomorph as iso
-from isomorph.optimizers.updates import (
+from isomorph import (
     adam_step,
     adam_update,
     gradient_descent_update,

@@ -1,4 +1,4 @@
-"""Reverse mode for plain NumPy, on one screen and a half.
+"""Reverse mode for plain NumPy.
 
 NumPy hands every function called on a `Traced` value to us; we compute the value with NumPy itself
 and remember, in a node, how a gradient travels back to the arguments. `vjp` walks the nodes from
@@ -379,7 +379,7 @@ class Slot:
 
 def add_at(buffer: ndarray, index: Any, g: Any) -> None:
     """`buffer[index] += g`, with positions that occur twice added twice."""
-    if is_basic(index):
+    if takes_once(index):
         buffer[index] += g
     else:
         np.add.at(buffer, index, g)
@@ -393,7 +393,7 @@ def scatter(g: Any, index: Any, shape: tuple[int, ...]) -> Any:
     return out
 
 
-def is_basic(index: Any) -> bool:
+def takes_once(index: Any) -> bool:
     """Whether an index picks each position at most once: ints, slices, None, Ellipsis; or one
     boolean mask.
     """

@@ -18,9 +18,7 @@ from .methods import Methods
 np: Any = numpy  # its stubs know no traced values
 
 TRACED: dict[Callable, Callable] = {}  # a NumPy function -> what it does to traced values
-LATE: dict[
-    str, Callable
-] = {}  # the name of a ufunc of another library -> what finds its rule when it first arrives
+LATE: dict[str, Callable] = {}  # the name of another library's ufunc -> what finds its rule
 
 
 def record(func: Callable, *args: Any, **kw: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .tape import is_basic, primitive, rule
+from .tape import takes_once, primitive, rule
 from .traced import Traced, concrete
 
 AT = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
@@ -19,7 +19,7 @@ def updated(x: Any, index: Any, value: Any, how: str) -> Any:
         if how == "add":
             return added(x, value, index)
         if how != "set":
-            if not is_basic(index) and _repeats(x, index):
+            if not takes_once(index) and _repeats(x, index):
                 raise NotImplementedError(
                     f"at(x)[index].{how}: no derivative rule where positions repeat"
                 )
@@ -37,7 +37,7 @@ def replaced(x: Any, value: Any, index: Any) -> Any:
 
 def combined(x: Any, value: Any, index: Any, ufunc: np.ufunc) -> Any:
     y = np.array(x)
-    if is_basic(index):
+    if takes_once(index):
         y[index] = ufunc(y[index], value)
     else:
         ufunc.at(y, index, value)

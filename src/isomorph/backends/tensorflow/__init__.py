@@ -74,8 +74,8 @@ class TensorFlow(Backend):
         values = dtypes.tensor(x)
         if not isinstance(values, Eager):
             raise TypeError(
-                "to_numpy: needed a tensor that has its values, got a symbolic one; call it outside "
-                "of tf.function"
+                "to_numpy: needed a tensor that has its values, got a symbolic one; call it "
+                "outside of tf.function"
             )
         if _is_watched(values):
             kind = ", preserve_type=False" if isinstance(x, tf.Variable) else ""

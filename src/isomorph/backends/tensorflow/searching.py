@@ -7,6 +7,7 @@ Sets are read off the sorted values, which gives them NumPy's order.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -84,7 +85,8 @@ def searchsorted(
 
 def where(condition: Any, x1: Any, x2: Any, /) -> tf.Tensor:
     if type(x2) is float and is_tensor(x1) and x1.dtype.is_floating:
-        x2 = scalar(x2, x1.dtype)
+        if x2 == 0 and math.copysign(1.0, x2) < 0:  # the kernel's cache takes -0.0 for 0.0
+            x2 = scalar(x2, x1.dtype)
     elif not is_tensor(x1) and not is_tensor(x2):
         x1, x2 = _scalars(x1, x2)
     elif not (is_tensor(x1) and x1.dtype is getattr(x2, "dtype", None)):

@@ -1,74 +1,56 @@
 """Names that go straight to torch when there is nothing to check, and those array-api-compat lacks.
 
-array-api-compat promotes the operands of every binary function by the standard's rules, which costs
-as much as a small call itself. Two tensors of one dtype need no promotion, floating reductions no
-widening: they skip it.
+Two tensors of one dtype need no promotion (`promotion`), floating reductions no widening: they skip
+it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import reduce, wraps
 from typing import Any
 
 import array_api_compat.torch as compat
 import torch
-from torch.nn import functional
 
 from ..limits import FloatInfo, IntInfo
+from .promotion import direct, promoted, result_type
 
-TORCH_NAME = {"equal": "eq"}  # torch.equal answers for the whole tensor
+add = direct("add")
+atan2 = direct("atan2")
+bitwise_and = direct("bitwise_and")
+bitwise_left_shift = direct("bitwise_left_shift")
+bitwise_or = direct("bitwise_or")
+bitwise_right_shift = direct("bitwise_right_shift")
+bitwise_xor = direct("bitwise_xor")
+copysign = direct("copysign")
+divide = direct("divide")
+equal = direct("equal")
+greater = direct("greater")
+greater_equal = direct("greater_equal")
+hypot = direct("hypot")
+less = direct("less")
+less_equal = direct("less_equal")
+logaddexp = direct("logaddexp")
+logical_and = direct("logical_and")
+logical_or = direct("logical_or")
+logical_xor = direct("logical_xor")
+matmul = direct("matmul")
+maximum = direct("maximum")
+minimum = direct("minimum")
+multiply = direct("multiply")
+nextafter = direct("nextafter")
+not_equal = direct("not_equal")
+pow = direct("pow")
+subtract = direct("subtract")
 
 
-def direct(name: str) -> Callable[..., Any]:
-    """A binary function: torch's own for two tensors of one dtype, else array-api-compat's."""
-    native, checked = getattr(torch, TORCH_NAME.get(name, name)), getattr(compat, name)
-
-    @wraps(checked)
-    def call(x1, x2, /):
-        try:
-            same = x1.dtype is x2.dtype
-        except AttributeError:  # a Python number
-            same = False
-        return native(x1, x2) if same else checked(x1, x2)
-
-    return call
+def floor_divide(x1, x2, /):
+    """Constant by pieces; `torch.floor_divide` has no derivative."""
+    return torch.div(*promoted(x1, x2), rounding_mode="floor")
 
 
-globals().update(
-    (name, direct(name))
-    for name in [
-        "add",
-        "atan2",
-        "bitwise_and",
-        "bitwise_left_shift",
-        "bitwise_or",
-        "bitwise_right_shift",
-        "bitwise_xor",
-        "copysign",
-        "divide",
-        "equal",
-        "floor_divide",
-        "greater",
-        "greater_equal",
-        "hypot",
-        "less",
-        "less_equal",
-        "logaddexp",
-        "logical_and",
-        "logical_or",
-        "logical_xor",
-        "matmul",
-        "maximum",
-        "minimum",
-        "multiply",
-        "nextafter",
-        "not_equal",
-        "pow",
-        "remainder",
-        "subtract",
-    ]
-)
+def remainder(x1, x2, /):
+    """`torch.remainder` of a number and a tensor has no derivative."""
+    return torch.remainder(*promoted(x1, x2))
 
 
 def sum(x, /, *, axis=None, dtype=None, keepdims=False):
@@ -131,13 +113,28 @@ def meshgrid(*arrays, indexing: Any = "xy"):
 
 
 def unique_all(x, /):
-    values, inverse, counts = torch.unique(x, return_inverse=True, return_counts=True)
+    """Each value is taken from where it stands first: `torch.unique` has no derivative."""
+    values, inverse, counts = torch.unique(x.detach(), return_inverse=True, return_counts=True)
     counts = torch.where(torch.isnan(values), 1, counts)  # each NaN is a value of its own
     places = torch.arange(x.numel(), device=x.device)
     first = torch.full_like(counts, x.numel()).scatter_reduce(
         0, inverse.reshape(-1), places, "amin"
     )
-    return compat.UniqueAllResult(values, first, inverse, counts)
+    return compat.UniqueAllResult(x.reshape(-1)[first], first, inverse, counts)
+
+
+def unique_counts(x, /):
+    found = unique_all(x)
+    return compat.UniqueCountsResult(found.values, found.counts)
+
+
+def unique_inverse(x, /):
+    found = unique_all(x)
+    return compat.UniqueInverseResult(found.values, found.inverse_indices)
+
+
+def unique_values(x, /):
+    return unique_all(x).values
 
 
 def finfo(type, /):
@@ -154,35 +151,6 @@ def iinfo(type, /):
     return IntInfo(limits.bits, limits.max, limits.min, dtype)
 
 
-def result_type(*arrays_and_dtypes):
-    try:
-        return compat.result_type(*arrays_and_dtypes)
-    except RuntimeError:  # torch promotes no uint16, uint32 and uint64
-        numbers = [x for x in arrays_and_dtypes if isinstance(x, (int, float, complex))]
-        others = (x for x in arrays_and_dtypes if not isinstance(x, (int, float, complex)))
-        dtype = reduce(_promote, (getattr(x, "dtype", x) for x in others))
-        return compat.result_type(dtype, *numbers)
-
-
-SIGNED = {torch.uint16: torch.int32, torch.uint32: torch.int64}  # the smallest that holds it
-
-
-def _promote(a: torch.dtype, b: torch.dtype) -> torch.dtype:
-    if b not in (torch.uint16, torch.uint32, torch.uint64):
-        a, b = b, a
-    if b not in (torch.uint16, torch.uint32, torch.uint64):
-        return compat.result_type(a, b)
-    if a is torch.bool:
-        return b
-    if a.is_floating_point or a.is_complex:
-        return a
-    if not a.is_signed:
-        return a if a.itemsize > b.itemsize else b
-    if b not in SIGNED:
-        raise TypeError(f"result_type: the standard has no dtype for {a} and {b} together")
-    return compat.result_type(a, SIGNED[b])
-
-
 class __array_namespace_info__(compat.__array_namespace_info__):
     def devices(self) -> Any:
         """Those present; array-api-compat's tries every kind that torch knows, with warnings."""
@@ -192,8 +160,9 @@ class __array_namespace_info__(compat.__array_namespace_info__):
         return [torch.device("cpu"), *(torch.device(kind, i) for i in range(count))]
 
 
-def pad(x, widths, /, mode="constant", *, constant_values=0):
-    """`np.pad` with a constant: `widths` is one (before, after) pair per axis."""
-    if mode != "constant":
-        raise ValueError(f"pad: needed mode 'constant', got {mode!r}")
-    return functional.pad(x, [n for pair in reversed(widths) for n in pair], value=constant_values)
+def einsum(subscripts, /, *operands):
+    """`torch.einsum` of operands that may differ in dtype."""
+    if len({x.dtype for x in operands}) > 1:
+        dtype = result_type(*(x.dtype for x in operands))
+        operands = [x.to(dtype) for x in operands]
+    return torch.einsum(subscripts, *operands)

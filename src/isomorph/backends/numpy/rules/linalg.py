@@ -65,8 +65,7 @@ def _adjugate_adjoint(a):
         phase = np.linalg.det(u) * np.linalg.det(v)
         return conj(phase)[..., None, None] * (u * others(s)[..., None, :]) @ v
     # For higher orders a polynomial in a (Faddeev and LeVerrier): exact whichever singular values
-    # are
-    # equal or zero.
+    # are equal or zero.
     m = eye = eye_like(a)
     for k in range(1, n):
         m = a @ m

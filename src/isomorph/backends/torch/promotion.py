@@ -1,0 +1,71 @@
+"""Two operands of one dtype: array-api-compat promotes by the standard's rules, which costs as much
+as a small call itself, and lacks the wider unsigned integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce, wraps
+from typing import Any
+
+import array_api_compat.torch as compat
+import torch
+
+TORCH_NAME = {"equal": "eq"}  # torch.equal answers for the whole tensor
+
+
+def direct(name: str) -> Callable[..., Any]:
+    """A binary function: torch's own for two tensors of one dtype, else array-api-compat's."""
+    native, checked = getattr(torch, TORCH_NAME.get(name, name)), getattr(compat, name)
+
+    @wraps(checked)
+    def call(x1, x2, /):
+        try:
+            same = x1.dtype is x2.dtype
+        except AttributeError:  # a Python number
+            same = False
+        return native(x1, x2) if same else checked(x1, x2)
+
+    return call
+
+
+def result_type(*arrays_and_dtypes):
+    try:
+        return compat.result_type(*arrays_and_dtypes)
+    except RuntimeError:  # torch promotes no uint16, uint32 and uint64
+        numbers = [x for x in arrays_and_dtypes if isinstance(x, (int, float, complex))]
+        others = (x for x in arrays_and_dtypes if not isinstance(x, (int, float, complex)))
+        dtype = reduce(_promote, (getattr(x, "dtype", x) for x in others))
+        return compat.result_type(dtype, *numbers)
+
+
+SIGNED = {torch.uint16: torch.int32, torch.uint32: torch.int64}  # the smallest that holds it
+
+
+def _promote(a: torch.dtype, b: torch.dtype) -> torch.dtype:
+    if b not in (torch.uint16, torch.uint32, torch.uint64):
+        a, b = b, a
+    if b not in (torch.uint16, torch.uint32, torch.uint64):
+        return compat.result_type(a, b)
+    if a is torch.bool:
+        return b
+    if a.is_floating_point or a.is_complex:
+        return a
+    if not a.is_signed:
+        return a if a.itemsize > b.itemsize else b
+    if b not in SIGNED:
+        raise TypeError(f"result_type: the standard has no dtype for {a} and {b} together")
+    return compat.result_type(a, SIGNED[b])
+
+
+def promoted(x1: Any, x2: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """The operands as tensors of one dtype; one of them may be a Python number."""
+    dtype = result_type(x1, x2)
+    device = x1.device if isinstance(x1, torch.Tensor) else x2.device
+    x1, x2 = (
+        x.to(dtype)
+        if isinstance(x, torch.Tensor)
+        else torch.as_tensor(x, dtype=dtype, device=device)
+        for x in (x1, x2)
+    )
+    return x1, x2
