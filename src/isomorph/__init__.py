@@ -6,6 +6,7 @@ and PyTorch, the caller's own arrays in, the same kind out.
 
 # The package is bound first, so that the function of that name is what `iso.backends` means.
 from . import backends as _backends  # noqa: F401
+from .gradients.checking import check_gradients
 from .gradients.custom import bind_custom_gradient_function, custom_vjp
 from .gradients.execute import execute_with_gradients
 from .gradients.mode import gradient_tracking, set_with_grads, unset_with_grads, with_grads
@@ -42,6 +43,7 @@ __all__ = [
     "at",
     "backends",
     "bind_custom_gradient_function",
+    "check_gradients",
     "convert",
     "custom_vjp",
     "execute_with_gradients",

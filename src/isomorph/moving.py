@@ -49,6 +49,9 @@ def convert(nest: Any, backend: str, /, *, device: Any = None) -> Any:
         borrowed = None if lent is None else target.borrow(lent)
         if borrowed is not None:
             return borrowed
-        return target.from_numpy(source.to_numpy(x), device)
+        values = source.to_numpy(x)
+        if values.dtype.kind in "OSU":
+            raise TypeError(f"convert: needed numbers or booleans, got {values.dtype.name} data")
+        return target.from_numpy(values, device)
 
     return tree.map(move, nest)

@@ -46,7 +46,7 @@ def pulled(
     """Run `func(*args, **kw)`, to be differentiated with respect to the arguments at `places`."""
     where = chosen_places(name, places, args)
     leaves, form = tree.flatten(tuple(args[i] for i in where))
-    backend, leaves = settle(name, leaves, lambda: _arguments(args, where), (args, kw))
+    backend, leaves = settle(name, leaves, lambda: arguments(args, where), (args, kw))
     after: dict[str, Any] = {}
 
     def flat(*leaves: Any) -> tuple[tuple, tuple]:
@@ -137,7 +137,7 @@ def like(backend: Backend, name: str, what: str, y: Any, g: Any) -> Any:
     )
 
 
-def _arguments(args: tuple, where: tuple[int, ...]) -> list[str]:
+def arguments(args: tuple, where: tuple[int, ...]) -> list[str]:
     """The leaves of the chosen arguments, in words."""
     chains = [(i, chain) for i in where for chain in tree.paths(args[i])]
     return [f"argument {i}" + (f", leaf {chain}" if chain else "") for i, chain in chains]

@@ -59,7 +59,7 @@ def _ready(x: Any, index: Any) -> tuple[Any, tuple]:
     positions in it.
     """
     parts = index if isinstance(index, tuple) else (index,)
-    if not all(type(i) in BASIC for i in parts):
+    if not BASIC.issuperset(map(type, parts)):
         parts = tuple(_part(i) for i in parts)
         if any(isinstance(i, np.ndarray) and i.ndim == 0 for i in parts):  # one truth value
             return x.reshape(-1), (_positions(x, parts),)
@@ -112,7 +112,8 @@ def _width(i: Any) -> int:
     """How many axes an entry of an index uses up."""
     if i is None or i is Ellipsis:
         return 0
-    return i.ndim if getattr(i, "dtype", None) == bool else 1
+    is_mask = isinstance(i, (np.ndarray, jax.Array)) and i.dtype == bool
+    return i.ndim if is_mask else 1
 
 
 def _positions(x: Any, parts: tuple) -> np.ndarray:

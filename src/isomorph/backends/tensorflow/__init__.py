@@ -88,7 +88,7 @@ class TensorFlow(Backend):
             return np.asarray(values.numpy(), object)
         if values.dtype in HANDLES:
             raise TypeError(f"to_numpy: needed numbers or strings, got {values.dtype.name}")
-        return values.numpy()
+        return np.asarray(values.numpy())  # a 0-d tensor gives a scalar
 
     def lend(xp, x):
         x = dtypes.tensor(x)

@@ -88,8 +88,10 @@ def _inside(obj: Any) -> set[Any]:
     for x in obj:
         if isinstance(x, tuple | list):
             found |= _inside(x)
+        elif hasattr(x, "dtype"):
+            found.add(x.dtype if is_tensor(x) else np.asarray(x).dtype)
         else:
-            found.add(getattr(x, "dtype", type(x)))
+            found.add(type(x))
     return found
 
 

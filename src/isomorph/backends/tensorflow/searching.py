@@ -24,7 +24,7 @@ from .dtypes import (
 )
 from .kernels import ops
 from .manipulation import Axes, axis_of, flat, ints, last, rank_of, scalar, size_of, unlast
-from .statistics import reduced, truth
+from .statistics import nonempty, reduced, truth
 
 BITS = {tf.float32: tf.int32, tf.float64: tf.int64}
 
@@ -44,6 +44,7 @@ def _arg(function: str, kernel: Any, x: Any, axis: int | None, keepdims: bool) -
     if x.dtype.is_complex:
         refuse(function, "a real number dtype", x)
     rank = rank_of(x)
+    nonempty(function, x, reduced(function, x, axis))
     if axis is None:
         place = kernel(input=flat(x), dimension=0)
         return ops.Reshape(tensor=place, shape=ints([1] * rank)) if keepdims else place

@@ -29,6 +29,16 @@ def reduced(function: str, x: Any, axis: Axes | None) -> Any:
     return ints(axes_of(function, axis, rank))
 
 
+def nonempty(function: str, x: Any, axes: Any) -> None:
+    """Refuse to choose among no elements, where their number is known."""
+    shape = x.shape.as_list()
+    if 0 in shape and builtins.any(shape[i] == 0 for i in np.atleast_1d(axes)):
+        raise ValueError(
+            f"{function}: needed at least one element along the reduced axes, got shape "
+            f"{tuple(shape)}"
+        )
+
+
 def _wide(x: Any, dtype: DType | None) -> Any:
     """`x` in the dtype its sum has: the one asked for, else 64 bits for integers."""
     if dtype is not None:
@@ -72,12 +82,7 @@ def _extreme(function: str, kernel: Any, x: Any, axis: Axes | None, keepdims: bo
     if x.dtype is not float32:
         _real(function, x)
     axes = reduced(function, x, axis)
-    shape = x.shape.as_list()
-    if 0 in shape and builtins.any(shape[i] == 0 for i in np.atleast_1d(axes)):
-        raise ValueError(
-            f"{function}: needed at least one element to reduce, got shape {tuple(shape)} along "
-            f"axis {axis}"
-        )
+    nonempty(function, x, axes)
     out = kernel(input=x, axis=axes, keep_dims=keepdims)
     if type(out) is Eager or not x.dtype.is_floating:
         return out

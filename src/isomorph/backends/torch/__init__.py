@@ -7,13 +7,13 @@ from typing import Any
 
 import array_api_compat.torch as compat
 import array_api_compat.torch.fft as fft
-import array_api_compat.torch.linalg as linalg
+import array_api_compat.torch.linalg as compat_linalg
 import numpy as np
 import torch
 from torch._C._functorch import is_functorch_wrapped_tensor  # pyright: ignore[reportMissingImports]
 
 from ..base import Backend
-from . import indexing, names
+from . import creation, indexing, linalg, names
 from .custom import Custom
 
 
@@ -22,9 +22,9 @@ class Torch(Backend):
     arrays = (torch.Tensor, torch.nn.Parameter)
 
     def vjp(xp, func, leaves, once=False) -> Any:
-        # torch.func rather than autograd.grad: it nests, and keeps gradients to captured tensors.
         # torch.func, not autograd.grad: it nests, and keeps gradients to tensors captured outside.
-        return torch.func.vjp(func, *leaves, has_aux=True)
+        outs, pull, aux = torch.func.vjp(func, *leaves, has_aux=True)  # pyright: ignore
+        return outs, lambda cotangents: _owned(pull(cotangents), cotangents), aux
 
     def custom_call(xp, rule, arrays):
         if torch.compiler.is_compiling():  # torch 2.13 drops the rule there without a word
@@ -61,7 +61,7 @@ class Torch(Backend):
         return x if device is None else x.to(device)
 
     def lend(xp, x):
-        return x.detach()
+        return x.detach().resolve_conj().resolve_neg()  # DLPack knows no such bits
 
     def devices(xp):
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -91,4 +91,26 @@ def _is_transformed(x: torch.Tensor) -> bool:
     return is_functorch_wrapped_tensor(x)
 
 
-backend = Torch(names, compat, linalg=[linalg], fft=[fft])
+def _owned(grads: tuple, cotangents: tuple) -> tuple:
+    """The gradients as tensors that may be written to: none expanded, no two on one memory, none on
+    a cotangent's. Inside torch.func and torch.compile nobody writes to them.
+    """
+    if torch.compiler.is_compiling():
+        return grads
+    held = set(map(_memory, cotangents))
+    owned = []
+    for g in grads:
+        memory = _memory(g)
+        if memory and (memory in held or (0 in g.stride() and g.numel() > 1)):
+            g = g.clone(memory_format=torch.contiguous_format)
+        held.add(memory)
+        owned.append(g)
+    return tuple(owned)
+
+
+def _memory(x: torch.Tensor) -> int:
+    """The address of what a tensor is stored in; 0 for none, or inside torch.func."""
+    return 0 if is_functorch_wrapped_tensor(x) else x.untyped_storage().data_ptr()
+
+
+backend = Torch(names, creation, compat, linalg=[linalg, compat_linalg], fft=[fft])

@@ -1,69 +1,173 @@
-"""NumPy's meaning of an index: torch refuses negative steps and has no functional update."""
+"""NumPy's meaning of an index: torch refuses negative steps, narrow integers and sequences, takes
+uint8 for a mask and a number beside arrays for none of them, and has no functional update.
+"""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 import torch
 
+from .creation import asarray
+
+BASIC = {int, slice, type(None), type(Ellipsis)}
 REDUCE = {"multiply": "prod", "min": "amin", "max": "amax"}
 COMBINE = {"add": torch.add, "multiply": torch.mul, "min": torch.minimum, "max": torch.maximum}
 
 
 def get(x: torch.Tensor, index: Any) -> torch.Tensor:
     """`x[index]`."""
-    x, index = _forward(x, _tensors(x, index))
+    x, index = _forward(*_ready(x, index))
     return x[index]
 
 
 def update(x: torch.Tensor, index: Any, value: Any, how: str) -> torch.Tensor:
     """A copy of `x` with `x[index]` set or combined."""
     value = torch.as_tensor(value, dtype=x.dtype, device=x.device)
-    index = _tensors(x, index)
-    flips = _backward_axes(x, index)
-    x, index = _forward(x, index)
+    ready, index = _ready(x, index)
+    flips = _backward_axes(ready, index)
+    turned, index = _forward(ready, index)
+    try:
+        y = _updated(turned, index, value, how)
+    except RuntimeError:
+        value = _fitted(tuple(turned[index].shape), value, how)
+        y = _updated(turned, index, value, how)
+    y = y.flip(flips) if flips else y
+    return y if ready is x else y.reshape(x.shape)
+
+
+def _updated(x: torch.Tensor, index: tuple, value: torch.Tensor, how: str) -> torch.Tensor:
     repeats = any(isinstance(i, torch.Tensor) and i.dtype != torch.bool for i in index)
     if how == "set" or not repeats:
         y = x.clone()
         y[index] = value if how == "set" else COMBINE[how](x[index], value)
-    else:  # positions may repeat: go through flat positions, which every reduction takes
-        where = torch.arange(x.numel(), device=x.device).reshape(x.shape)[index]
-        flat, value = x.reshape(-1), value.broadcast_to(where.shape).reshape(-1)
-        if how == "add":
-            y = flat.index_put((where.reshape(-1),), value, accumulate=True)
-        else:
-            y = flat.scatter_reduce(0, where.reshape(-1), value, REDUCE[how])
-        y = y.reshape(x.shape)
-    return y.flip(flips) if flips else y
+        return y
+    # positions may repeat: go through flat positions, which every reduction takes
+    where = torch.arange(x.numel(), device=x.device).reshape(x.shape)[index]
+    flat, value = x.reshape(-1), value.broadcast_to(where.shape).reshape(-1)
+    if how == "add":
+        y = flat.index_put((where.reshape(-1),), value, accumulate=True)
+    else:
+        y = flat.scatter_reduce(0, where.reshape(-1), value, REDUCE[how])
+    return y.reshape(x.shape)
 
 
-def _tensors(x: torch.Tensor, index: Any) -> tuple:
-    """The index as a tuple; lists and NumPy arrays in it become tensors."""
+def _fitted(place: tuple[int, ...], value: torch.Tensor, how: str) -> torch.Tensor:
+    """The value without the leading axes of one element that NumPy passes over."""
+    shape = tuple(value.shape)
+    extra = max(len(shape) - len(place), 0)
+    pairs = zip(reversed(shape[extra:]), reversed(place))
+    if any(n != 1 for n in shape[:extra]) or any(n not in (1, m) for n, m in pairs):
+        raise ValueError(
+            f"at(x)[index].{how}: needed a value that broadcasts to the shape {place} of the "
+            f"place, got shape {shape}"
+        )
+    return value.reshape(shape[extra:])
+
+
+def _ready(x: torch.Tensor, index: Any) -> tuple[torch.Tensor, tuple]:
+    """A tensor and an index into it that means in torch what the one given means in NumPy: those
+    given, or `x` flat and positions in it. Steps may still be negative.
+    """
     parts = index if isinstance(index, tuple) else (index,)
-    return tuple(
-        torch.as_tensor(i, device=x.device) if isinstance(i, (list, np.ndarray)) else i
-        for i in parts
+    basic = BASIC.issuperset(map(type, parts))
+    if not basic:
+        parts = tuple(_part(x, i) for i in parts)
+    ellipses = sum(i is Ellipsis for i in parts)
+    if ellipses > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if basic:
+        return x, parts
+    arrays = any(isinstance(i, torch.Tensor) and i.ndim for i in parts)
+    # Torch does not see that an ellipsis in place of no axes stands between arrays.
+    closed = arrays and ellipses and sum(map(_width, parts)) == x.ndim
+    if closed or any(isinstance(i, bool) for i in parts):
+        host = tuple(i.cpu().numpy() if isinstance(i, torch.Tensor) else i for i in parts)
+        where = np.arange(x.numel()).reshape(x.shape)[host]
+        return x.reshape(-1), (torch.from_numpy(where).to(x.device),)
+    if arrays:  # numbers count as arrays beside them
+        parts = tuple(_beside_arrays(x, i, axis) for i, axis in _axes(x, parts))
+    return x, parts
+
+
+def _part(x: torch.Tensor, i: Any) -> Any:
+    """One entry of an index: a number as an int, a truth value as a bool, an array or a sequence as
+    a tensor of int64 or bool.
+    """
+    if type(i) in BASIC or isinstance(i, bool):
+        return i
+    if isinstance(i, (list, tuple, range)):
+        i = asarray(i) if _holds_tensor(i) else np.asarray(i)
+        if 0 in i.shape:  # nothing chosen: NumPy takes [] so
+            i = np.empty(tuple(i.shape), np.int64)
+    if isinstance(i, (np.ndarray, np.generic)) and i.dtype.kind in "biu":
+        if i.ndim == 0:
+            return i.item()
+        i = torch.from_numpy(i.astype(bool if i.dtype.kind == "b" else np.int64))
+    if isinstance(i, torch.Tensor) and not (i.is_floating_point() or i.is_complex()):
+        if i.dtype is torch.bool:
+            return i.to(x.device) if i.ndim else bool(i)
+        return i.to(x.device, torch.int64)
+    if hasattr(i, "__index__") and not hasattr(i, "shape"):
+        return operator.index(i)
+    if hasattr(i, "shape") and not isinstance(i, (np.ndarray, np.generic, torch.Tensor)):
+        raise TypeError(
+            f"at(x)[index]: needed an index of ints, slices, and arrays of torch or NumPy, got "
+            f"{type(i).__module__}.{type(i).__qualname__}; move it with iso.convert first"
+        )
+    raise IndexError(
+        "at(x)[index]: needed ints, slices, None, Ellipsis and arrays of integers or truth values, "
+        f"got {getattr(i, 'dtype', type(i).__name__)}"
     )
 
 
-def _axes(x: torch.Tensor, index: tuple) -> list[tuple[Any, int | None]]:
+def _holds_tensor(i: Any) -> bool:
+    return isinstance(i, torch.Tensor) or (
+        isinstance(i, (list, tuple)) and any(_holds_tensor(x) for x in i)
+    )
+
+
+def _beside_arrays(x: torch.Tensor, i: Any, axis: int) -> Any:
+    if isinstance(i, torch.Tensor):
+        return i if i.ndim else i.reshape(1)
+    if not isinstance(i, int):
+        return i
+    if axis < x.ndim and not -x.shape[axis] <= i < x.shape[axis]:
+        raise IndexError(f"index {i} is out of bounds for axis {axis} with size {x.shape[axis]}")
+    return torch.tensor([i], device=x.device)
+
+
+def _axes(x: torch.Tensor, index: tuple) -> list[tuple[Any, int]]:
     """Each entry of the index with the first axis of `x` it applies to."""
-    width = lambda i: 0 if i is None else i.ndim if getattr(i, "dtype", None) == torch.bool else 1
-    taken = sum(width(i) for i in index if i is not Ellipsis)
+    taken = sum(map(_width, index))
     axis, out = 0, []
     for i in index:
         out.append((i, axis))
-        axis += x.ndim - taken if i is Ellipsis else width(i)
+        axis += x.ndim - taken if i is Ellipsis else _width(i)
     return out
 
 
+def _width(i: Any) -> int:
+    """How many axes an entry of an index uses up."""
+    if i is None or i is Ellipsis:
+        return 0
+    return i.ndim if isinstance(i, torch.Tensor) and i.dtype is torch.bool else 1
+
+
 def _backward_axes(x: torch.Tensor, index: tuple) -> list[int]:
-    return [
-        axis
-        for i, axis in _axes(x, index)
-        if isinstance(i, slice) and i.step is not None and i.step < 0 and axis is not None
-    ]
+    """The axes that a slice walks backwards."""
+    if not any(_is_backward(i) for i in index):
+        return []
+    axes = [axis for i, axis in _axes(x, index) if _is_backward(i)]
+    if axes[-1] >= x.ndim:
+        raise IndexError(f"too many indices for a tensor of {x.ndim} axes")
+    return axes
+
+
+def _is_backward(i: Any) -> bool:
+    return isinstance(i, slice) and i.step is not None and i.step < 0
 
 
 def _forward(x: torch.Tensor, index: tuple) -> tuple[torch.Tensor, tuple]:
@@ -74,7 +178,7 @@ def _forward(x: torch.Tensor, index: tuple) -> tuple[torch.Tensor, tuple]:
     turned = []
     for i, axis in _axes(x, index):
         if isinstance(i, slice) and axis in flips:
-            n = x.shape[axis]  # type: ignore[index]
+            n = x.shape[axis]
             start, stop, step = i.indices(n)
             i = slice(n - 1 - start, n - 1 - stop, -step)
         turned.append(i)

@@ -60,12 +60,9 @@ def _promote(a: torch.dtype, b: torch.dtype) -> torch.dtype:
 
 def promoted(x1: Any, x2: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """The operands as tensors of one dtype; one of them may be a Python number."""
+    if isinstance(x1, torch.Tensor) and isinstance(x2, torch.Tensor) and x1.dtype is x2.dtype:
+        return x1, x2
     dtype = result_type(x1, x2)
     device = x1.device if isinstance(x1, torch.Tensor) else x2.device
-    x1, x2 = (
-        x.to(dtype)
-        if isinstance(x, torch.Tensor)
-        else torch.as_tensor(x, dtype=dtype, device=device)
-        for x in (x1, x2)
-    )
-    return x1, x2
+    as_tensor = lambda x: torch.as_tensor(x, dtype=dtype, device=device)
+    return as_tensor(x1), as_tensor(x2)

@@ -1,0 +1,123 @@
+"""A check of derivatives against differences of values, for users to test their own functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .. import tree
+from .calls import arguments, check_callable, settle
+from .transforms import grad
+
+if TYPE_CHECKING:
+    from ..backends.base import Backend
+
+# Five points: (-2, -1, 1, 2) steps with these weights. The error is of order step⁴, and rounding of
+# order eps / step: both are small at step = eps^(1/5).
+STENCIL = ((-2.0, 1 / 12), (-1.0, -2 / 3), (1.0, 2 / 3), (2.0, -1 / 12))
+
+
+def check_gradients(
+    func: Callable[..., Any],
+    *args: Any,
+    order: int = 2,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """Compare the derivatives of `func` up to `order` with central differences; raise where they
+    differ.
+
+    `func` takes nests of floating-point arrays and returns one; outputs are summed with fixed
+    weights. The message names the argument, leaf and index that is off most, and by how much. Every
+    element is moved, so give small arrays, float64 where the framework has it. The tolerances are
+    by default a hundred times the error expected of the differences in the arrays' dtype.
+
+    >>> iso.check_gradients(lambda x: np.sin(x) * x, np.array([0.5, 1.5]))
+    >>> wrong = iso.bind_custom_gradient_function(np.sin, lambda saved, g: g)
+    >>> iso.check_gradients(wrong, np.array([0.0, 1.0]))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    AssertionError: check_gradients: order 1, argument 0, index (1,): differences of values give ...
+    """
+    check_callable("check_gradients", func)
+    if not isinstance(order, int) or order < 1:
+        raise ValueError(f"check_gradients: needed an order of at least 1, got {order!r}")
+    leaves, form = tree.flatten(args)
+    where = tuple(range(len(args)))
+    backend, leaves = settle("check_gradients", leaves, lambda: arguments(args, where), args)
+    for x in leaves:
+        if backend.is_complex(x.dtype):
+            raise TypeError(f"check_gradients: needed real arrays, got {x.dtype}; check its parts")
+
+    def total(*leaves: Any) -> Any:
+        return _weighted(backend, tree.flatten(func(*tree.unflatten(form, leaves)))[0])
+
+    names = arguments(args, where)
+    for depth in range(1, order + 1):
+        gradient = grad(total, tuple(range(len(leaves))))
+        _compare(backend, depth, total, gradient, leaves, names, rtol, atol)
+        total = _contracted(backend, gradient)
+
+
+def _contracted(backend: Backend, gradient: Callable[..., Any]) -> Callable[..., Any]:
+    """A scalar made of a gradient: differentiated again, it shows the next order."""
+    return lambda *leaves: _weighted(backend, gradient(*leaves))
+
+
+def _weighted(xp: Backend, arrays: Any) -> Any:
+    """The sum of all elements, each with a weight of its own between 1/2 and 3/2."""
+    parts = []
+    for k, y in enumerate(arrays):
+        flat = xp.reshape(y, (-1,))
+        place = xp.arange(flat.shape[0], dtype=flat.dtype, device=xp.device_of(flat))
+        parts.append(xp.sum(flat * (1 + xp.sin(place * 1.7 + (k + 1)) / 2)))
+    return sum(parts[1:], parts[0])
+
+
+def _compare(
+    xp: Backend,
+    order: int,
+    total: Callable[..., Any],
+    gradient: Callable[..., Any],
+    leaves: tuple,
+    names: list[str],
+    rtol: float | None,
+    atol: float | None,
+) -> None:
+    found = gradient(*leaves)
+    misses = []
+    for i, (x, g) in enumerate(zip(leaves, found)):
+        values, derivative = xp.to_numpy(x), xp.to_numpy(g).astype(float)
+        eps = float(xp.finfo(x.dtype).eps)
+        step = eps**0.2
+
+        def at(moved: Any, i: int = i) -> float:
+            changed = xp.astype(xp.from_numpy(moved), leaves[i].dtype)
+            return float(xp.to_numpy(total(*leaves[:i], changed, *leaves[i + 1 :])))
+
+        size = abs(at(values)) + 1.0
+        near = 100 * size * eps / step if atol is None else atol
+        slope = 100 * eps / step if rtol is None else rtol
+        for index in _indices(values.shape):
+            expected = 0.0
+            for offset, weight in STENCIL:
+                moved = values.copy()
+                moved[index] += moved.dtype.type(offset * step)
+                expected += weight * at(moved)
+            expected /= step
+            off = abs(derivative[index] - expected)
+            if not off <= near + slope * abs(expected):
+                misses.append((off, names[i], index, expected, derivative[index]))
+    if misses:
+        off, name, index, expected, got = max(misses, key=lambda miss: miss[0])
+        raise AssertionError(
+            f"check_gradients: order {order}, {name}, index {index}: differences of values give "
+            f"{expected:.9g}, the derivative is {got:.9g}, off by {off:.3g}; "
+            f"{len(misses)} elements are off"
+        )
+
+
+def _indices(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    out: list[tuple[int, ...]] = [()]
+    for n in shape:
+        out = [(*index, i) for index in out for i in range(n)]
+    return out

@@ -1,0 +1,61 @@
+"""check_gradients passes what is right and names what is wrong."""
+
+import numpy as np
+import pytest
+
+import isomorph as iso
+
+X = np.array([[0.5, 1.5, -0.7], [0.1, 0.9, 2.0]])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_right_derivatives_pass(backend, xp, dtype):
+    x = xp.asarray(X, dtype=xp.dtype(dtype))
+    f = lambda p, s: {"a": xp.tanh(p["w"]) * s, "b": [xp.sum(xp.exp(p["w"] / 3), axis=0)]}
+    calls = []
+
+    def counted(p, s):
+        calls.append(1)
+        return f(p, s)
+
+    iso.check_gradients(counted, {"w": x}, xp.asarray(0.7, dtype=x.dtype))
+    # two orders: each element of w and s moved to four places, the value, the gradient
+    assert len(calls) >= 2 * 4 * 7
+
+
+def test_a_wrong_element_is_named(backend, xp):
+    def wrong(saved, g):  # twice the derivative, at one place
+        bump = np.ones((2, 3))
+        bump[1, 2] = 2.0
+        return g * xp.cos(saved[0]) * xp.asarray(bump)
+
+    f = iso.bind_custom_gradient_function(xp.sin, wrong)
+    x = xp.asarray(X)
+    message = r"order 1, argument 1, leaf 0, index \(1, 2\): .* off by .*; 1 elements are off"
+    with pytest.raises(AssertionError, match=message):
+        iso.check_gradients(lambda y, p: xp.sum(y) + f(p[0]), x, [x])
+
+
+def test_a_wrong_second_derivative_is_found(backend, xp):
+    # the right first derivative, whose own derivative is lost
+    frozen = lambda saved, g: g * iso.stop_gradient(xp.cos(saved[0]))
+    f = iso.bind_custom_gradient_function(xp.sin, frozen)
+    x = xp.asarray([0.5, 1.0])
+    iso.check_gradients(f, x, order=1)
+    with pytest.raises(AssertionError, match=r"order 2, argument 0, index \(1,\)"):
+        iso.check_gradients(f, x, order=2)
+
+
+def test_a_nan_derivative_is_off(backend, xp):
+    f = iso.bind_custom_gradient_function(lambda x: x * 2, lambda saved, g: g * xp.nan)
+    with pytest.raises(AssertionError, match="the derivative is nan"):
+        iso.check_gradients(f, xp.asarray([1.0]), order=1)
+
+
+def test_bad_input_raises(backend, xp):
+    with pytest.raises(ValueError, match="needed an order of at least 1, got 0"):
+        iso.check_gradients(xp.sin, xp.asarray([1.0]), order=0)
+    with pytest.raises(TypeError, match="check_gradients: needed real arrays, got .*complex"):
+        iso.check_gradients(xp.sin, xp.asarray([1.0 + 0j]))
+    with pytest.raises(TypeError, match="needed floating-point arrays.*argument 0"):
+        iso.check_gradients(xp.sin, xp.asarray([1]))
