@@ -61,9 +61,10 @@ def load(name: str) -> Backend:
 
 def prepare() -> None:
     """Load what a compiler cannot while it traces: torch's backend, where torch is there."""
-    if "torch" in sys.modules:
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.Tensor not in BACKENDS:
         for cls in load("torch").arrays:
-            _ = BACKENDS[cls]
+            BACKENDS.find(cls)
 
 
 def backend_of(x: Any, *others: Any) -> Backend:
@@ -88,6 +89,11 @@ def backend_of(x: Any, *others: Any) -> Backend:
 def find_backend(x: Any) -> Backend | None:
     """The backend of `x`, or None when `x` is no array."""
     return BACKENDS.find(type(x))
+
+
+def dtype_of(x: Any) -> str:
+    """The dtype of an array as messages show it."""
+    return getattr(x.dtype, "name", None) or str(x.dtype)
 
 
 def _mixed(*arrays: Any) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .dispatch import backend_of, find_backend
+from .dispatch import backend_of, dtype_of, find_backend
 
 if TYPE_CHECKING:
     from .backends.base import Backend
@@ -75,8 +75,8 @@ class Place:
         backend = backend_of(self.x, value)
         if _rank(backend, value.dtype) > _rank(backend, self.x.dtype):
             raise TypeError(
-                f"at(x)[index].{how}: needed a value that fits into {self.x.dtype}, "
-                f"got {value.dtype}; convert one of the two"
+                f"at(x)[index].{how}: needed a value that fits into {dtype_of(self.x)}, "
+                f"got {dtype_of(value)}; convert one of the two"
             )
         return backend.index_update(self.x, self.index, value, how)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import tree
-from ..dispatch import backend_of, find_backend, prepare
+from ..dispatch import backend_of, dtype_of, find_backend, prepare
 from ..home import home
 
 if TYPE_CHECKING:
@@ -116,7 +116,9 @@ def settle(
         if type(x) is float:
             x = backend.weak(x, arrays)
         if find_backend(x) is None or not backend.is_float(x.dtype):
-            what = f"dtype {x.dtype}" if find_backend(x) is not None else f"a {type(x).__name__}"
+            what = (
+                f"dtype {dtype_of(x)}" if find_backend(x) is not None else f"a {type(x).__name__}"
+            )
             raise TypeError(
                 f"{name}: needed floating-point arrays to differentiate, got {what} at "
                 f"{paths()[i]}; convert it to floating point, or leave it out"
@@ -132,8 +134,8 @@ def like(backend: Backend, name: str, what: str, y: Any, g: Any) -> Any:
     if backend_of(y, g) and g.dtype == y.dtype and tuple(g.shape) == tuple(y.shape):
         return g
     raise ValueError(
-        f"{name}: needed an array like the {what}, {y.dtype} of shape {tuple(y.shape)}, "
-        f"got {g.dtype} of shape {tuple(g.shape)}"
+        f"{name}: needed an array like the {what}, {dtype_of(y)} of shape {tuple(y.shape)}, "
+        f"got {dtype_of(g)} of shape {tuple(g.shape)}"
     )
 
 
@@ -161,7 +163,7 @@ def scalar(name: str, backend: Backend, value: Any) -> Any:
         )
     if backend.is_complex(value.dtype):
         raise TypeError(
-            f"{name}: needed a function with a real output, got {value.dtype}; "
+            f"{name}: needed a function with a real output, got {dtype_of(value)}; "
             "take xp.real, xp.imag or xp.abs"
         )
     return value
@@ -179,7 +181,7 @@ def floating(name: str, backend: Backend, y: Any, path: str) -> Any:
             f"{name}: {backend.name} arrays went in, an array of {own.name} came out{at}"
         )
     if not backend.is_float(y.dtype):
-        raise TypeError(f"{name}: needed a floating-point output, got {y.dtype}{at}")
+        raise TypeError(f"{name}: needed a floating-point output, got {dtype_of(y)}{at}")
     return y
 
 

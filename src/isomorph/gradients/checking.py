@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import tree
+from ..dispatch import dtype_of
 from .calls import arguments, check_callable, settle
 from .transforms import grad
 
@@ -46,7 +47,9 @@ def check_gradients(
     backend, leaves = settle("check_gradients", leaves, lambda: arguments(args, where), args)
     for x in leaves:
         if backend.is_complex(x.dtype):
-            raise TypeError(f"check_gradients: needed real arrays, got {x.dtype}; check its parts")
+            raise TypeError(
+                f"check_gradients: needed real arrays, got {dtype_of(x)}; check its parts"
+            )
 
     def total(*leaves: Any) -> Any:
         return _weighted(backend, tree.flatten(func(*tree.unflatten(form, leaves)))[0])

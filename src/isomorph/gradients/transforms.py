@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from .. import tree
-from ..dispatch import find_backend
+from ..dispatch import dtype_of, find_backend
 from .calls import Pulled, check_argnums, check_callable, like, pulled
 
 
@@ -137,7 +137,7 @@ def _jac(name: str, func: Callable[..., Any], argnums: int | Sequence[int]) -> C
         blocks = []
         for place, y in enumerate(run.outs):
             if run.backend.is_complex(y.dtype):
-                raise TypeError(f"{name}: needed real outputs, got {y.dtype}; use iso.vjp")
+                raise TypeError(f"{name}: needed real outputs, got {dtype_of(y)}; use iso.vjp")
             grads = tree.unflatten(run.in_form, _rows(run, place, y))
             blocks.append(grads[0] if isinstance(argnums, int) else grads)
         return tree.unflatten(run.out_form, blocks)

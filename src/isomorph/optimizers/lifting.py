@@ -14,7 +14,7 @@ from numbers import Integral, Real
 from typing import Any, NoReturn
 
 from .. import tree
-from ..dispatch import BACKENDS, backend_of, find_backend
+from ..dispatch import BACKENDS, backend_of, dtype_of, find_backend
 from ..home import home
 
 
@@ -188,8 +188,8 @@ class Lift:
     def _refuse_dtypes(self, key: str, column: list[Any]) -> NoReturn:
         i = [x.dtype == y.dtype for x, y in zip(self.columns[0], column)].index(False)
         raise TypeError(
-            f"{self.name}: needed {self.dtypes[i]} like {self.first} in {key}{self.at(i)}, "
-            f"got {column[i].dtype}"
+            f"{self.name}: needed {dtype_of(self.columns[0][i])} like {self.first} in "
+            f"{key}{self.at(i)}, got {dtype_of(column[i])}"
         )
 
 

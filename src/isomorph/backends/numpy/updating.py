@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .tape import takes_once, primitive, rule
+from .tape import primitive, rule, takes_once
 from .traced import Traced, concrete
 
 AT = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}

@@ -98,6 +98,8 @@ def _part(x: torch.Tensor, i: Any) -> Any:
     """
     if type(i) in BASIC or isinstance(i, bool):
         return i
+    if hasattr(i, "__index__") and not hasattr(i, "shape"):
+        return operator.index(i)
     if isinstance(i, (list, tuple, range)):
         i = asarray(i) if _holds_tensor(i) else np.asarray(i)
         if 0 in i.shape:  # nothing chosen: NumPy takes [] so
@@ -110,8 +112,6 @@ def _part(x: torch.Tensor, i: Any) -> Any:
         if i.dtype is torch.bool:
             return i.to(x.device) if i.ndim else bool(i)
         return i.to(x.device, torch.int64)
-    if hasattr(i, "__index__") and not hasattr(i, "shape"):
-        return operator.index(i)
     if hasattr(i, "shape") and not isinstance(i, (np.ndarray, np.generic, torch.Tensor)):
         raise TypeError(
             f"at(x)[index]: needed an index of ints, slices, and arrays of torch or NumPy, got "
