@@ -6,6 +6,7 @@ and PyTorch, the caller's own arrays in, the same kind out.
 
 # The package is bound first, so that the function of that name is what `iso.backends` means.
 from . import backends as _backends  # noqa: F401
+from .dispatch import prepare as _prepare
 from .gradients.checking import check_gradients
 from .gradients.custom import bind_custom_gradient_function, custom_vjp
 from .gradients.execute import execute_with_gradients
@@ -34,6 +35,8 @@ from .optimizers.updates import (
 )
 
 __version__ = "0.1.0"
+
+_prepare()
 
 __all__ = [
     "adam_step",

@@ -81,15 +81,22 @@ def _ready(x: torch.Tensor, index: Any) -> tuple[torch.Tensor, tuple]:
     if basic:
         return x, parts
     arrays = any(isinstance(i, torch.Tensor) and i.ndim for i in parts)
-    # Torch does not see that an ellipsis in place of no axes stands between arrays.
-    closed = arrays and ellipses and sum(map(_width, parts)) == x.ndim
-    if closed or any(isinstance(i, bool) for i in parts):
+    if (arrays and ellipses and _is_closed(x, parts)) or any(isinstance(i, bool) for i in parts):
         host = tuple(i.cpu().numpy() if isinstance(i, torch.Tensor) else i for i in parts)
         where = np.arange(x.numel()).reshape(x.shape)[host]
         return x.reshape(-1), (torch.from_numpy(where).to(x.device),)
     if arrays:  # numbers count as arrays beside them
         parts = tuple(_beside_arrays(x, i, axis) for i, axis in _axes(x, parts))
     return x, parts
+
+
+def _is_closed(x: torch.Tensor, parts: tuple) -> bool:
+    """Whether an ellipsis stands for no axis but between arrays, which torch does not see."""
+    if sum(map(_width, parts)) != x.ndim:
+        return False
+    chosen = [isinstance(i, (int, torch.Tensor)) for i in parts]
+    place = next(n for n, i in enumerate(parts) if i is Ellipsis)
+    return any(chosen[:place]) and any(chosen[place:])
 
 
 def _part(x: torch.Tensor, i: Any) -> Any:
