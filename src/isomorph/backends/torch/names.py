@@ -12,6 +12,7 @@ import array_api_compat.torch as compat
 import torch
 
 from ..limits import FloatInfo, IntInfo
+from .linalg import vecdot as vecdot
 from .promotion import direct, promoted, result_type
 
 add = direct("add")
