@@ -116,6 +116,7 @@ def run() -> str:
                 "hips": lambda: hips(params, *data),  # noqa: B023
                 "torch": eager,
             },
+            rounds=40,
             slice_s=2e-2,
         )
         ratio = best["ours"] / best["hips"]

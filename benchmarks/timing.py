@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 
 def minima(
-    calls: Mapping[str, Callable[[], object]], rounds: int = 40, slice_s: float = 2e-3
+    calls: Mapping[str, Callable[[], object]], rounds: int = 150, slice_s: float = 2e-3
 ) -> dict[str, float]:
     """Seconds per call of each function: the best of `rounds` slices, taking turns."""
     counts = {name: _count(call, slice_s) for name, call in calls.items()}

@@ -24,6 +24,7 @@ class Home(NamedTuple):
     dtype: Any = None
 
 
+NOTHING = object()  # what stands for an argument that was not given
 HOME: ContextVar[Home | None] = ContextVar("isomorph.home", default=None)
 
 
@@ -65,7 +66,7 @@ def home(backend: str | None = None, device: Any = None, dtype: Any = None) -> H
     )
 
 
-def namespace(*arrays: Any) -> Backend:
+def namespace(x: Any = NOTHING, y: Any = None, /, *others: Any) -> Backend:
     """The array API namespace of the arrays given, Python scalars and None passed over; of the home
     if none is given.
 
@@ -75,17 +76,12 @@ def namespace(*arrays: Any) -> Backend:
     >>> iso.namespace(np.ones(3)).tanh is np.tanh
     True
     """
-    if len(arrays) == 1:
-        found = BACKENDS[type(arrays[0])]
-    elif len(arrays) == 2:  # the usual cases, without a loop
-        found = BACKENDS[type(arrays[0])]
-        if found is not BACKENDS[type(arrays[1])]:
-            found = None
-    else:
-        found = None
-    if found is not None:
-        return found
-    return backend_of(*arrays) if arrays else home().backend
+    if x is NOTHING:
+        return home().backend
+    found = BACKENDS[type(x)]
+    if found is not None and not others and (y is None or BACKENDS[type(y)] is found):
+        return found  # one or two arrays, the usual cases, without a loop
+    return backend_of(x, y, *others)
 
 
 def asarray(

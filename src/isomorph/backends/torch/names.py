@@ -54,12 +54,15 @@ def remainder(x1, x2, /):
     return torch.remainder(*promoted(x1, x2))
 
 
+torch_sum = torch.sum  # a name found in one step: the budget is half a microsecond
+
+
 def sum(x, /, *, axis=None, dtype=None, keepdims=False):
     if dtype is None and x.dtype.is_floating_point:
         if axis is None and not keepdims:
-            return torch.sum(x)
+            return torch_sum(x)
         if type(axis) is int:
-            return torch.sum(x, axis, keepdims)
+            return torch_sum(x, axis, keepdims) if keepdims else torch_sum(x, axis)
     return compat.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
