@@ -54,7 +54,12 @@ def remainder(x1, x2, /):
     return torch.remainder(*promoted(x1, x2))
 
 
-torch_sum = torch.sum  # a name found in one step: the budget is half a microsecond
+# Names found in one step: the budget is half a microsecond.
+torch_sum, torch_reshape = torch.sum, torch.reshape
+
+
+def reshape(x, /, shape, *, copy=None):
+    return torch_reshape(x, shape) if copy is None else compat.reshape(x, shape, copy=copy)
 
 
 def sum(x, /, *, axis=None, dtype=None, keepdims=False):
