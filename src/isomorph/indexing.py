@@ -68,16 +68,17 @@ class Place:
         backend = backend_of(self.x)
         if value is None:
             raise TypeError(f"at(x)[index].{how}: needed a number or an array, got None")
-        if find_backend(value) is None:  # a number, or nested lists of numbers
+        literal = find_backend(value) is None  # a number, or nested lists of numbers
+        if literal:
             value = backend.asarray(value, device=backend.device_of(self.x))
-            fits = _rank(backend, value.dtype) <= _rank(backend, self.x.dtype)
-            value = backend.astype(value, self.x.dtype) if fits else value
         backend = backend_of(self.x, value)
         if _rank(backend, value.dtype) > _rank(backend, self.x.dtype):
             raise TypeError(
                 f"at(x)[index].{how}: needed a value that fits into {dtype_of(self.x)}, "
                 f"got {dtype_of(value)}; convert one of the two"
             )
+        if literal:
+            value = backend.astype(value, self.x.dtype)
         return backend.index_update(self.x, self.index, value, how)
 
 

@@ -292,3 +292,27 @@ def test_formatting_shows_the_value(backend):
     shown = []
     iso.grad(lambda x: shown.append(f"{x[0]:.2f} {x}") or np.sum(x))(np.array([0.123, 1.0]))
     assert shown == ["0.12 [0.123 1.   ]"]
+
+
+def test_a_cast_that_is_not_allowed_raises_as_numpys_does(backend):
+    refuses(
+        r"x\.astype: needed a cast that is safe, got one to float32",
+        lambda x: np.sum(x.astype(np.float32, casting="safe")),
+    )
+    g = iso.grad(lambda x: np.sum(x.astype(np.float32, casting="same_kind")))(X)
+    np.testing.assert_array_equal(g, np.ones((2, 3)))
+
+
+def test_two_threads_that_hold_an_array_and_its_view_release_both(backend):
+    owner = np.ones((2, 3))
+    view = owner[0]
+    work = lambda constant: [
+        iso.grad(lambda x: np.sum(x * constant))(np.ones(3)) for _ in range(300)
+    ]
+    threads = [threading.Thread(target=work, args=(c,)) for c in (owner, view, owner, view)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert owner.flags.writeable
+    assert view.flags.writeable

@@ -106,7 +106,14 @@ class Methods:
     def transpose(self, *axes: Any) -> Any:
         return np.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
 
-    def astype(self, dtype: Any, *args: Any, **kw: Any) -> Any:
+    def astype(
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True,
+        copy: bool = True,
+    ) -> Any:  # fmt: skip
+        if not np.can_cast(self.dtype, dtype, casting):  # type: ignore[attr-defined]
+            raise TypeError(
+                f"x.astype: needed a cast that is {casting}, got one to {np.dtype(dtype).name}"
+            )
         return np.astype(self, np.dtype(dtype))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:

@@ -8,7 +8,7 @@ Orders nest: each `vjp` has a tape with a higher level than the ones around it. 
 to the highest level among its arguments, and its values may themselves be traced by a lower one;
 rules call NumPy, so the second derivative is the first one of the rule. Nothing here is shared
 between calls but the counter that gives out levels, so threads, recursion and exceptions need no
-care.
+care; only the arrays of the caller that a rule will read again are read-only meanwhile (`hold`).
 
 A node keeps what its rule needs and nothing else: that, not speed, is why `elementwise` rules name
 their arguments and other rules are closures made on the way forward.
@@ -22,6 +22,7 @@ from heapq import heappop, heappush
 from inspect import signature
 from itertools import count
 from operator import itemgetter
+from threading import Lock
 from typing import Any
 
 import numpy
@@ -32,6 +33,7 @@ np: Any = numpy  # its stubs know no traced values
 ndarray = numpy.ndarray
 SEQUENCES = (list, tuple)  # x * [1, 2] is an array to NumPy, and to the rules
 LEVELS = count()  # a tape made later is an inner one
+RELEASE = Lock()
 
 
 class Tape:
@@ -55,15 +57,17 @@ class Tape:
             self.held.append(x)
 
     def close(self) -> None:
+        """Release what was held; one tape at a time: two threads may hold parts of one array."""
         self.running = False
-        for x in self.held:
-            try:
-                x.flags.writeable = True
-            except ValueError:  # a view, while its owner is held as well
-                owner: Any = x.base
-                owner.flags.writeable = True
-                x.flags.writeable = True
-                owner.flags.writeable = False
+        with RELEASE:
+            for x in self.held:
+                try:
+                    x.flags.writeable = True
+                except ValueError:  # a view, while its owner is held as well
+                    owner: Any = x.base
+                    owner.flags.writeable = True
+                    x.flags.writeable = True
+                    owner.flags.writeable = False
 
 
 # A node is a tuple, the cheapest object there is: (order, partials, saved, parents, shape, dtype).
