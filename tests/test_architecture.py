@@ -122,6 +122,8 @@ def test_every_verb_is_supplied(backend):
         if callable(value) and "_lacks" in getattr(getattr(value, "__code__", None), "co_names", ())
     ]  # fmt: skip
     assert len(abstract) >= 7
+    if "jit" in vars(cls):  # it takes nests itself
+        abstract = [n for n in abstract if n not in ("compile", "signature", "is_tracing")]
     assert [n for n in abstract if getattr(cls, n) is getattr(Backend, n)] == []
 
 
@@ -173,7 +175,7 @@ def test_no_file_is_long_and_each_says_what_it_is_for(backend):
 
 # Tables filled while their modules are imported, and the handles that hold state by design.
 FILLED = {"TRACED", "LATE"}
-HANDLES = {"BACKENDS", "HOME", "LEVELS", "MODES"}
+HANDLES = {"BACKENDS", "HOME", "HOSTED", "LEVELS", "MODES"}
 CHANGES = {"append", "add", "update", "pop", "clear", "setdefault", "extend", "remove", "insert"}
 
 

@@ -6,10 +6,14 @@ and PyTorch, the caller's own arrays in, the same kind out.
 
 # The package is bound first, so that the function of that name is what `iso.backends` means.
 from . import backends as _backends  # noqa: F401
+from .compile import jit
 from .dispatch import prepare as _prepare
+from .gradients.batching import vmap
 from .gradients.checking import check_gradients
 from .gradients.custom import bind_custom_gradient_function, custom_vjp
 from .gradients.execute import execute_with_gradients
+from .gradients.hidden import checkpoint
+from .gradients.host import host_function
 from .gradients.mode import gradient_tracking, set_with_grads, unset_with_grads, with_grads
 from .gradients.transforms import (
     grad,
@@ -47,6 +51,7 @@ __all__ = [
     "backends",
     "bind_custom_gradient_function",
     "check_gradients",
+    "checkpoint",
     "convert",
     "custom_vjp",
     "execute_with_gradients",
@@ -56,8 +61,10 @@ __all__ = [
     "gradient_descent_update",
     "gradient_tracking",
     "hessian",
+    "host_function",
     "hvp",
     "jac",
+    "jit",
     "jvp",
     "lamb_update",
     "lars_update",
@@ -72,6 +79,7 @@ __all__ = [
     "use_backend",
     "value_and_grad",
     "vjp",
+    "vmap",
     "with_grads",
     "zeros",
 ]

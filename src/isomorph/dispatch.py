@@ -47,7 +47,8 @@ class Backends(dict[type, "Backend | None"]):
         return None
 
 
-BACKENDS = Backends(dict.fromkeys((bool, int, float, complex, type(None))))
+NUMBERS = (bool, int, float, complex)  # may stand beside arrays
+BACKENDS = Backends(dict.fromkeys((*NUMBERS, type(None))))
 
 
 def load(name: str) -> Backend:

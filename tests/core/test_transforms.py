@@ -284,7 +284,7 @@ def test_bad_argnums_and_functions_raise(backend, xp):
         iso.grad(lambda x: x, argnums=2)(x)
     with pytest.raises(TypeError, match="argnums needed an int"):
         iso.grad(lambda x: x, argnums="0")
-    with pytest.raises(TypeError, match="grad: needed a function to differentiate, got int"):
+    with pytest.raises(TypeError, match="grad: needed a function, got int"):
         iso.grad(3)
     with pytest.raises(TypeError, match="vjp: needed at least one argument"):
         iso.vjp(lambda: 1.0)

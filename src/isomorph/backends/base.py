@@ -9,11 +9,12 @@ fast path is an override in the backend's own file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
+from .. import tree
 from .vocabulary import DTYPES, FFT, LINALG, VOCABULARY
 
 Leaves = tuple[Any, ...]
@@ -71,13 +72,17 @@ class Backend(Names):
     # of auxiliary arrays.
 
     def vjp(
-        xp, func: Callable[..., tuple[Leaves, Leaves]], leaves: Leaves, once: bool = False
+        xp,
+        func: Callable[..., tuple[Leaves, Leaves]],
+        leaves: Leaves,
+        once: bool = False,
+        has_aux: bool = True,
     ) -> tuple[Leaves, Pullback, Leaves]:
         """Run `func` on the leaves; give its outputs, the map from output to leaf gradients, and
         the aux arrays.
 
         The pullback of complex arrays is the conjugate transpose of the Jacobian. `once` promises
-        that it is called at most once.
+        that it is called at most once, `has_aux=False` that there are no aux arrays.
         """
         xp._lacks("vjp")
 
@@ -87,17 +92,62 @@ class Backend(Names):
         """
         xp._lacks("custom_call")
 
-    def map_rows(xp, pullback: Callable[[Any], Leaves], rows: Any) -> Leaves:
-        """The results of `pullback` for each of `rows`, stacked."""
-        results = [pullback(rows[i]) for i in range(rows.shape[0])]
+    def map_rows(xp, func: Callable[..., Leaves], *rows: Any) -> Leaves:
+        """The results of `func` for each row of all `rows`, stacked; of a pullback, say."""
+        results = [func(*(r[i] for r in rows)) for i in range(rows[0].shape[0])]
         if not results:  # no rows: the forms of the results are known from a row of zeros
-            shaped = pullback(xp.zeros(tuple(rows.shape)[1:], dtype=rows.dtype))
+            shaped = func(*(xp.zeros(tuple(r.shape)[1:], dtype=r.dtype) for r in rows))
             return tuple(xp.zeros((0, *x.shape), dtype=x.dtype) for x in shaped)
         return tuple(xp.stack(parts) for parts in zip(*results))
+
+    def vmap(xp, func: Callable[..., Leaves], *rows: Any) -> Leaves:
+        """`map_rows` of any function, which may be differentiated as a whole."""
+        return xp.map_rows(func, *rows)
+
+    def host_call(xp, host: Any, arrays: Leaves) -> Leaves:
+        """Call a function of NumPy arrays: `host.func(*arrays) -> results`; where there are no
+        values yet, `host_like` tells what it will give.
+        """
+        values = [xp.to_numpy(xp.stop_gradient(x, False)) for x in arrays]
+        device = xp.device_of(arrays[0]) if arrays else None
+        return tuple(xp.from_numpy(np.asarray(y), device) for y in host.func(*values))
+
+    def host_like(xp, host: Any, kinds: Sequence[tuple]) -> list[np.ndarray]:
+        """Arrays like the results of a host function for arguments of `(shape, dtype)`."""
+        return [np.asarray(y) for y in host.like(*(np.ones(*kind) for kind in kinds))]
 
     def stop_gradient(xp, x: Any, preserve_type: bool = True) -> Any:
         """The same values, cut off from differentiation; a fresh variable for a variable."""
         xp._lacks("stop_gradient")
+
+    def is_watched(xp, x: Any) -> bool:
+        """Whether a differentiation is recording what becomes of `x`."""
+        xp._lacks("is_watched")
+
+    def run_unseen(xp, func: Callable, args: tuple) -> tuple[Any, bool]:
+        """`func(*args)` for arguments nobody is watching, and whether it used an array that
+        somebody is.
+        """
+        out = func(*args)
+        found = (x for x in tree.flatten(out)[0] if isinstance(x, xp.arrays))
+        return out, any(map(xp.is_watched, found))
+
+    # Compiling: `jit` as a whole where a framework takes nests itself, else three verbs under it.
+    from ..compile import traced as jit
+    from ..gradients.hidden import custom_linear_solve, custom_root
+    from ..gradients.hidden import recomputed as checkpoint
+
+    def compile(xp, func: Callable[..., Leaves], arrays: Sequence[Any]) -> Callable[..., Any]:
+        """The program that computes `func` for arrays like `arrays`; `func` is traced now."""
+        xp._lacks("compile")
+
+    def signature(xp, arrays: Sequence[Any]) -> Hashable:
+        """All that a program made for `arrays` depends on."""
+        xp._lacks("signature")
+
+    def is_tracing(xp, arrays: Sequence[Any]) -> bool:
+        """Whether another transform or compiler is looking on."""
+        xp._lacks("is_tracing")
 
     # Moving arrays.
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jax.dtypes import canonicalize_dtype
+from jax.dtypes import canonicalize_dtype, float0
 
 from ..base import Backend
 from . import indexing, names
@@ -18,7 +18,7 @@ class JAX(Backend):
     name = "jax"
     arrays = (jax.Array, Tracer)
 
-    def vjp(xp, func, leaves, once=False):
+    def vjp(xp, func, leaves, once=False, has_aux=True):
         outs, pull, aux = jax.vjp(func, *leaves, has_aux=True)
         if not any(jnp.iscomplexobj(x) for x in (*outs, *leaves)):
             return outs, pull, aux
@@ -28,6 +28,8 @@ class JAX(Backend):
     def custom_call(xp, rule, arrays):
         def bwd(kept, upstream):
             residuals, arrays = kept
+            # JAX gives the outputs that are no floats gradients of a dtype of its own
+            upstream = [jnp.zeros(g.shape, int) if g.dtype == float0 else g for g in upstream]
             return _conj(rule.bwd(residuals, _conj(upstream), arrays))
 
         def fwd(*arrays):
@@ -40,8 +42,37 @@ class JAX(Backend):
         call.defvjp(fwd, bwd)
         return call(*arrays)
 
-    def map_rows(xp, pullback, rows):
-        return jax.vmap(pullback)(rows)
+    def map_rows(xp, func, *rows):
+        return jax.vmap(func)(*rows)
+
+    def host_call(xp, host, arrays):
+        if not any(isinstance(x, Tracer) for x in arrays):
+            return super().host_call(host, arrays)
+        examples = xp.host_like(host, [(x.shape, x.dtype) for x in arrays])
+        kinds = [jax.ShapeDtypeStruct(y.shape, canonicalize_dtype(y.dtype)) for y in examples]
+
+        def call(*values):
+            outs = host.func(*map(np.asarray, values))
+            return [np.asarray(y, kind.dtype) for y, kind in zip(outs, kinds)]
+
+        # its derivative is the rule around it: a callback refuses to have any
+        arrays = jax.lax.stop_gradient(arrays)
+        return tuple(jax.pure_callback(call, kinds, *arrays, vmap_method="sequential"))
+
+    def jit(xp, func):
+        return jax.jit(lambda *args, **kw: func(*args, **kw))  # jax.jit knows functions again
+
+    def is_watched(xp, x):
+        return isinstance(x, Tracer)
+
+    def checkpoint(xp, func, args, kw):
+        return jax.checkpoint(func)(*args, **kw)
+
+    def custom_root(xp, *args, **kw):
+        return jax.lax.custom_root(*args, **kw)
+
+    def custom_linear_solve(xp, *args, **kw):
+        return jax.lax.custom_linear_solve(*args, **kw)
 
     def stop_gradient(xp, x, preserve_type=True):
         return jax.lax.stop_gradient(x)

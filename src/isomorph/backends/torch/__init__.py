@@ -10,34 +10,68 @@ import array_api_compat.torch.fft as fft
 import array_api_compat.torch.linalg as compat_linalg
 import numpy as np
 import torch
-from torch._C._functorch import is_functorch_wrapped_tensor  # pyright: ignore[reportMissingImports]
+from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
+    is_functorch_wrapped_tensor,
+    maybe_get_level,
+)
+from torch._subclasses.fake_tensor import FakeTensor
 
 from ..base import Backend
-from . import creation, indexing, linalg, names
-from .custom import Custom
+from . import compiling, creation, hosting, indexing, linalg, names
+from .custom import Custom, Escapes
 
 
 class Torch(Backend):
     name = "torch"
     arrays = (torch.Tensor, torch.nn.Parameter)
 
-    def vjp(xp, func, leaves, once=False) -> Any:
+    def vjp(xp, func, leaves, once=False, has_aux=True) -> Any:
         # torch.func, not autograd.grad: it nests, and keeps gradients to tensors captured outside.
-        outs, pull, aux = torch.func.vjp(func, *leaves, has_aux=True)  # pyright: ignore
-        return outs, lambda cotangents: _owned(pull(cotangents), cotangents), aux
+        if has_aux:
+            outs, pull, aux = torch.func.vjp(func, *leaves, has_aux=True)  # pyright: ignore
+            return outs, lambda cotangents: _owned(pull(cotangents), cotangents), aux
+
+        # The least of a nest: torch.func spends more on nests than on a small function.
+        def bare(*leaves):
+            outs, _ = func(*leaves)
+            return outs[0] if len(outs) == 1 else outs
+
+        out, pull = torch.func.vjp(bare, *leaves)  # pyright: ignore
+        if isinstance(out, tuple):
+            return out, lambda cotangents: _owned(pull(cotangents), cotangents), ()
+        return (out,), lambda cotangents: _owned(pull(cotangents[0]), cotangents), ()
 
     def custom_call(xp, rule, arrays):
         if torch.compiler.is_compiling():  # torch 2.13 drops the rule there without a word
             raise NotImplementedError(
-                "custom_vjp: a function with its own derivative cannot be compiled by torch; call "
-                "it outside torch.compile"
+                "custom_vjp: a function with its own derivative cannot be traced by torch.compile, "
+                "which would drop its rule; compile it with iso.jit"
             )
         return Custom.apply(rule, *arrays)[: rule.n_outs]
 
-    def map_rows(xp, pullback, rows):
-        return (
-            torch.func.vmap(pullback)(rows) if rows.shape[0] else super().map_rows(pullback, rows)
-        )
+    def map_rows(xp, func, *rows):
+        return torch.func.vmap(func)(*rows) if rows[0].shape[0] else super().map_rows(func, *rows)
+
+    def host_call(xp, host, arrays):
+        if any(is_functorch_wrapped_tensor(x) or isinstance(x, FakeTensor) for x in arrays):
+            return hosting.call(xp, host, arrays)
+        return super().host_call(host, arrays)
+
+    def compile(xp, func, arrays):
+        return compiling.program(func, arrays)
+
+    def signature(xp, arrays):
+        return compiling.signature(arrays)
+
+    def is_tracing(xp, arrays):
+        return compiling.is_tracing()
+
+    def is_watched(xp, x):
+        return maybe_get_level(x) > 0 or (x.requires_grad and torch.is_grad_enabled())
+
+    def run_unseen(xp, func, args):
+        with Escapes() as escapes:
+            return func(*args), escapes.found
 
     def stop_gradient(xp, x, preserve_type=True):
         if not preserve_type or not x.is_leaf or not x.requires_grad or _is_transformed(x):
@@ -46,6 +80,11 @@ class Torch(Backend):
         return torch.nn.Parameter(fresh) if isinstance(x, torch.nn.Parameter) else fresh
 
     def to_numpy(xp, x):
+        if isinstance(x, FakeTensor):
+            raise TypeError(
+                "to_numpy: needed a tensor that has its values, got a stand-in of a trace; call it "
+                "outside of compiled code, or through iso.host_function"
+            )
         x = x.detach().cpu().resolve_conj().resolve_neg()
         if x.dtype is torch.bfloat16:  # NumPy has none of its own
             return x.view(torch.int16).numpy().view(import_module("ml_dtypes").bfloat16)
@@ -110,7 +149,7 @@ def _owned(grads: tuple, cotangents: tuple) -> tuple:
 
 def _memory(x: torch.Tensor) -> int:
     """The address of what a tensor is stored in; 0 for none, or inside torch.func."""
-    return 0 if is_functorch_wrapped_tensor(x) else x.untyped_storage().data_ptr()
+    return 0 if is_functorch_wrapped_tensor(x) else x.untyped_storage()._cdata
 
 
 backend = Torch(names, creation, compat, linalg=[linalg, compat_linalg], fft=[fft])

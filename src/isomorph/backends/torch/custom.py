@@ -7,6 +7,14 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
+    maybe_current_level,
+    maybe_get_level,
+    unwrap_if_dead,
+)
+from torch.overrides import TorchFunctionMode
+
+from ... import tree
 
 
 class Custom(torch.autograd.Function):
@@ -17,6 +25,8 @@ class Custom(torch.autograd.Function):
     @staticmethod
     # pyright: ignore[reportIncompatibleMethodOverride]
     def forward(rule: Any, *arrays: torch.Tensor) -> tuple:
+        if len(set(map(id, arrays))) < len(arrays):  # one tensor in two places: two inputs
+            arrays = tuple(x.view_as(x) for x in arrays)
         outs, residuals = rule.fwd(*arrays)
         places = _places(arrays, residuals)
         rule.n_outs, rule.places = len(outs), places
@@ -36,7 +46,10 @@ class Custom(torch.autograd.Function):
     # pyright: ignore[reportIncompatibleMethodOverride]
     def backward(ctx: Any, *grads: Any) -> tuple:
         rule, n = ctx.rule, ctx.rule.n_outs
-        arrays, output = ctx.saved_tensors[: ctx.n_arrays], ctx.saved_tensors[ctx.n_arrays :]
+        # of a torch.func level that is over, as where its pullback is called
+        saved = tuple(map(unwrap_if_dead, ctx.saved_tensors))
+        grads = tuple(g if g is None else unwrap_if_dead(g) for g in grads)
+        arrays, output = saved[: ctx.n_arrays], saved[ctx.n_arrays :]
         kept = iter(output[n:])
         residuals = tuple(next(kept) if p is None else arrays[p] for p in rule.places)
         upstream = tuple(torch.zeros_like(y) if g is None else g for y, g in zip(output, grads[:n]))
@@ -73,3 +86,21 @@ def _add_residuals(rule: Any, arrays: tuple, kept: tuple, grads: tuple, total: l
 
 def _is_float(x: torch.Tensor) -> bool:
     return x.is_floating_point() or x.is_complex()
+
+
+class Escapes(TorchFunctionMode):
+    """Notices tensors of a torch.func level that is not running, or that require gradients: inside
+    a custom function they are constants without a word.
+    """
+
+    found = False
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: Any = None
+    ) -> Any:
+        level = maybe_current_level() or 0
+        for x in tree.flatten((args, kwargs))[0]:
+            if isinstance(x, torch.Tensor):
+                own = maybe_get_level(x)
+                self.found |= own > level or (own < 1 and x.requires_grad)
+        return func(*args, **(kwargs or {}))

@@ -1,0 +1,130 @@
+"""Compiled programs in torch: the function is run once on stand-ins (`make_fx`), transforms, custom
+rules and all, and what it did goes to torch's compiler as one graph.
+
+Not `torch.compile` of the function itself: Dynamo reads the bytecode and drops a custom backward
+rule inside `torch.func` without a word. As in JAX, tracing is running here, so whatever holds
+eagerly holds compiled; and a call costs a third, because its program is found by one key.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Any
+
+import torch
+import torch._inductor
+from torch._C._functorch import peek_interpreter_stack  # pyright: ignore[reportMissingImports]
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+TRACING = Lock()  # one at a time
+
+
+def program(func: Callable[..., tuple], arrays: Sequence[torch.Tensor]) -> Callable[..., Any]:
+    """What computes `func`, a function of tensors, for tensors like `arrays`."""
+    if torch.is_grad_enabled() and any(x.requires_grad for x in arrays):
+        return Attached(func, arrays)
+    return compiled(func, arrays)
+
+
+def compiled(func: Callable[..., tuple], arrays: Sequence[torch.Tensor]) -> Callable[..., Any]:
+    plain = [x.detach() for x in arrays]
+    with TRACING:
+        try:
+            graph = make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)(*plain)
+        except GuardOnDataDependentSymNode as error:
+            raise TypeError(
+                "jit: the value of a tensor cannot decide which Python code runs, nor become a "
+                "Python number: it is not known while the function is traced; use xp.where, or "
+                "name the argument in static="
+            ) from error
+        captured = [getattr(graph, n.target) for n in graph.graph.nodes if n.op == "get_attr"]
+        if torch.is_grad_enabled() and any(x.requires_grad for x in captured):
+            raise TypeError(
+                "jit: the function captures a tensor that requires gradients, which would not "
+                "reach it; pass it as an argument, or detach it"
+            )
+        with torch.no_grad(), warnings.catch_warnings():
+            # what torch says to itself about its own code
+            warnings.filterwarnings("ignore", category=DeprecationWarning)
+            warnings.filterwarnings("ignore", category=FutureWarning)
+            return torch._inductor.compile(graph, plain)  # pyright: ignore
+
+
+def is_tracing() -> bool:
+    """Whether torch.func, torch.compile or a dispatch mode is looking on: then the function is part
+    of what they see.
+    """
+    return (
+        peek_interpreter_stack() is not None
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch.compiler.is_compiling()
+    )
+
+
+def signature(arrays: Sequence[torch.Tensor]) -> tuple:
+    """What a program is made for."""
+    state: tuple = (torch.is_grad_enabled(), torch.get_default_dtype())
+    if torch._C._is_any_autocast_enabled():
+        kinds = ("cpu", "cuda")
+        state += tuple((torch.is_autocast_enabled(k), torch.get_autocast_dtype(k)) for k in kinds)
+    return state, *[(x.shape, x.stride(), x.dtype, x.device, x.requires_grad) for x in arrays]
+
+
+class Attached:
+    """A compiled function of tensors some of which require gradients: `backward` reaches them
+    through a compiled pullback, which is such a function itself.
+    """
+
+    def __init__(self, func: Callable[..., tuple], arrays: Sequence[torch.Tensor]):
+        self.func, self.run = func, compiled(func, arrays)
+        self.wanted = [i for i, x in enumerate(arrays) if x.requires_grad]
+        self.pullbacks: dict[Any, Callable] = {}
+        self.n_floats = 0  # how many outputs have a gradient, known from the first run on
+
+    def __call__(self, *arrays: torch.Tensor) -> Any:
+        return Node.apply(self, *arrays)
+
+    def pullback(self, arrays: tuple, upstream: tuple) -> tuple:
+        both = (*arrays, *upstream)
+        key = signature(both)
+        if key not in self.pullbacks:
+            self.pullbacks[key] = program(self._pull, both)
+        found = iter(self.pullbacks[key](*both))
+        return tuple(next(found) if i in self.wanted else None for i in range(len(arrays)))
+
+    def _pull(self, *both: torch.Tensor) -> tuple:
+        def chosen(*given: torch.Tensor) -> tuple:
+            full = list(both)
+            for i, x in zip(self.wanted, given):
+                full[i] = x
+            return tuple(y for y in self.func(*full[:n]) if is_float(y))
+
+        n = len(both) - self.n_floats
+        _, pull = torch.func.vjp(chosen, *(both[i] for i in self.wanted))  # pyright: ignore
+        return pull(both[n:])
+
+
+class Node(torch.autograd.Function):
+    @staticmethod
+    # pyright: ignore[reportIncompatibleMethodOverride]
+    def forward(ctx: Any, attached: Attached, *arrays: torch.Tensor) -> tuple:
+        ctx.attached = attached
+        ctx.save_for_backward(*arrays)
+        outs = tuple(attached.run(*(x.detach() for x in arrays)))
+        ctx.mark_non_differentiable(*(y for y in outs if not is_float(y)))
+        ctx.outs = [is_float(y) for y in outs]
+        attached.n_floats = sum(ctx.outs)
+        return outs
+
+    @staticmethod
+    # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple:
+        upstream = tuple(g for g, float_ in zip(grads, ctx.outs) if float_)
+        return None, *ctx.attached.pullback(ctx.saved_tensors, upstream)
+
+
+def is_float(x: torch.Tensor) -> bool:
+    return x.is_floating_point() or x.is_complex()

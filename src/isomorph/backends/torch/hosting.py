@@ -1,0 +1,77 @@
+"""Host functions inside torch's transforms and compiler: one custom operator for all of them, which
+is told by a number which one to call.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import numpy as np
+import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+HOSTED: dict[int, Hosted] = {}  # by number, as long as a program may call it
+NUMBERS = count()
+
+
+class Hosted:
+    """A host function, and what its results are like where a program relies on it."""
+
+    def __init__(self, xp: Any, host: Any):
+        self.xp, self.host = xp, host
+        self.likes: list[np.ndarray] | None = None
+
+    def run(self, arrays: list[torch.Tensor]) -> list[np.ndarray]:
+        outs = [np.asarray(y) for y in self.host.func(*map(self.xp.to_numpy, arrays))]
+        for y, like in zip(outs, self.likes or ()):
+            if y.shape != like.shape:
+                raise ValueError(
+                    f"host_function: a result was to have shape {like.shape}, got {y.shape}"
+                )
+        kinds = [like.dtype for like in self.likes or outs]
+        # copies: the results of an operator may not share memory with its arguments
+        return [np.array(y, dtype) for y, dtype in zip(outs, kinds)]
+
+    def outline(self, arrays: list[torch.Tensor]) -> list[torch.Tensor]:
+        with unset_fake_temporarily():
+            kinds = [(tuple(x.shape), self._dtype(x.dtype)) for x in arrays]
+            self.likes = self.xp.host_like(self.host, kinds)
+            return [self.xp.from_numpy(y) for y in self.likes]
+
+    def _dtype(self, dtype: torch.dtype) -> Any:
+        return self.xp.to_numpy(torch.empty(0, dtype=dtype)).dtype
+
+
+def call(xp: Any, host: Any, arrays: tuple) -> tuple:
+    """Call `host` where tensors have no values of their own: batched, or stand-ins of a trace."""
+    number = next(NUMBERS)
+    HOSTED[number] = Hosted(xp, host)
+    try:
+        return tuple(_host(list(arrays), number))
+    finally:
+        if not torch._C._len_torch_dispatch_stack():  # no program was made of it
+            del HOSTED[number]
+
+
+@torch.library.custom_op("isomorph::host", mutates_args=())
+def _host(arrays: list[torch.Tensor], number: int) -> list[torch.Tensor]:
+    hosted = HOSTED[number]
+    device = arrays[0].device if arrays else None
+    return [hosted.xp.from_numpy(y, device) for y in hosted.run(arrays)]
+
+
+@_host.register_fake
+def _(arrays: list[torch.Tensor], number: int) -> list[torch.Tensor]:
+    device = arrays[0].device if arrays else None
+    likes = HOSTED[number].outline(arrays)
+    return [torch.empty(y.shape, dtype=y.dtype, device=device) for y in likes]
+
+
+@_host.register_vmap
+def _(info: Any, in_dims: Any, arrays: list[torch.Tensor], number: int) -> tuple:
+    rows = [
+        _host([x if d is None else x.select(d, i) for x, d in zip(arrays, in_dims[0])], number)
+        for i in range(info.batch_size)
+    ]
+    return [torch.stack(parts) for parts in zip(*rows)], [0] * len(rows[0])

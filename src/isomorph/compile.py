@@ -1,0 +1,197 @@
+"""Compile a function with the compiler of whatever framework its arrays are of.
+
+The function is traced once per form, shape and dtype of its arguments, by running it on stand-ins,
+on every framework that has a compiler; NumPy has none and runs it as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any
+
+from . import tree
+from .dispatch import NUMBERS, backend_of, find_backend
+from .gradients.calls import check_callable
+from .gradients.mode import with_grads
+from .home import HOME, home
+
+if TYPE_CHECKING:
+    from .backends.base import Backend
+
+
+def jit(
+    func: Callable[..., Any], *, static: int | str | Sequence[int | str] = ()
+) -> Callable[..., Any]:
+    """`func`, compiled for the framework of the arrays it is called with, at its first call for
+    every new form, shape and dtype of the arguments.
+
+    Arguments are nests of arrays and numbers. A number is handed over as an array, so that no new
+    value compiles anew; arguments named in `static`, by position or name, reach `func` as they are,
+    and each value of them compiles anew. `func` shall be pure: what it does besides computing its
+    result happens when it is traced, and arrays it captures are read then or at each call, as the
+    framework does it. A value cannot decide which Python code runs: `if x > 0` raises. Inside
+    another transform or another compiled function the function runs as it is and is part of that.
+    NumPy has no compiler: `func` itself is called.
+
+    >>> iso.jit(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
+    np.float64(5.0)
+    """
+    check_callable("jit", func)
+    places, names = _static(func, static)
+    programs: dict[Any, Callable] = {}
+    flat: dict[tuple[type, ...], Backend] = {}  # calls without a nest: one lookup
+
+    @wraps(func)
+    def compiled(*args: Any, **kw: Any) -> Any:
+        fixed = ()
+        if places:
+            fixed, args, kw = _split(places, names, args, kw)
+        types = () if kw else tuple(map(type, args))
+        backend = flat.get(types)
+        if backend is None:
+            leaves = tree.flatten((args, kw))[0]
+            backend = _speaker(leaves, args, kw)
+            if types and tuple(map(type, leaves)) == types:
+                flat[types] = backend
+        key = (backend.name, with_grads(), HOME.get(), fixed)
+        program = programs.get(key)
+        if program is None:
+            program = programs[key] = backend.jit(_bound(func, fixed) if fixed else func)
+        return program(*args, **kw)
+
+    return compiled
+
+
+def traced(xp: Any, func: Callable[..., Any]) -> Callable[..., Any]:
+    """The meaning of `jit` over `xp.compile`, which takes a flat function and arrays: one program
+    per form and `xp.signature` of the arguments.
+    """
+    programs: dict[Any, tuple[Callable, Callable]] = {}
+
+    def run(*args: Any, **kw: Any) -> Any:
+        leaves, form = tree.flatten((args, kw))
+        arrays = _arrays(xp, leaves)
+        if xp.is_tracing(arrays):
+            return func(*args, **kw)
+        key = (form, xp.signature(arrays))
+        found = programs.get(key)
+        if found is None:
+            found = programs[key] = _program(xp, func, form, arrays)
+        program, rebuild = found
+        return rebuild(program(*arrays))
+
+    return run
+
+
+def _program(xp: Any, func: Callable, form: Any, arrays: Sequence[Any]) -> tuple:
+    after: dict[str, Any] = {}
+
+    def flat(*arrays: Any) -> tuple:
+        args, kw = tree.unflatten(form, arrays)
+        leaves, after["form"] = tree.flatten(func(*args, **kw))
+        where = after["where"] = [i for i, x in enumerate(leaves) if find_backend(x) is xp]
+        after["others"] = [None if i in where else x for i, x in enumerate(leaves)]
+        return tuple(leaves[i] for i in where)
+
+    def rebuild(outs: Sequence[Any]) -> Any:
+        full = list(after["others"])
+        for i, x in zip(after["where"], outs):
+            full[i] = x
+        return tree.unflatten(after["form"], full)
+
+    program = xp.compile(flat, arrays)
+    if len(after["where"]) < len(after["others"]):
+        return program, rebuild
+    out_form = after["form"]  # arrays only
+    return program, lambda outs: tree.unflatten(out_form, outs)
+
+
+def _arrays(xp: Any, leaves: list[Any]) -> list[Any]:
+    """The leaves with arrays in the place of numbers."""
+    if not any(type(x) in NUMBERS for x in leaves):
+        return leaves
+    arrays = [x for x in leaves if type(x) not in NUMBERS]
+    return [
+        xp.weak(x, arrays) if type(x) is float else xp.asarray(x) if type(x) in NUMBERS else x
+        for x in leaves
+    ]
+
+
+def _speaker(leaves: list[Any], args: tuple, kw: dict[str, Any]) -> Backend:
+    """The one backend of a call's arrays; the home where there are none."""
+    arrays = [x for x in leaves if type(x) not in NUMBERS]
+    for x in arrays:
+        if find_backend(x) is None:
+            place = next(i for i, leaf in enumerate(leaves) if leaf is x)
+            named = [f"argument {path}" for path in (*tree.paths(args), *tree.paths(kw))]
+            raise TypeError(
+                f"jit: needed arrays and numbers, got a {type(x).__name__} at {named[place]}; "
+                "name the argument in static="
+            )
+    return backend_of(*arrays) if arrays else home().backend
+
+
+def _static(func: Callable, static: Any) -> tuple[set[int], set[str]]:
+    """The positions and the names of the static arguments, each by the other where the signature
+    tells.
+    """
+    given = (static,) if isinstance(static, (int, str)) else tuple(static)
+    if any(type(s) not in (int, str) for s in given):
+        raise TypeError(f"jit: static needed positions or names of arguments, got {static!r}")
+    if not given:
+        return set(), set()
+    try:
+        known = list(signature(func).parameters.values())
+    except (TypeError, ValueError):  # a builtin without one
+        known = []
+    order = [p.name for p in known if p.kind is not Parameter.KEYWORD_ONLY]
+    places, names = set(), set()
+    for s in given:
+        if isinstance(s, str):
+            names.add(s)
+            if s in order:
+                places.add(order.index(s))
+            elif known and not any(p.name == s or p.kind is Parameter.VAR_KEYWORD for p in known):
+                listed = ", ".join(p.name for p in known)
+                raise ValueError(f"jit: static names {s!r}, but the arguments are {listed}")
+        elif s < 0:
+            raise ValueError(f"jit: static needed positions counted from 0, got {s}")
+        else:
+            places.add(s)
+            names |= {order[s]} if s < len(order) else set()
+    return places, names
+
+
+def _split(
+    places: set[int], names: set[str], args: tuple, kw: dict[str, Any]
+) -> tuple[tuple, tuple, dict[str, Any]]:
+    """The static arguments of a call with where they stood, and what is left."""
+    fixed = [(i, x) for i, x in enumerate(args) if i in places]
+    fixed += [(k, x) for k, x in sorted(kw.items()) if k in names]
+    for place, x in fixed:
+        try:
+            hash(x)
+        except TypeError:
+            raise TypeError(
+                f"jit: needed static argument {place} to be hashable, got a {type(x).__name__}"
+            ) from None
+    # 1, 1.0 and True are equal, but not the same to a function
+    marked = tuple((place, type(x), x) for place, x in fixed)
+    args = tuple(x for i, x in enumerate(args) if i not in places)
+    return marked, args, {k: x for k, x in kw.items() if k not in names}
+
+
+def _bound(func: Callable, fixed: tuple) -> Callable:
+    """`func` of what is not static."""
+    names = {place: x for place, _, x in fixed if isinstance(place, str)}
+    places = [(place, x) for place, _, x in fixed if isinstance(place, int)]
+
+    def call(*args: Any, **kw: Any) -> Any:
+        full = list(args)
+        for place, x in places:  # from the front: each lands where it stood
+            full.insert(place, x)
+        return func(*full, **kw, **names)
+
+    return call

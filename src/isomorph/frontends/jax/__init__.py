@@ -1,0 +1,3 @@
+"""JAX."""
+
+from . import lax as lax

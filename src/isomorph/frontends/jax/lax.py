@@ -1,0 +1,98 @@
+"""The custom-gradient operators of `jax.lax`, with its signatures and semantics, on the arrays of
+every backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ... import tree
+from ...dispatch import backend_of
+from ...gradients import transforms
+from ...gradients.calls import check_callable
+
+
+def stop_gradient(x: Any) -> Any:
+    """The same values, through which no gradient flows; leaves that are no arrays stay.
+
+    >>> from isomorph.frontends.jax import lax
+    >>> iso.grad(lambda x: np.sum(lax.stop_gradient(x) * x))(np.array([1.0, 2.0]))
+    array([1., 2.])
+    """
+    return transforms.stop_gradient(x, preserve_type=False)
+
+
+def custom_root(
+    f: Callable[[Any], Any],
+    initial_guess: Any,
+    solve: Callable[[Callable, Any], Any],
+    tangent_solve: Callable[[Callable, Any], Any],
+    has_aux: bool = False,
+) -> Any:
+    """The x of f(x) = 0, found by `solve(f, initial_guess)`; its gradients are those of the
+    equation, whatever `solve` does.
+
+    `tangent_solve(g, y)` returns the x of g(x) = y for a linear `g`, and is differentiated with
+    respect to y. Gradients reach the arrays that `f` captures. With `has_aux`, `solve` returns `(x,
+    aux)`, and so does this.
+
+    >>> from isomorph.frontends.jax import lax
+    >>> newton = lambda f, x: x - f(x) / 4.0  # one step of it: enough here
+    >>> root = lambda a: lax.custom_root(
+    ...     lambda x: x * x - a, np.array(2.0), newton, lambda g, y: y / g(np.array(1.0))
+    ... )
+    >>> float(iso.grad(root)(np.array(4.0)))
+    0.25
+    """
+    for word, given in (("f", f), ("solve", solve), ("tangent_solve", tangent_solve)):
+        _check("custom_root", word, given)
+    check_callable("custom_root", f)
+    backend = _backend("custom_root", initial_guess)
+    return backend.custom_root(f, initial_guess, solve, tangent_solve, has_aux)
+
+
+def custom_linear_solve(
+    matvec: Callable[[Any], Any],
+    b: Any,
+    solve: Callable[[Callable, Any], Any],
+    transpose_solve: Callable[[Callable, Any], Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """The x of matvec(x) = b, found by `solve(matvec, b)`; its gradients are those of the equation,
+    whatever `solve` does.
+
+    `transpose_solve(vecmat, g)` solves the transposed equation; with `symmetric` it is `solve`.
+    Gradients reach `b` and the arrays that `matvec` captures. With `has_aux` the solvers return
+    `(x, aux)`, and so does this.
+
+    >>> from isomorph.frontends.jax import lax
+    >>> a = np.array([[2.0, 1.0], [0.0, 4.0]])
+    >>> lax.custom_linear_solve(
+    ...     lambda x: a @ x,
+    ...     np.array([4.0, 4.0]),
+    ...     lambda f, b: np.linalg.solve(a, b),
+    ...     lambda f, b: np.linalg.solve(a.T, b),
+    ... )
+    array([1.5, 1. ])
+    """
+    _check("custom_linear_solve", "matvec", matvec)
+    _check("custom_linear_solve", "solve", solve)
+    if transpose_solve is not None:
+        _check("custom_linear_solve", "transpose_solve", transpose_solve)
+    check_callable("custom_linear_solve", matvec)
+    backend = _backend("custom_linear_solve", b)
+    return backend.custom_linear_solve(matvec, b, solve, transpose_solve, symmetric, has_aux)
+
+
+def _check(name: str, word: str, given: Any) -> None:
+    if not callable(given):
+        raise TypeError(f"{name}: needed {word} as a function, got {type(given).__name__}")
+
+
+def _backend(name: str, nest: Any) -> Any:
+    leaves = tree.flatten(nest)[0]
+    if not leaves:
+        raise TypeError(f"{name}: needed an array to begin with, got an empty nest")
+    return backend_of(*leaves)

@@ -1,0 +1,117 @@
+"""A function of one example, over all examples at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+from .. import tree
+from ..dispatch import NUMBERS, backend_of, find_backend
+from .calls import check_callable
+
+
+def vmap(func: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+    """`func` of arrays with one more axis, over which it is mapped; keyword arguments stay as they
+    are.
+
+    `in_axes` says which axis of an argument is mapped: one for all, or one per argument, each an
+    int, None where the argument stays as it is, or a nest of these like the argument. `out_axes`
+    says where the axis comes in the outputs: an int, or a nest like the output.
+
+    >>> square = lambda w, x: np.sum((w * x) ** 2)
+    >>> iso.vmap(iso.grad(square), in_axes=(None, 0))(np.array([1.0, 2.0]), np.eye(2))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+    check_callable("vmap", func)
+
+    @wraps(func)
+    def mapped(*args: Any, **kw: Any) -> Any:
+        leaves, form = tree.flatten(args)
+        axes = _axes(in_axes, args)
+        arrays = [x for x in leaves if find_backend(x) is not None]
+        where = [i for i, axis in enumerate(axes) if axis is not None]
+        if not where:
+            raise ValueError(f"vmap: needed an argument to map over, got in_axes={in_axes!r}")
+        _check_sizes(leaves, axes, tree.paths(args))
+        backend = backend_of(*arrays)
+        rows = [backend.moveaxis(leaves[i], axes[i], 0) for i in where]
+        after: dict[str, Any] = {}
+
+        def flat(*parts: Any) -> tuple:
+            full = list(leaves)
+            for i, x in zip(where, parts):
+                full[i] = x
+            out = func(*tree.unflatten(form, full), **kw)
+            outs, after["form"] = tree.flatten(out)
+            after["axes"] = _spread("vmap", "out_axes", out_axes, out, "the output")
+            return tuple(_output(backend, y, path) for y, path in zip(outs, tree.paths(out)))
+
+        outs = backend.vmap(flat, *rows)
+        outs = [backend.moveaxis(y, 0, _placed(y, axis)) for y, axis in zip(outs, after["axes"])]
+        return tree.unflatten(after["form"], outs)
+
+    return mapped
+
+
+def _axes(in_axes: Any, args: tuple) -> list[int | None]:
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise ValueError(
+            f"vmap: in_axes needed one entry per argument, {len(args)}, got {len(in_axes)}"
+        )
+    return _spread("vmap", "in_axes", in_axes, args, "the arguments")
+
+
+def _spread(name: str, word: str, axes: Any, nest: Any, what: str) -> list[Any]:
+    """The axis of every leaf of `nest`, by a nest of axes that may end above the leaves."""
+    if axes is None or type(axes) is int:
+        return [axes] * len(tree.flatten(nest)[0])
+    pairs = None
+    if isinstance(axes, dict) and isinstance(nest, dict) and set(axes) == set(nest):
+        pairs = [(axes[k], nest[k]) for k in sorted(nest)]
+    elif isinstance(axes, (list, tuple)) and isinstance(nest, (list, tuple)):
+        pairs = list(zip(axes, nest)) if len(axes) == len(nest) else None
+    if pairs is None:
+        raise ValueError(f"{name}: {word} needed ints and None in a nest like {what}, got {axes!r}")
+    return [axis for a, part in pairs for axis in _spread(name, word, a, part, what)]
+
+
+def _check_sizes(leaves: Sequence[Any], axes: Sequence[int | None], paths: Sequence[str]) -> None:
+    sizes: dict[int, str] = {}
+    for x, axis, path in zip(leaves, axes, paths):
+        if axis is None:
+            continue
+        if find_backend(x) is None:
+            raise TypeError(
+                f"vmap: needed an array to map over at argument {path}, got a {type(x).__name__}; "
+                "give it the axis None"
+            )
+        if not -x.ndim <= axis < x.ndim:
+            raise ValueError(
+                f"vmap: in_axes has axis {axis} for argument {path}, which has shape "
+                f"{tuple(x.shape)}"
+            )
+        sizes.setdefault(x.shape[axis], path)
+    if len(sizes) > 1:
+        listed = ", ".join(f"{size} at argument {path}" for size, path in sizes.items())
+        raise ValueError(f"vmap: needed mapped axes of one size, got {listed}")
+
+
+def _output(backend: Any, y: Any, path: str) -> Any:
+    if type(y) in NUMBERS:
+        return backend.asarray(y)
+    if find_backend(y) is not backend:
+        at = f" at {path}" if path else ""
+        raise TypeError(f"vmap: needed {backend.name} arrays as output, got {type(y).__name__}{at}")
+    return y
+
+
+def _placed(y: Any, axis: Any) -> int:
+    if type(axis) is not int or not -y.ndim <= axis < y.ndim:
+        raise ValueError(
+            f"vmap: out_axes needed an axis of an output of {y.ndim} axes, got {axis!r}"
+        )
+    return axis

@@ -1,0 +1,108 @@
+"""What a function captures, as arguments.
+
+A function that is run out of sight of the differentiation around it (`checkpoint`, implicit
+functions) must be told of every array whose gradient matters. Those it names in its closure are
+found here: in cells, defaults, partials, bound objects, and functions captured by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from functools import partial
+from types import CellType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from ..dispatch import find_backend
+
+
+def hoist(func: Callable[..., Any]) -> tuple[list[Any], Callable[[Sequence[Any]], Callable]]:
+    """The floating-point arrays that `func` captures, each once, and what makes of arrays in their
+    place the function that captures those.
+    """
+    arrays: list[Any] = []
+    holds: dict[int, bool] = {}  # which objects hold one of them, by identity
+    _find(func, arrays, holds)
+
+    def rebuild(others: Sequence[Any]) -> Callable:
+        return _swap(func, {id(x): y for x, y in zip(arrays, others)}, holds, {})
+
+    return arrays, rebuild
+
+
+def _find(x: Any, arrays: list[Any], holds: dict[int, bool]) -> bool:
+    if id(x) in holds:
+        return holds[id(x)]
+    holds[id(x)] = False  # until known: what it holds may hold it
+    backend = find_backend(x)
+    if backend is not None:
+        if backend.is_float(x.dtype):
+            arrays.append(x)
+            holds[id(x)] = True
+    else:
+        # each part is looked at, or an array after the first one would stay hidden
+        found = [_find(part, arrays, holds) for part in _parts(x)]
+        holds[id(x)] = any(found)
+    return holds[id(x)]
+
+
+def _parts(x: Any) -> list[Any]:
+    """The objects that `x` is made of, where it can be made anew of others."""
+    if isinstance(x, FunctionType):
+        cells = [c.cell_contents for c in x.__closure__ or () if not _is_empty(c)]
+        return [*cells, *(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
+    if isinstance(x, partial):
+        return [x.func, *x.args, *x.keywords.values()]
+    if isinstance(x, MethodType):
+        return [x.__self__, x.__func__]
+    if type(x) is dict:
+        return list(x.values())
+    if isinstance(x, (list, tuple)):
+        return list(x)
+    if isinstance(x, (type, ModuleType)) or find_backend(x) is not None:
+        return []
+    return list(getattr(x, "__dict__", {}).values())
+
+
+def _swap(x: Any, new: dict[int, Any], holds: dict[int, bool], done: dict[int, Any]) -> Any:
+    """`x` with the arrays exchanged; the very object where it holds none."""
+    if id(x) in new:
+        return new[id(x)]
+    if not holds.get(id(x)):
+        return x
+    if id(x) in done:
+        return done[id(x)]
+    swap = lambda part: _swap(part, new, holds, done)
+    if isinstance(x, FunctionType):
+        cells = tuple(CellType() for _ in x.__closure__ or ())
+        made = FunctionType(x.__code__, x.__globals__, x.__name__, None, cells or None)
+        done[id(x)] = made  # before its cells: a function may capture itself
+        for cell, old in zip(cells, x.__closure__ or ()):
+            if not _is_empty(old):
+                cell.cell_contents = swap(old.cell_contents)
+        made.__defaults__ = tuple(map(swap, x.__defaults__)) if x.__defaults__ else None
+        if x.__kwdefaults__:
+            made.__kwdefaults__ = {k: swap(v) for k, v in x.__kwdefaults__.items()}
+    elif isinstance(x, partial):
+        made = partial(
+            swap(x.func), *map(swap, x.args), **{k: swap(v) for k, v in x.keywords.items()}
+        )
+    elif isinstance(x, MethodType):
+        made = MethodType(swap(x.__func__), swap(x.__self__))
+    elif type(x) is dict:
+        made = {k: swap(v) for k, v in x.items()}
+    elif isinstance(x, (list, tuple)):
+        made = getattr(type(x), "_make", type(x))(map(swap, x))
+    else:
+        made = copy(x)
+        done[id(x)] = made
+        made.__dict__.update({k: swap(v) for k, v in vars(x).items()})
+    done[id(x)] = made
+    return made
+
+
+def _is_empty(cell: CellType) -> bool:
+    try:
+        return cell.cell_contents is cell  # never: only reading it matters
+    except ValueError:  # the name is bound later
+        return True

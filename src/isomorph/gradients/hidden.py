@@ -1,0 +1,179 @@
+"""Functions whose inner steps the differentiation around them does not see: it is given a pullback
+for the whole. `checkpoint` computes the steps again; an implicit function (`custom_root`,
+`custom_linear_solve`) has another way back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from .. import tree
+from ..dispatch import backend_of, find_backend
+from .calls import check_callable
+from .closures import hoist
+from .custom import custom_vjp
+from .transforms import jvp, stop_gradient, vjp
+
+
+def checkpoint(func: Callable[..., Any]) -> Callable[..., Any]:
+    """`func`, of which differentiation keeps the arguments only, and computes the rest anew on the
+    way back: less memory, more time.
+
+    Gradients reach the arguments and the arrays that `func` captures.
+
+    >>> iso.grad(iso.checkpoint(lambda x: np.sum(np.sin(x) ** 2)))(np.array([0.0]))
+    array([0.])
+    """
+    check_callable("checkpoint", func)
+
+    @wraps(func)
+    def call(*args: Any, **kw: Any) -> Any:
+        arrays = [x for x in tree.flatten((args, kw))[0] if find_backend(x) is not None]
+        captured, _ = hoist(func)
+        if not arrays and not captured:
+            return func(*args, **kw)
+        return backend_of(*arrays, *captured).checkpoint(func, args, kw)
+
+    return call
+
+
+def recomputed(xp: Any, func: Callable, args: tuple, kw: dict[str, Any]) -> Any:
+    """The meaning of `checkpoint`."""
+    captured, rebuild = hoist(func)
+
+    def explicit(captured: list, args: tuple, kw: dict[str, Any]) -> Any:
+        return rebuild(captured)(*args, **kw)
+
+    def back(saved: tuple, upstream: Any) -> tuple:
+        return _pull(xp, explicit, saved, upstream)
+
+    run = custom_vjp(explicit, lambda *a: (_unseen("checkpoint", xp, explicit, a), a), back)
+    return run(captured, args, kw)
+
+
+def custom_linear_solve(
+    xp: Any,
+    matvec: Callable,
+    b: Any,
+    solve: Callable,
+    transpose_solve: Callable | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """The x of matvec(x) = b, found by `solve(matvec, b)`, with the gradients of the equation."""
+    captured, rebuild = hoist(matvec)
+    solve = _constant(solve)
+    if symmetric:
+        transpose_solve = solve
+
+    def found(captured: list, b: Any) -> Any:
+        return solve(rebuild(captured), b)
+
+    def fwd(captured: list, b: Any) -> tuple:
+        out = _unseen("custom_linear_solve", xp, found, (captured, b))
+        return out, (captured, b, out[0] if has_aux else out)
+
+    def bwd(saved: tuple, upstream: Any) -> tuple:
+        captured, b, x = saved
+        g = upstream[0] if has_aux else upstream
+        if transpose_solve is None:
+            raise TypeError(
+                "custom_linear_solve: needed transpose_solve, or symmetric=True, to differentiate"
+            )
+        if _watched(xp, (captured, b)):  # a higher order: x is a function of them again
+            x = run(captured, b)
+            x = x[0] if has_aux else x
+        apply = rebuild(captured)
+        zero = tree.map(xp.zeros_like, b)
+        turned = apply if symmetric else lambda v: vjp(apply, zero)[1](v)[0]
+        back = custom_linear_solve(xp, turned, g, transpose_solve, solve, symmetric, has_aux)
+        back = back[0] if has_aux else back
+        minus = tree.map(lambda y: -y, back)
+        (grads, _) = _pull(xp, lambda captured, x: rebuild(captured)(x), (captured, x), minus)
+        return grads, back
+
+    run = custom_vjp(found, fwd, bwd)
+    return run(captured, b)
+
+
+def custom_root(
+    xp: Any,
+    f: Callable,
+    initial_guess: Any,
+    solve: Callable,
+    tangent_solve: Callable,
+    has_aux: bool = False,
+) -> Any:
+    """The x of f(x) = 0, found by `solve(f, initial_guess)`, with the gradients of the equation."""
+    captured, rebuild = hoist(f)
+    solve = _constant(solve)
+
+    def found(captured: list, guess: Any) -> Any:
+        return solve(rebuild(captured), guess)
+
+    def fwd(captured: list, guess: Any) -> tuple:
+        out = _unseen("custom_root", xp, found, (captured, guess))
+        return out, (captured, guess, out[0] if has_aux else out)
+
+    def bwd(saved: tuple, upstream: Any) -> tuple:
+        captured, guess, x = saved
+        g = upstream[0] if has_aux else upstream
+        if _watched(xp, captured):
+            x = run(captured, stop_gradient(guess, preserve_type=False))
+            x = x[0] if has_aux else x
+        apply = rebuild(captured)
+        along = lambda v: jvp(apply, (x,), (v,))[1]
+        solved = lambda y: tangent_solve(along, y)
+        zero = tree.map(xp.zeros_like, g)
+        back = vjp(solved, zero)[1](g)[0]  # the transpose of a linear function
+        minus = tree.map(lambda y: -y, back)
+        (grads, _) = _pull(xp, lambda captured, x: rebuild(captured)(x), (captured, x), minus)
+        return grads, None
+
+    run = custom_vjp(found, fwd, bwd)
+    return run(captured, initial_guess)
+
+
+def _constant(solve: Callable) -> Callable:
+    """A solver that captures values only: how it comes to its result is nobody's concern."""
+    captured, rebuild = hoist(solve)
+    return rebuild(stop_gradient(captured, preserve_type=False))
+
+
+def _watched(xp: Any, nest: Any) -> bool:
+    return any(find_backend(x) is xp and xp.is_watched(x) for x in tree.flatten(nest)[0])
+
+
+def _unseen(name: str, xp: Any, func: Callable, args: tuple) -> Any:
+    """`func(*args)` with nothing recorded; what it uses besides its arguments may not be recorded
+    either, its gradient would be lost.
+    """
+    out, seen = xp.run_unseen(func, stop_gradient(args, preserve_type=False))
+    if seen:
+        raise TypeError(
+            f"{name}: the function uses an array under differentiation that is neither an argument "
+            "nor captured in its closure; pass it as an argument"
+        )
+    return out
+
+
+def _pull(xp: Any, func: Callable, args: tuple, upstream: Any) -> tuple:
+    """The gradients of `func(*args)` for `upstream`: one nest per argument, in which what is no
+    floating-point array stands for itself.
+    """
+    leaves, form = tree.flatten(args)
+    wanted = [i for i, x in enumerate(leaves) if find_backend(x) is xp and xp.is_float(x.dtype)]
+
+    def flat(*given: Any) -> tuple[tuple, tuple]:
+        full = list(leaves)
+        for i, x in zip(wanted, given):
+            full[i] = x
+        outs = tree.flatten(func(*tree.unflatten(form, full)))[0]
+        return tuple(y for y in outs if find_backend(y) is xp and xp.is_float(y.dtype)), ()
+
+    _, pullback, _ = xp.vjp(flat, tuple(leaves[i] for i in wanted), True)
+    seeds = [g for g in tree.flatten(upstream)[0] if find_backend(g) is xp and xp.is_float(g.dtype)]
+    found = dict(zip(wanted, pullback(tuple(seeds))))
+    return tree.unflatten(form, [found.get(i, x) for i, x in enumerate(leaves)])

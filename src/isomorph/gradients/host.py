@@ -1,0 +1,115 @@
+"""Functions that exist in NumPy, SciPy or C only, as part of a program on any backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, NamedTuple
+
+from .. import tree
+from ..dispatch import backend_of, find_backend
+from .calls import check_callable
+from .custom import bind_custom_gradient_function, custom_vjp
+
+
+def host_function(
+    func: Callable[..., Any],
+    vjp: Callable[[Any, Any], Any] | None = None,
+    *,
+    like: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
+    """A function that is handed NumPy arrays, whatever its arguments are, and whose NumPy results
+    come back as arrays of their kind: also in compiled code, under `vmap` and differentiated.
+
+    The gradient is `vjp((x, ret), upstream)`, in NumPy as well, with the tuple of arguments as `x`
+    and a tuple of gradients where there are several. It has no derivative of its own: for a second
+    order, write the rule with `custom_vjp` and `host_function`s. A compiler needs the shapes and
+    dtypes of the results beforehand; they are those of `like`, or else of `func` itself, called
+    once with arrays of ones like the arguments.
+
+    >>> from math import erf
+    >>> curve = iso.host_function(
+    ...     np.vectorize(erf), lambda saved, g: g * 2 / np.pi**0.5 * np.exp(-(saved[0] ** 2))
+    ... )
+    >>> iso.grad(lambda x: np.sum(curve(x)))(np.array([0.0]))
+    array([1.12837917])
+    """
+    for role, given in (("func", func), ("vjp", vjp), ("like", like)):
+        if not callable(given) and (given is not None or role == "func"):
+            raise TypeError(
+                f"host_function: needed {role} as a function, got {type(given).__name__}"
+            )
+    check_callable("host_function", func)
+    forward = _on_host(func, like or func)
+    if vjp is None:
+        return wraps(func)(_final(forward, f"host_function: {_name(func)} was given no vjp"))
+
+    def rule(saved: Any, upstream: Any) -> Any:
+        back = lambda saved, upstream: _checked(vjp(saved, upstream), saved[0])
+        like = lambda saved, upstream: saved[0]
+        once = f"host_function: the vjp of {_name(func)} has no derivative of its own"
+        grads = _final(_on_host(back, like), once)(saved, upstream)
+        return tree.map(_cast, grads, saved[0])
+
+    return wraps(func)(bind_custom_gradient_function(forward, rule))
+
+
+class Call(NamedTuple):
+    """A host function of flat arrays, as a backend takes it."""
+
+    func: Callable[..., list[Any]]  # NumPy arrays in, NumPy arrays or numbers out
+    like: Callable[..., list[Any]]  # arrays of ones in, examples of the results out
+
+
+def _on_host(func: Callable[..., Any], like: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        leaves, form = tree.flatten(args)
+        where = [i for i, x in enumerate(leaves) if find_backend(x) is not None]
+        after: dict[str, Any] = {}
+
+        def flat(run: Callable, arrays: Sequence[Any]) -> list[Any]:
+            full = list(leaves)
+            for i, x in zip(where, arrays):
+                full[i] = x
+            outs, after["form"] = tree.flatten(run(*tree.unflatten(form, full)))
+            return outs
+
+        backend = backend_of(*(leaves[i] for i in where))
+        host = Call(
+            lambda *arrays: flat(func, [x if x.flags.writeable else x.copy() for x in arrays]),
+            lambda *arrays: flat(like, arrays),
+        )
+        outs = backend.host_call(host, tuple(leaves[i] for i in where))
+        return tree.unflatten(after["form"], outs)
+
+    return call
+
+
+def _final(call: Callable[..., Any], why: str) -> Callable[..., Any]:
+    """`call`, which raises when it is differentiated."""
+
+    def bwd(saved: Any, upstream: Any) -> Any:
+        raise NotImplementedError(f"{why}; give one, or write the rule with iso.custom_vjp")
+
+    return custom_vjp(call, lambda *args: (call(*args), None), bwd)
+
+
+def _checked(given: Any, x: Any) -> Any:
+    form, given_form = tree.flatten(x)[1], tree.flatten(given)[1]
+    if given_form != form:
+        raise ValueError(
+            f"host_function: needed vjp to return a nest like {form}, got {given_form}"
+        )
+    return given
+
+
+def _cast(grad: Any, x: Any) -> Any:
+    """A gradient in the dtype of its array."""
+    backend = find_backend(x)
+    if backend is None or grad.dtype == x.dtype:
+        return grad
+    return backend.astype(grad, x.dtype)
+
+
+def _name(func: Callable) -> str:
+    return getattr(func, "__name__", type(func).__name__)

@@ -1,0 +1,214 @@
+"""`jit`: the same results compiled, one program per form of the arguments, on all backends."""
+
+import threading
+
+import jax
+import numpy as np
+import pytest
+import tensorflow as tf
+import torch
+
+import isomorph as iso
+from oracles import kind_of, numpy_of
+
+X = np.array([0.5, 1.5, -2.0])
+COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
+
+
+def counting(func):
+    """The function, and how often Python ran it."""
+    runs = []
+
+    def counted(*args, **kw):
+        runs.append(1)
+        return func(*args, **kw)
+
+    return counted, runs
+
+
+def test_nests_numbers_and_keywords(backend, xp):
+    def func(p, n, *, scale):
+        return {"a": [p["x"] * n + scale, None], "sum": xp.sum(p["x"])}
+
+    out = iso.jit(func)({"x": xp.asarray(X)}, 2.0, scale=1.0)
+    np.testing.assert_allclose(numpy_of(out["a"][0]), 2 * X + 1, rtol=1e-15)
+    assert out["a"][1] is None
+    np.testing.assert_allclose(float(out["sum"]), 0.0, atol=1e-15)
+    assert kind_of(out["a"][0]) == kind_of(xp.asarray(X))
+
+
+@COMPILED
+def test_one_program_per_shape_and_dtype_not_per_value(backend, xp):
+    func, runs = counting(lambda x, n: xp.sum(x) * n)
+    compiled = iso.jit(func)
+    for n in (1.0, 2.0, 3.5):
+        np.testing.assert_allclose(float(compiled(xp.asarray(X + n), n)), np.sum(X + n) * n, 1e-12)
+    assert len(runs) == 1
+    np.testing.assert_allclose(float(compiled(xp.asarray(X[:2]), 2.0)), 4.0, rtol=1e-15)
+    assert len(runs) == 2
+    y = compiled(xp.asarray(X, dtype=xp.float32), 2.0)
+    assert y.dtype == xp.float32  # the number is as weak as in eager code
+    assert len(runs) == 3
+
+
+@COMPILED
+def test_sizes_are_known_for_every_shape(backend, xp):
+    mean = iso.jit(lambda x: xp.sum(x) / x.shape[0])
+    for n in (1, 2, 3):  # TensorFlow would forget them after the second
+        np.testing.assert_allclose(float(mean(xp.asarray(X[:n]))), np.mean(X[:n]), rtol=1e-15)
+
+
+@pytest.mark.parametrize("static", ["power", 1, ["power"], (1,)])
+def test_static_arguments(backend, xp, static):
+    def func(x, power, *, flag=False):
+        return x**2 if power == "two" else -x
+
+    compiled = iso.jit(func, static=static)
+    x = xp.asarray(X)
+    np.testing.assert_allclose(numpy_of(compiled(x, "two")), X**2)
+    np.testing.assert_allclose(numpy_of(compiled(x, power="one")), -X)
+    np.testing.assert_allclose(numpy_of(compiled(x, power="two")), X**2)
+
+
+def test_static_values_of_equal_worth_are_not_the_same(backend, xp):
+    compiled = iso.jit(lambda x, n: x * (2 if n is True else 3), static="n")
+    np.testing.assert_allclose(numpy_of(compiled(xp.asarray(X), True)), 2 * X)
+    np.testing.assert_allclose(numpy_of(compiled(xp.asarray(X), 1)), 3 * X)
+
+
+def test_static_in_the_middle_and_by_keyword(backend, xp):
+    func = lambda a, how, b, *, sign: (a - b if how == "minus" else a + b) * sign
+    compiled = iso.jit(func, static=["how", "sign"])
+    a, b = xp.asarray(X), xp.asarray(X + 1)
+    np.testing.assert_allclose(numpy_of(compiled(a, "minus", b, sign=-1)), np.ones(3))
+    np.testing.assert_allclose(numpy_of(compiled(a, how="plus", b=b, sign=1)), 2 * X + 1)
+
+
+@pytest.mark.parametrize("transform", ["grad", "vmap", "jit", "jac"])
+def test_transforms_of_a_compiled_function(backend, xp, transform):
+    square = iso.jit(lambda x: xp.sum(x**3))
+    x = xp.asarray(X)
+    if transform == "grad":
+        np.testing.assert_allclose(numpy_of(iso.grad(square)(x)), 3 * X**2, rtol=1e-12)
+        hess = iso.grad(lambda x: xp.sum(iso.grad(lambda x: square(x))(x)))(x)
+        np.testing.assert_allclose(numpy_of(hess), 6 * X, rtol=1e-12)
+    elif transform == "vmap":
+        rows = np.stack([X, X + 1])
+        np.testing.assert_allclose(numpy_of(iso.vmap(square)(xp.asarray(rows))), np.sum(rows**3, 1))
+    elif transform == "jit":
+        np.testing.assert_allclose(float(iso.jit(lambda x: square(x) * 2)(x)), 2 * np.sum(X**3))
+    else:
+        np.testing.assert_allclose(numpy_of(iso.jac(square)(x)), 3 * X**2, rtol=1e-12)
+
+
+@COMPILED
+def test_a_value_cannot_choose_the_code(backend, xp):
+    x = xp.asarray(X)
+    with pytest.raises(TypeError):
+        iso.jit(lambda x: x if x[0] > 0 else -x)(x)
+    with pytest.raises(TypeError):
+        iso.jit(lambda x: x * float(x[0]))(x)
+
+
+@COMPILED
+def test_the_gradient_mode_is_part_of_the_key(backend, xp):
+    from isomorph.gradients.mode import variables
+
+    x = xp.asarray(X)
+    compiled = iso.jit(iso.grad(lambda x: xp.sum(variables(x) * x)))
+    np.testing.assert_allclose(numpy_of(compiled(x)), 2 * X, rtol=1e-12)
+    with iso.gradient_tracking(False):
+        np.testing.assert_allclose(numpy_of(compiled(x)), X, rtol=1e-12)
+    np.testing.assert_allclose(numpy_of(compiled(x)), 2 * X, rtol=1e-12)
+
+
+def test_bad_input(backend, xp):
+    x = xp.asarray(X)
+    with pytest.raises(TypeError, match="jit: needed a function, got int"):
+        iso.jit(3)
+    with pytest.raises(TypeError, match=r"got a str at argument 1; name the argument in static="):
+        iso.jit(lambda x, s: x)(x, "word")
+    with pytest.raises(TypeError, match=r"got a str at argument p/a; name the argument in static="):
+        iso.jit(lambda x, p: x)(x, p={"a": "word"})
+    with pytest.raises(TypeError, match="static needed positions or names of arguments, got"):
+        iso.jit(lambda x: x, static=(1.5,))
+    with pytest.raises(ValueError, match="static names 'flag', but the arguments are x"):
+        iso.jit(lambda x: x, static="flag")
+    with pytest.raises(TypeError, match="needed static argument 1 to be hashable, got a list"):
+        iso.jit(lambda x, s: x, static=1)(x, [1])
+    other = torch.ones(3) if backend != "torch" else np.ones(3)
+    with pytest.raises(TypeError, match="arrays of 2 backends in one call"):
+        iso.jit(lambda x, y: x)(x, other)
+
+
+def test_errors_of_the_function_come_through(backend, xp):
+    def broken(x):
+        raise KeyError("mine")
+
+    compiled = iso.jit(broken)
+    for _ in range(2):  # and again: no half-made program is kept
+        with pytest.raises(KeyError, match="mine"):
+            compiled(xp.asarray(X))
+
+
+def test_threads(backend, xp):
+    compiled = iso.jit(iso.grad(lambda x: xp.sum(x**3)))
+    got = {}
+
+    def work(n):
+        with jax.enable_x64(True):
+            got[n] = numpy_of(compiled(xp.asarray(X + n)))
+
+    workers = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join(120)
+    for n in range(4):
+        np.testing.assert_allclose(got[n], 3 * (X + n) ** 2, rtol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_torch_backward_goes_through_compiled_code(backend, xp):
+    cube = iso.bind_custom_gradient_function(lambda x: x**3, lambda s, g: 30 * g * s[0] ** 2)
+    w = torch.tensor(X, requires_grad=True)
+    total, count = iso.jit(lambda w, n: (xp.sum(cube(w) * w), n + 1))(w, xp.asarray([1, 2]))
+    assert count.tolist() == [2, 3]
+    (grad,) = torch.autograd.grad(total, w, create_graph=True)
+    np.testing.assert_allclose(numpy_of(grad), 31 * X**3, rtol=1e-12)
+    (hess,) = torch.autograd.grad(grad.sum(), w)
+    np.testing.assert_allclose(numpy_of(hess), 120 * X**2, rtol=1e-12)
+    with pytest.raises(TypeError, match="captures a tensor that requires gradients"):
+        iso.jit(lambda x: x * w)(torch.ones(3, dtype=torch.float64))
+    with torch.no_grad():
+        out = iso.jit(lambda x: x * w)(torch.ones(3, dtype=torch.float64))
+    np.testing.assert_allclose(numpy_of(out), X)
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_torch_layouts_modes_and_captured_tensors(backend, xp):
+    compiled = iso.jit(lambda x: x * 2 + c)
+    c = torch.ones(3, 3)
+    x = torch.arange(9.0).reshape(3, 3)
+    np.testing.assert_allclose(numpy_of(compiled(x)), numpy_of(x) * 2 + 1)
+    np.testing.assert_allclose(numpy_of(compiled(x.T)), numpy_of(x).T * 2 + 1)  # other strides
+    c.add_(1)
+    np.testing.assert_allclose(numpy_of(compiled(x)), numpy_of(x) * 2 + 2)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert iso.jit(lambda x: x @ x)(x).dtype == torch.bfloat16
+    with pytest.raises(TypeError, match="got a stand-in of a trace"):
+        iso.jit(iso.to_numpy)(x)
+
+
+@pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
+def test_tensorflow_variables_and_tapes(backend, xp):
+    v = tf.Variable(X)
+    compiled = iso.jit(lambda v: xp.sum(v**3))
+    np.testing.assert_allclose(float(compiled(v)), np.sum(X**3))
+    v.assign(X + 1)
+    np.testing.assert_allclose(float(compiled(v)), np.sum((X + 1) ** 3))
+    with tf.GradientTape() as tape:
+        y = compiled(v)
+    np.testing.assert_allclose(tape.gradient(y, v).numpy(), 3 * (X + 1) ** 2, rtol=1e-12)
+    inside = tf.function(lambda x: compiled(x) * 2, autograph=False)
+    np.testing.assert_allclose(float(inside(tf.constant(X))), 2 * np.sum(X**3), rtol=1e-12)
