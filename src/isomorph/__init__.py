@@ -6,6 +6,7 @@ and PyTorch, the caller's own arrays in, the same kind out.
 
 # The package is bound first, so that the function of that name is what `iso.backends` means.
 from . import backends as _backends  # noqa: F401
+from . import random as random
 from .compile import jit
 from .dispatch import prepare as _prepare
 from .gradients.batching import vmap
@@ -28,6 +29,41 @@ from .gradients.transforms import (
 from .home import arange, asarray, eye, full, linspace, namespace, ones, use_backend, zeros
 from .indexing import at
 from .inventory import backends
+from .layers.activation import (
+    elu,
+    gelu,
+    hardswish,
+    leaky_relu,
+    log_softmax,
+    logsumexp,
+    mish,
+    relu,
+    sigmoid,
+    silu,
+    softmax,
+    softplus,
+)
+from .layers.attention import grouped_query_attention, scaled_dot_product_attention
+from .layers.conv import (
+    conv1d,
+    conv1d_transpose,
+    conv2d,
+    conv2d_transpose,
+    conv3d,
+    conv3d_transpose,
+    conv_general_dilated,
+    conv_general_transpose,
+    depthwise_conv2d,
+)
+from .layers.dropout import dropout
+from .layers.embedding import embedding
+from .layers.heads import multi_head_attention
+from .layers.linear import linear
+from .layers.loss import binary_cross_entropy, cross_entropy, huber, kl_divergence, mae, mse
+from .layers.norm import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
+from .layers.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool
+from .layers.position import local_window_mask, rotary_embedding
+from .layers.recurrent import gru_update, lstm_update
 from .moving import convert, to_numpy
 from .optimizers.updates import (
     adam_step,
@@ -45,34 +81,80 @@ _prepare()
 __all__ = [
     "adam_step",
     "adam_update",
+    "adaptive_avg_pool",
+    "adaptive_max_pool",
     "arange",
     "asarray",
     "at",
+    "avg_pool",
     "backends",
+    "batch_norm",
+    "binary_cross_entropy",
     "bind_custom_gradient_function",
     "check_gradients",
     "checkpoint",
+    "conv1d",
+    "conv1d_transpose",
+    "conv2d",
+    "conv2d_transpose",
+    "conv3d",
+    "conv3d_transpose",
+    "conv_general_dilated",
+    "conv_general_transpose",
     "convert",
+    "cross_entropy",
     "custom_vjp",
+    "depthwise_conv2d",
+    "dropout",
+    "elu",
+    "embedding",
     "execute_with_gradients",
     "eye",
     "full",
+    "gelu",
     "grad",
     "gradient_descent_update",
     "gradient_tracking",
+    "group_norm",
+    "grouped_query_attention",
+    "gru_update",
+    "hardswish",
     "hessian",
     "host_function",
+    "huber",
     "hvp",
+    "instance_norm",
     "jac",
     "jit",
     "jvp",
+    "kl_divergence",
     "lamb_update",
     "lars_update",
+    "layer_norm",
+    "leaky_relu",
+    "linear",
     "linspace",
+    "local_window_mask",
+    "log_softmax",
+    "logsumexp",
+    "lstm_update",
+    "mae",
+    "max_pool",
+    "mish",
+    "mse",
+    "multi_head_attention",
     "namespace",
     "ones",
     "optimizer_update",
+    "relu",
+    "rms_norm",
+    "rotary_embedding",
+    "scaled_dot_product_attention",
     "set_with_grads",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
     "stop_gradient",
     "to_numpy",
     "unset_with_grads",

@@ -27,13 +27,13 @@ def jit(
     """`func`, compiled for the framework of the arrays it is called with, at its first call for
     every new form, shape and dtype of the arguments.
 
-    Arguments are nests of arrays and numbers. A number is handed over as an array, so that no new
-    value compiles anew; arguments named in `static`, by position or name, reach `func` as they are,
-    and each value of them compiles anew. `func` shall be pure: what it does besides computing its
-    result happens when it is traced, and arrays it captures are read then or at each call, as the
-    framework does it. A value cannot decide which Python code runs: `if x > 0` raises. Inside
-    another transform or another compiled function the function runs as it is and is part of that.
-    NumPy has no compiler: `func` itself is called.
+    Arguments and results are nests of arrays and numbers. A number is handed over as an array, so
+    that no new value compiles anew; arguments named in `static`, by position or name, reach `func`
+    as they are, and each value of them compiles anew. `func` shall be pure: what it does besides
+    computing its result happens when it is traced, and arrays it captures are read then or at each
+    call, as the framework does it. A value cannot decide which Python code runs: `if x > 0` raises.
+    Inside another transform or another compiled function the function runs as it is and is part of
+    that. NumPy has no compiler: `func` itself is called, with numbers as they are.
 
     >>> iso.jit(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     np.float64(5.0)
@@ -53,7 +53,7 @@ def jit(
         if backend is None:
             leaves = tree.flatten((args, kw))[0]
             backend = _speaker(leaves, args, kw)
-            if types and tuple(map(type, leaves)) == types:
+            if tuple(map(type, leaves)) == types and not set(types) <= set(NUMBERS):
                 flat[types] = backend
         key = (backend.name, with_grads(), HOME.get(), fixed)
         program = programs.get(key)
@@ -90,21 +90,19 @@ def _program(xp: Any, func: Callable, form: Any, arrays: Sequence[Any]) -> tuple
 
     def flat(*arrays: Any) -> tuple:
         args, kw = tree.unflatten(form, arrays)
-        leaves, after["form"] = tree.flatten(func(*args, **kw))
-        where = after["where"] = [i for i, x in enumerate(leaves) if find_backend(x) is xp]
-        after["others"] = [None if i in where else x for i, x in enumerate(leaves)]
-        return tuple(leaves[i] for i in where)
-
-    def rebuild(outs: Sequence[Any]) -> Any:
-        full = list(after["others"])
-        for i, x in zip(after["where"], outs):
-            full[i] = x
-        return tree.unflatten(after["form"], full)
+        out = func(*args, **kw)
+        leaves, after["form"] = tree.flatten(out)
+        for x, path in zip(leaves, tree.paths(out)):
+            if find_backend(x) is not xp and type(x) not in NUMBERS:
+                at = f" at {path}" if path else ""
+                raise TypeError(
+                    f"jit: needed {xp.name} arrays and numbers as output, got a "
+                    f"{type(x).__name__}{at}"
+                )
+        return tuple(xp.asarray(x) if type(x) in NUMBERS else x for x in leaves)
 
     program = xp.compile(flat, arrays)
-    if len(after["where"]) < len(after["others"]):
-        return program, rebuild
-    out_form = after["form"]  # arrays only
+    out_form = after["form"]
     return program, lambda outs: tree.unflatten(out_form, outs)
 
 
@@ -113,10 +111,7 @@ def _arrays(xp: Any, leaves: list[Any]) -> list[Any]:
     if not any(type(x) in NUMBERS for x in leaves):
         return leaves
     arrays = [x for x in leaves if type(x) not in NUMBERS]
-    return [
-        xp.weak(x, arrays) if type(x) is float else xp.asarray(x) if type(x) in NUMBERS else x
-        for x in leaves
-    ]
+    return [xp.weak(x, arrays) if type(x) in NUMBERS else x for x in leaves]
 
 
 def _speaker(leaves: list[Any], args: tuple, kw: dict[str, Any]) -> Backend:
@@ -177,10 +172,18 @@ def _split(
             raise TypeError(
                 f"jit: needed static argument {place} to be hashable, got a {type(x).__name__}"
             ) from None
-    # 1, 1.0 and True are equal, but not the same to a function
-    marked = tuple((place, type(x), x) for place, x in fixed)
+    marked = tuple((place, _typed(x), x) for place, x in fixed)
     args = tuple(x for i, x in enumerate(args) if i not in places)
     return marked, args, {k: x for k, x in kw.items() if k not in names}
+
+
+def _typed(x: Any) -> Any:
+    """What tells equal values apart that are not the same to a function: 1, 1.0 and True, 0.0 and
+    -0.0.
+    """
+    if isinstance(x, (tuple, frozenset)):
+        return type(x), tuple(map(_typed, x))
+    return (type(x), repr(x)) if isinstance(x, (float, complex)) else type(x)
 
 
 def _bound(func: Callable, fixed: tuple) -> Callable:

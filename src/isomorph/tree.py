@@ -21,6 +21,11 @@ def map(func: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     return optree.tree_map(func, tree, *rest)
 
 
+def keys(tree: Any) -> list[Any]:
+    """The keys of a dict, list or tuple in the order of `flatten`."""
+    return list(optree.tree_flatten_one_level(tree).entries)
+
+
 def paths(tree: Any) -> list[str]:
     """The key chain of each leaf, joined with `/`, in the order of `flatten`."""
     return ["/".join(str(key) for key in path) for path in optree.tree_paths(tree)]

@@ -65,6 +65,7 @@ UNARY = {
     "conj": Unary("c", lambda z: z.conjugate()),
     "cos": Unary("fc", either("cos")),
     "cosh": Unary("fc", either("cosh")),
+    "erf": Unary("f", math.erf, real=(-7.0, -2.0, -1.0, -0.375, 0.0, 0.5, 1.125, 2.75, 3.5)),
     "exp": Unary("fc", either("exp")),
     "expm1": Unary("fc", lambda z: cmath.exp(z) - 1 if isinstance(z, complex) else math.expm1(z)),
     "floor": Unary("iuf", math.floor),

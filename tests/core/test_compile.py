@@ -1,5 +1,6 @@
 """`jit`: the same results compiled, one program per form of the arguments, on all backends."""
 
+import math
 import threading
 
 import jax
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import torch
+from torch.autograd import forward_ad
 
 import isomorph as iso
 from oracles import kind_of, numpy_of
@@ -212,3 +214,68 @@ def test_tensorflow_variables_and_tapes(backend, xp):
     np.testing.assert_allclose(tape.gradient(y, v).numpy(), 3 * (X + 1) ** 2, rtol=1e-12)
     inside = tf.function(lambda x: compiled(x) * 2, autograph=False)
     np.testing.assert_allclose(float(inside(tf.constant(X))), 2 * np.sum(X**3), rtol=1e-12)
+
+
+def test_numbers_alone_belong_to_the_home_of_each_call(backend, xp):
+    double = iso.jit(lambda s: s * 2.0)
+    with iso.use_backend(backend):
+        assert float(double(1.5)) == 3.0
+    assert type(double(1.5)) is float  # NumPy again, as it is
+
+
+def test_static_values_are_told_apart_within_nests(backend, xp):
+    x = xp.asarray(X)
+    signed = iso.jit(lambda x, s: x * math.copysign(1.0, s), static=1)
+    np.testing.assert_allclose(numpy_of(signed(x, 0.0)), X)
+    np.testing.assert_allclose(numpy_of(signed(x, -0.0)), -X)
+    kinds = iso.jit(lambda x, s: x * (2 if type(s[0]) is int else 3), static=1)
+    np.testing.assert_allclose(numpy_of(kinds(x, (1,))), 2 * X)
+    np.testing.assert_allclose(numpy_of(kinds(x, (1.0,))), 3 * X)
+
+
+def test_numbers_keep_the_precision_of_the_widest_array(backend, xp):
+    narrow, wide = xp.asarray(X, dtype=xp.float32), xp.asarray(X)
+    got = iso.jit(lambda a, b, s: b * s)(narrow, wide, 0.1)
+    np.testing.assert_array_equal(numpy_of(got), X * 0.1)
+    turn = iso.jit(lambda b, z: xp.real(xp.astype(b, xp.complex128) * z))
+    np.testing.assert_allclose(numpy_of(turn(wide, 0.1 + 0.2j)), X * 0.1, rtol=1e-15)
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "torch"], indirect=True)
+def test_outputs_are_arrays_and_numbers(backend, xp):
+    _, number = iso.jit(lambda x: (x, 2.5))(xp.asarray(X))
+    assert kind_of(number) == backend
+    assert float(number) == 2.5
+    for bad, kind in ((lambda x: {"a": {1, 2}}, "set at a"), (lambda x: "word", "str")):
+        with pytest.raises(
+            TypeError, match=f"{backend} arrays and numbers as output, got a {kind}"
+        ):
+            iso.jit(bad)(xp.asarray(X))
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # torch's forward mode
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_torch_sees_bits_tangents_and_captured_tensors(backend, xp):
+    negated = torch.tensor([1 + 2j, 3 + 4j]).conj().imag  # its memory holds 2 and 4
+    func = iso.jit(lambda x: x * 2 + 1)
+    assert func(negated).tolist() == [-3.0, -7.0]
+    assert func(torch.tensor([2.0, 4.0])).tolist() == [5.0, 9.0]
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(torch.tensor(X), torch.ones(3, dtype=torch.float64))
+        tangent = forward_ad.unpack_dual(iso.jit(lambda x: x * x)(dual)).tangent
+    np.testing.assert_allclose(numpy_of(tangent), 2 * X)
+    w = torch.ones(3, dtype=torch.float64)
+    later = iso.jit(lambda x: x * w)
+    np.testing.assert_allclose(numpy_of(later(torch.tensor(X))), X)
+    w.requires_grad_()
+    with pytest.raises(TypeError, match="captures a tensor that requires gradients"):
+        later(torch.tensor(X))
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_torch_says_what_cannot_be_traced(backend, xp):
+    x = torch.tensor(X)
+    with pytest.raises(TypeError, match="value of a tensor cannot decide"):
+        iso.jit(lambda x: torch.ones(int(x[0].item())))(x)
+    with pytest.raises(TypeError, match="shape of a result cannot depend on the values"):
+        iso.jit(lambda x: torch.unique(x))(x)

@@ -1,10 +1,13 @@
 """`checkpoint`: the same gradients, computed from the arguments again."""
 
 import tracemalloc
+from collections import OrderedDict, deque
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import pytest
+import torch
 
 import isomorph as iso
 from oracles import central_gradient, numpy_of
@@ -155,3 +158,71 @@ def test_no_arrays_no_ceremony(backend, xp):
     assert iso.checkpoint(lambda n: n + 1)(2) == 3
     with pytest.raises(TypeError, match="checkpoint: needed a function"):
         iso.checkpoint(3)
+
+
+@dataclass(slots=True)
+class Slot:
+    w: object
+
+
+class Single(Model):
+    def __copy__(self):
+        return self
+
+
+def test_captured_in_slots_deques_and_functions_with_attributes(backend, xp):
+    x = xp.asarray(X)
+
+    def loss(w):
+        slot, queue, table = Slot(w), deque([w]), OrderedDict(w=w)
+
+        def scaled(x):
+            return x * w * scaled.factor
+
+        scaled.factor = 2.0
+        parts = [
+            iso.checkpoint(lambda x: x * slot.w)(x),
+            iso.checkpoint(lambda x: x * queue[0])(x),
+            iso.checkpoint(lambda x: x * table["w"])(x),
+            iso.checkpoint(scaled)(x),
+        ]
+        return sum(xp.sum(part) for part in parts)
+
+    np.testing.assert_allclose(numpy_of(iso.grad(loss)(xp.asarray(X + 3))), 5 * X, rtol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "tensorflow", "torch"], indirect=True)
+def test_an_object_that_cannot_be_copied_is_left_alone(backend, xp):
+    held = Single(xp.asarray(X))
+    before = held.w[0]
+    grad = iso.grad(lambda x: xp.sum(iso.checkpoint(lambda x: held(x))(x)))(xp.asarray(X))
+    np.testing.assert_allclose(numpy_of(grad), X)
+    assert held.w[0] is before
+
+    def loss(w):
+        held.w = [w]
+        return xp.sum(iso.checkpoint(lambda x: held(x))(w * 2))
+
+    with pytest.raises(TypeError, match="neither an argument nor captured in its closure"):
+        iso.grad(loss)(xp.asarray(X))
+
+
+def test_words_and_flags_pass_through(backend, xp):
+    def func(x, how, *, flag):
+        return {"y": x * 2 if flag and how == "twice" else x, "how": how}
+
+    out = iso.checkpoint(func)(xp.asarray(X), "twice", flag=True)
+    np.testing.assert_allclose(numpy_of(out["y"]), 2 * X)
+    assert out["how"] == "twice"
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_torch_draws_the_same_numbers_again(backend, xp):
+    def drop(x):
+        return (x * x * torch.rand(3, dtype=torch.float64)).sum()
+
+    x = torch.ones(3, dtype=torch.float64)
+    value, grad = iso.value_and_grad(iso.checkpoint(drop))(x)
+    np.testing.assert_allclose(float(grad.sum()), 2 * float(value), rtol=1e-12)
+    after = torch.rand(1)
+    assert not torch.equal(after, torch.rand(1))  # the generator went on

@@ -126,3 +126,38 @@ def test_bad_input(backend, xp):
     odd = iso.host_function(cdf, lambda saved, g: (g, g))
     with pytest.raises(ValueError, match="host_function: needed vjp to return a nest like"):
         iso.grad(lambda x: xp.sum(odd(x)))(x)
+
+
+def test_what_the_function_does_to_its_arrays_stays_there(backend, xp):
+    buffer = np.empty(3)
+
+    def square(x):
+        np.multiply(x, x, out=buffer)  # one buffer for all results
+        x[:] = 0
+        return buffer
+
+    f = iso.host_function(square, lambda saved, g: 2 * saved[0] * g)
+    x = xp.asarray(X)
+    one, two = f(x), f(10 * x)
+    np.testing.assert_allclose(numpy_of(one), X**2)
+    np.testing.assert_allclose(numpy_of(two), 100 * X**2)
+    np.testing.assert_allclose(numpy_of(iso.grad(lambda x: xp.sum(f(x)))(x)), 2 * X)
+    np.testing.assert_allclose(numpy_of(iso.jit(lambda x: f(x) + x)(x)), X**2 + X)
+    np.testing.assert_array_equal(numpy_of(x), X)
+
+
+@pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
+def test_results_unlike_those_announced_raise(backend, xp):
+    x = xp.asarray(X)
+    cases = [
+        (lambda x: (x, x), lambda x: x),
+        (lambda x: x[:2], lambda x: x),
+        (lambda x: x, lambda x: np.ones(3, np.int32)),
+    ]
+    for func, like in cases:
+        with pytest.raises(Exception, match="host_function: needed results like"):
+            numpy_of(iso.jit(iso.host_function(func, like=like))(x))
+
+
+def test_without_arrays_it_is_called_as_it_is(backend, xp):
+    assert iso.host_function(lambda n: n + 1)(2) == 3

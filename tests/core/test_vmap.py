@@ -1,7 +1,10 @@
 """`vmap`: a function of one example, over all of them."""
 
+from collections import OrderedDict
+
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import isomorph as iso
 from oracles import kind_of, numpy_of
@@ -98,3 +101,19 @@ def test_bad_input(backend, xp):
         iso.vmap(lambda x: "word")(x)
     with pytest.raises(TypeError, match="vmap: needed a function"):
         iso.vmap(3)
+
+
+def test_ordered_dicts_keep_their_order(backend, xp):
+    square = np.arange(9.0).reshape(3, 3)
+    d = OrderedDict(b=xp.asarray(square), a=xp.asarray(square))
+    got = iso.vmap(lambda d: xp.sum(d["b"]), in_axes=({"b": 0, "a": 1},))(d)
+    np.testing.assert_allclose(numpy_of(got), square.sum(1))
+    swap = lambda x: OrderedDict(b=x, a=x)
+    out = iso.vmap(swap, out_axes={"b": 0, "a": 1})(xp.asarray(ROWS))
+    assert (tuple(out["b"].shape), tuple(out["a"].shape)) == ((4, 3), (3, 4))
+
+
+@pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
+def test_variables(backend, xp):
+    got = iso.vmap(lambda x: xp.sum(x))(tf.Variable(ROWS))
+    np.testing.assert_allclose(numpy_of(got), ROWS.sum(1))

@@ -9,12 +9,18 @@ fast path is an override in the backend's own file.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any, NoReturn
 
 import numpy as np
 
 from .. import tree
+from ..layers.activation import Activations
+from ..layers.loss import Losses
+from ..layers.norm import Norms
+from ..layers.pooling import Pools
 from .vocabulary import DTYPES, FFT, LINALG, VOCABULARY
 
 Leaves = tuple[Any, ...]
@@ -52,7 +58,7 @@ def _dtype_name(dtype: Any) -> str:
         return str(dtype)
 
 
-class Backend(Names):
+class Backend(Activations, Norms, Losses, Pools, Names):
     """The namespace of one framework, and the verbs that differentiate and move its arrays."""
 
     name: str
@@ -110,11 +116,25 @@ class Backend(Names):
         """
         values = [xp.to_numpy(xp.stop_gradient(x, False)) for x in arrays]
         device = xp.device_of(arrays[0]) if arrays else None
-        return tuple(xp.from_numpy(np.asarray(y), device) for y in host.func(*values))
+        # copies: the function may hand out one buffer again and again
+        return tuple(xp.from_numpy(np.array(y), device) for y in host.func(*values))
 
     def host_like(xp, host: Any, kinds: Sequence[tuple]) -> list[np.ndarray]:
         """Arrays like the results of a host function for arguments of `(shape, dtype)`."""
         return [np.asarray(y) for y in host.like(*(np.ones(*kind) for kind in kinds))]
+
+    def host_results(xp, outs: Sequence[Any], likes: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The results of a host function, which a program expects to be like `likes`."""
+        found = [np.asarray(y) for y in outs]
+        kinds = [(y.shape, y.dtype.name) for y in found]
+        wanted = [(y.shape, y.dtype.name) for y in likes]
+        casts = lambda: all(
+            np.can_cast(y.dtype, z.dtype, "same_kind") for y, z in zip(found, likes)
+        )
+        if [k[0] for k in kinds] != [k[0] for k in wanted] or not casts():
+            raise ValueError(f"host_function: needed results like {wanted}, got {kinds}")
+        # copies: they may not share memory with the arguments
+        return [np.array(y, like.dtype) for y, like in zip(found, likes)]
 
     def stop_gradient(xp, x: Any, preserve_type: bool = True) -> Any:
         """The same values, cut off from differentiation; a fresh variable for a variable."""
@@ -134,6 +154,13 @@ class Backend(Names):
 
     # Compiling: `jit` as a whole where a framework takes nests itself, else three verbs under it.
     from ..compile import traced as jit
+
+    def replay(xp) -> Callable[[], Any]:
+        """Makes contexts of which the second and later ones draw the random numbers of the first
+        again, where the framework draws them from a hidden state.
+        """
+        return nullcontext
+
     from ..gradients.hidden import custom_linear_solve, custom_root
     from ..gradients.hidden import recomputed as checkpoint
 
@@ -148,6 +175,51 @@ class Backend(Names):
     def is_tracing(xp, arrays: Sequence[Any]) -> bool:
         """Whether another transform or compiler is looking on."""
         xp._lacks("is_tracing")
+
+    # Layers: what is not in one of the classes above.
+
+    from ..layers.attention import attention, attention_weights
+    from ..layers.conv import conv, conv_transpose
+    from ..layers.dropout import dropped as dropout
+    from ..layers.embedding import rows as take_rows
+    from ..layers.linear import product as linear
+    from ..layers.position import rotate_pairs
+    from ..layers.recurrent import gru, lstm
+    from ..layers.recurrent import looped as scan
+
+    # Random numbers, drawn with a key, two words of 32 bits.
+
+    word = "uint32"  # the dtype in which words are computed with
+
+    from ..draws import fold_in, order, probit, words
+
+    def draw(xp, meaning: Callable, key: Any, start: int, shape: tuple, *args: Any) -> Any:
+        """An array of the numbers from `start` on that `meaning` draws; by NumPy where the key has
+        its values.
+        """
+        values = xp.at_hand(key)
+        if values is None:
+            drawn = meaning(xp, key, start, math.prod(shape), *args)
+            return xp.reshape(drawn, (*shape, *drawn.shape[1:]))
+        from .numpy import backend as host
+
+        return xp.from_numpy(host.draw(meaning, values, start, shape, *args), xp.device_of(key))
+
+    def outline(xp, meaning: Callable, *args: Any) -> np.ndarray:
+        """A draw of nothing, in NumPy: what its numbers are like."""
+        from .numpy import backend as host
+
+        return host.draw(meaning, np.zeros(2, np.uint32), 0, (0,), *args)
+
+    def at_hand(xp, x: Any) -> Any:
+        """A NumPy array of the values, where that costs nothing and no one is looking on; else
+        None.
+        """
+        xp._lacks("at_hand")
+
+    def quick(xp, key: Any, shape: tuple, dtype: Any, normal: bool) -> Any:
+        """Uniform numbers of [0, 1), or normal ones, of the framework's own generator."""
+        xp._lacks("quick")
 
     # Moving arrays.
 
@@ -244,14 +316,19 @@ class Backend(Names):
         """
         xp._lacks("narrow")
 
-    def weak(xp, x: float, beside: Sequence[Any]) -> Any:
-        """A Python float as an array that takes the dtype and device of the first floating array
-        beside it.
+    def weak(xp, x: Any, beside: Sequence[Any]) -> Any:
+        """A Python number as an array that takes the device of the arrays beside it and, where it
+        is no integer, the width of the widest floating one.
         """
-        for y in beside:
-            if xp.is_float(y.dtype):
-                return xp.asarray(x, dtype=y.dtype, device=xp.device_of(y))
-        return xp.asarray(x)
+        floats = [y for y in beside if xp.is_float(y.dtype)]
+        device = xp.device_of(beside[0]) if beside else None
+        if isinstance(x, int) or not floats:
+            return xp.asarray(x, device=device)
+        widest = max(floats, key=lambda y: xp.finfo(y.dtype).bits)
+        dtype = xp.finfo(widest.dtype).dtype  # of a complex one the dtype of its parts
+        if isinstance(x, complex):
+            dtype = xp.complex128 if dtype == xp.float64 else xp.complex64
+        return xp.asarray(x, dtype=dtype, device=device)
 
     def _lacks(xp, verb: str) -> NoReturn:
         raise NotImplementedError(f"backend {xp.name} has no {verb}")

@@ -166,7 +166,8 @@ MATRICES = ["matmul", "matrix_transpose", "tensordot", "vecdot"]
 
 INSPECTION = ["__array_namespace_info__"]
 
-LAYERS = ["einsum", "pad"]  # beyond the standard: np.einsum's strings, constant padding
+# Beyond the standard: np.einsum's strings, the error function, constant padding.
+LAYERS = ["einsum", "erf", "pad"]
 
 VOCABULARY = (
     *DTYPES, *CONSTANTS, *CREATION, *DATA_TYPES, *ELEMENTWISE, *INDEXING, *MANIPULATION, *SEARCHING,

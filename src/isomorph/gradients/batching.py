@@ -71,7 +71,7 @@ def _spread(name: str, word: str, axes: Any, nest: Any, what: str) -> list[Any]:
         return [axes] * len(tree.flatten(nest)[0])
     pairs = None
     if isinstance(axes, dict) and isinstance(nest, dict) and set(axes) == set(nest):
-        pairs = [(axes[k], nest[k]) for k in sorted(nest)]
+        pairs = [(axes[k], nest[k]) for k in tree.keys(nest)]
     elif isinstance(axes, (list, tuple)) and isinstance(nest, (list, tuple)):
         pairs = list(zip(axes, nest)) if len(axes) == len(nest) else None
     if pairs is None:
@@ -89,7 +89,7 @@ def _check_sizes(leaves: Sequence[Any], axes: Sequence[int | None], paths: Seque
                 f"vmap: needed an array to map over at argument {path}, got a {type(x).__name__}; "
                 "give it the axis None"
             )
-        if not -x.ndim <= axis < x.ndim:
+        if not -len(x.shape) <= axis < len(x.shape):
             raise ValueError(
                 f"vmap: in_axes has axis {axis} for argument {path}, which has shape "
                 f"{tuple(x.shape)}"

@@ -8,10 +8,10 @@ for all backends.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from .. import tree
-from ..dispatch import backend_of, dtype_of, find_backend, prepare
+from ..dispatch import BACKENDS, backend_of, dtype_of, find_backend, prepare
 from ..home import home
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 class Pulled(NamedTuple):
     """A function that was run: the leaves of its output, and the way back to the leaves of its
-    input.
+    input. `in_form` is None where the one argument chosen is an array itself, the usual case.
     """
 
     backend: Backend
@@ -45,13 +45,18 @@ def pulled(
 ) -> Pulled:
     """Run `func(*args, **kw)`, to be differentiated with respect to the arguments at `places`."""
     where = chosen_places(name, places, args)
-    leaves, form = tree.flatten(tuple(args[i] for i in where))
-    backend, leaves = settle(name, leaves, lambda: arguments(args, where), (args, kw))
+    chosen = tuple([args[i] for i in where])
+    if len(chosen) == 1 and BACKENDS.get(type(chosen[0])) is not None:
+        leaves, form = chosen, None
+    else:
+        leaves, form = tree.flatten(chosen)
+    beside = (args, kw) if kw or len(args) > len(where) else None
+    backend, leaves = settle(name, leaves, lambda: arguments(args, where), beside)
     after: dict[str, Any] = {}
 
     def flat(*leaves: Any) -> tuple[tuple, tuple]:
         full = list(args)
-        for i, part in zip(where, tree.unflatten(form, leaves)):
+        for i, part in zip(where, rebuilt(form, leaves)):
             full[i] = part
         out = func(*full, **kw)
         arrays = ()
@@ -63,12 +68,19 @@ def pulled(
         outs, after["form"] = tree.flatten(out)
         if not outs:
             raise TypeError(f"{name}: needed an array as output, got {type(out).__name__}")
-        paths = tree.paths(out)
-        return tuple(floating(name, backend, y, path) for y, path in zip(outs, paths)), arrays
+        for i, y in enumerate(outs):
+            if not is_floating(backend, y):
+                refuse_output(name, backend, y, tree.paths(out)[i])
+        return tuple(outs), arrays
 
-    outs, pullback, arrays = backend.vjp(flat, leaves, once)
+    outs, pullback, arrays = backend.vjp(flat, leaves, once, has_aux)
     aux = after["aux"](arrays) if has_aux else None
     return Pulled(backend, outs, after.get("form"), pullback, leaves, form, aux)
+
+
+def rebuilt(form: Any, leaves: Sequence[Any]) -> tuple:
+    """The chosen arguments, one by one, of leaves in their form."""
+    return tuple(leaves) if form is None else tree.unflatten(form, leaves)
 
 
 def check_argnums(name: str, argnums: int | Sequence[int]) -> tuple[int, ...]:
@@ -81,13 +93,15 @@ def check_argnums(name: str, argnums: int | Sequence[int]) -> tuple[int, ...]:
 
 def check_callable(name: str, func: Any) -> None:
     if not callable(func):
-        raise TypeError(f"{name}: needed a function to differentiate, got {type(func).__name__}")
+        raise TypeError(f"{name}: needed a function, got {type(func).__name__}")
     prepare()
 
 
 def chosen_places(name: str, places: tuple[int, ...], args: tuple) -> tuple[int, ...]:
     """The chosen positions, counted from the front."""
     n = len(args)
+    if len(places) == 1 and 0 <= places[0] < n:
+        return places
     for i in places:
         if not -n <= i < n:
             raise ValueError(
@@ -100,22 +114,27 @@ def chosen_places(name: str, places: tuple[int, ...], args: tuple) -> tuple[int,
 
 
 def settle(
-    name: str, leaves: Sequence[Any], paths: Callable[[], list[str]], beside: Any
+    name: str, leaves: Sequence[Any], paths: Callable[[], list[str]], beside: Any = None
 ) -> tuple[Backend, tuple]:
     """The one backend of a call, and the leaves to differentiate as floating arrays of it.
 
-    `paths` gives the key chains of the leaves, should one have to be named.
+    `paths` gives the key chains of the leaves, should one have to be named. `beside` is a nest of
+    all that the function is called with, where that is more than the leaves.
     """
-    arrays = [x for x in tree.flatten(beside)[0] if find_backend(x) is not None]
-    arrays += [x for x in leaves if find_backend(x) is not None]
+    around = leaves if beside is None else tree.flatten(beside)[0]
+    found = {BACKENDS.find(kind) for kind in {type(x) for x in around}} - {None}
+    if len(found) == 1 and leaves:  # nearly every call: nothing more to ask
+        (backend,) = found
+        usual = (backend.float32, backend.float64)  # pyright: ignore
+        if all([BACKENDS.get(type(x)) is backend and x.dtype in usual for x in leaves]):  # noqa: C419
+            return backend, tuple(leaves)  # pyright: ignore
+    arrays = [x for x in around if find_backend(x) is not None]
     backend = backend_of(*arrays) if arrays else home().backend
     if not leaves:
         raise TypeError(f"{name}: needed an array to differentiate, got an empty nest")
-    settled = []
+    leaves = [backend.weak(x, arrays) if type(x) is float else x for x in leaves]
     for i, x in enumerate(leaves):
-        if type(x) is float:
-            x = backend.weak(x, arrays)
-        if find_backend(x) is None or not backend.is_float(x.dtype):
+        if not is_floating(backend, x):
             what = (
                 f"dtype {dtype_of(x)}" if find_backend(x) is not None else f"a {type(x).__name__}"
             )
@@ -123,8 +142,7 @@ def settle(
                 f"{name}: needed floating-point arrays to differentiate, got {what} at "
                 f"{paths()[i]}; convert it to floating point, or leave it out"
             )
-        settled.append(x)
-    return backend, tuple(settled)
+    return backend, tuple(leaves)
 
 
 def like(backend: Backend, name: str, what: str, y: Any, g: Any) -> Any:
@@ -155,8 +173,13 @@ def split_aux(name: str, result: Any) -> tuple[Any, Any]:
 
 def scalar(name: str, backend: Backend, value: Any) -> Any:
     """The value of a function to differentiate: one real floating number."""
-    value = floating(name, backend, value, "")
-    if tuple(value.shape) != ():
+    floats = (backend.float32, backend.float64)
+    usual = BACKENDS.get(type(value)) is backend and value.dtype in floats
+    if usual and not len(value.shape):
+        return value
+    if not is_floating(backend, value):
+        refuse_output(name, backend, value, "")
+    if len(value.shape):
         raise TypeError(
             f"{name}: needed a function with a scalar output, got shape {tuple(value.shape)}; "
             "reduce it, for example with xp.sum, or use iso.vjp for arrays"
@@ -169,8 +192,13 @@ def scalar(name: str, backend: Backend, value: Any) -> Any:
     return value
 
 
-def floating(name: str, backend: Backend, y: Any, path: str) -> Any:
-    """An output to differentiate: a floating-point array of the call's backend."""
+def is_floating(backend: Backend, x: Any) -> bool:
+    """Whether `x` can be differentiated: a floating-point array of that backend."""
+    return find_backend(x) is backend and backend.is_float(x.dtype)
+
+
+def refuse_output(name: str, backend: Backend, y: Any, path: str) -> NoReturn:
+    """Say why an output cannot be differentiated."""
     at = f" at output {path}" if path else ""
     own = find_backend(y)
     if own is None:
@@ -180,9 +208,7 @@ def floating(name: str, backend: Backend, y: Any, path: str) -> Any:
         raise TypeError(
             f"{name}: {backend.name} arrays went in, an array of {own.name} came out{at}"
         )
-    if not backend.is_float(y.dtype):
-        raise TypeError(f"{name}: needed a floating-point output, got {dtype_of(y)}{at}")
-    return y
+    raise TypeError(f"{name}: needed a floating-point output, got {dtype_of(y)}{at}")
 
 
 def arrays_of(backend: Backend, nest: Any) -> tuple[tuple, Callable[[Sequence[Any]], Any]]:

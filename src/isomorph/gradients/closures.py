@@ -7,6 +7,7 @@ found here: in cells, defaults, partials, bound objects, and functions captured 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
@@ -14,6 +15,8 @@ from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ..dispatch import find_backend
+
+SEQUENCES = (list, tuple, deque, set, frozenset)
 
 
 def hoist(func: Callable[..., Any]) -> tuple[list[Any], Callable[[Sequence[Any]], Callable]]:
@@ -50,18 +53,30 @@ def _parts(x: Any) -> list[Any]:
     """The objects that `x` is made of, where it can be made anew of others."""
     if isinstance(x, FunctionType):
         cells = [c.cell_contents for c in x.__closure__ or () if not _is_empty(c)]
-        return [*cells, *(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
+        defaults = [*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
+        return [*cells, *defaults, *x.__dict__.values()]
     if isinstance(x, partial):
         return [x.func, *x.args, *x.keywords.values()]
     if isinstance(x, MethodType):
         return [x.__self__, x.__func__]
-    if type(x) is dict:
+    if isinstance(x, dict):
         return list(x.values())
-    if isinstance(x, (list, tuple)):
+    if isinstance(x, SEQUENCES):
         return list(x)
     if isinstance(x, (type, ModuleType)) or find_backend(x) is not None:
         return []
-    return list(getattr(x, "__dict__", {}).values())
+    return list(_attributes(x).values())
+
+
+def _attributes(x: Any) -> dict[str, Any]:
+    """What an object holds by name, in its dict or in slots."""
+    slots = [s for cls in type(x).__mro__ for s in _names(vars(cls).get("__slots__", ()))]
+    held = {s: getattr(x, s) for s in slots if s != "__dict__" and hasattr(x, s)}
+    return held | getattr(x, "__dict__", {})
+
+
+def _names(slots: Any) -> tuple:
+    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 def _swap(x: Any, new: dict[int, Any], holds: dict[int, bool], done: dict[int, Any]) -> Any:
@@ -81,6 +96,7 @@ def _swap(x: Any, new: dict[int, Any], holds: dict[int, bool], done: dict[int, A
             if not _is_empty(old):
                 cell.cell_contents = swap(old.cell_contents)
         made.__defaults__ = tuple(map(swap, x.__defaults__)) if x.__defaults__ else None
+        made.__dict__.update({k: swap(v) for k, v in x.__dict__.items()})
         if x.__kwdefaults__:
             made.__kwdefaults__ = {k: swap(v) for k, v in x.__kwdefaults__.items()}
     elif isinstance(x, partial):
@@ -89,14 +105,17 @@ def _swap(x: Any, new: dict[int, Any], holds: dict[int, bool], done: dict[int, A
         )
     elif isinstance(x, MethodType):
         made = MethodType(swap(x.__func__), swap(x.__self__))
-    elif type(x) is dict:
-        made = {k: swap(v) for k, v in x.items()}
-    elif isinstance(x, (list, tuple)):
+    elif isinstance(x, dict):
+        made = copy(x)
+        made.update({k: swap(v) for k, v in x.items()})
+    elif isinstance(x, SEQUENCES):
         made = getattr(type(x), "_make", type(x))(map(swap, x))
     else:
         made = copy(x)
         done[id(x)] = made
-        made.__dict__.update({k: swap(v) for k, v in vars(x).items()})
+        if made is not x:  # else it cannot be made anew, and what it holds stays where it is
+            for name, part in _attributes(x).items():
+                object.__setattr__(made, name, swap(part))
     done[id(x)] = made
     return made
 

@@ -21,7 +21,10 @@ def checkpoint(func: Callable[..., Any]) -> Callable[..., Any]:
     """`func`, of which differentiation keeps the arguments only, and computes the rest anew on the
     way back: less memory, more time.
 
-    Gradients reach the arguments and the arrays that `func` captures.
+    Gradients reach the arguments and the arrays that `func` captures in its closure, in objects and
+    functions it holds; an array under differentiation that it reaches through a global raises.
+    `func` shall be pure: what it writes to its closure is lost. Random numbers of torch's own
+    generator are drawn again as they were; others should come from explicit keys.
 
     >>> iso.grad(iso.checkpoint(lambda x: np.sum(np.sin(x) ** 2)))(np.array([0.0]))
     array([0.])
@@ -31,10 +34,10 @@ def checkpoint(func: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(func)
     def call(*args: Any, **kw: Any) -> Any:
         arrays = [x for x in tree.flatten((args, kw))[0] if find_backend(x) is not None]
-        captured, _ = hoist(func)
-        if not arrays and not captured:
+        arrays = arrays or hoist(func)[0]
+        if not arrays:
             return func(*args, **kw)
-        return backend_of(*arrays, *captured).checkpoint(func, args, kw)
+        return backend_of(*arrays).checkpoint(func, args, kw)
 
     return call
 
@@ -42,9 +45,11 @@ def checkpoint(func: Callable[..., Any]) -> Callable[..., Any]:
 def recomputed(xp: Any, func: Callable, args: tuple, kw: dict[str, Any]) -> Any:
     """The meaning of `checkpoint`."""
     captured, rebuild = hoist(func)
+    again = xp.replay()
 
     def explicit(captured: list, args: tuple, kw: dict[str, Any]) -> Any:
-        return rebuild(captured)(*args, **kw)
+        with again():
+            return rebuild(captured)(*args, **kw)
 
     def back(saved: tuple, upstream: Any) -> tuple:
         return _pull(xp, explicit, saved, upstream)
@@ -73,7 +78,9 @@ def custom_linear_solve(
 
     def fwd(captured: list, b: Any) -> tuple:
         out = _unseen("custom_linear_solve", xp, found, (captured, b))
-        return out, (captured, b, out[0] if has_aux else out)
+        x = _solution("custom_linear_solve", "b", b, out, has_aux)
+        _same("custom_linear_solve", "matvec(x)", b, _unseen_at(xp, rebuild, captured, x))
+        return out, (captured, b, x)
 
     def bwd(saved: tuple, upstream: Any) -> tuple:
         captured, b, x = saved
@@ -94,7 +101,7 @@ def custom_linear_solve(
         (grads, _) = _pull(xp, lambda captured, x: rebuild(captured)(x), (captured, x), minus)
         return grads, back
 
-    run = custom_vjp(found, fwd, bwd)
+    run = custom_vjp(lambda *args: fwd(*args)[0], fwd, bwd)
     return run(captured, b)
 
 
@@ -115,7 +122,9 @@ def custom_root(
 
     def fwd(captured: list, guess: Any) -> tuple:
         out = _unseen("custom_root", xp, found, (captured, guess))
-        return out, (captured, guess, out[0] if has_aux else out)
+        x = _solution("custom_root", "the initial guess", guess, out, has_aux)
+        _same("custom_root", "f(x)", guess, _unseen_at(xp, rebuild, captured, x))
+        return out, (captured, guess, x)
 
     def bwd(saved: tuple, upstream: Any) -> tuple:
         captured, guess, x = saved
@@ -132,7 +141,7 @@ def custom_root(
         (grads, _) = _pull(xp, lambda captured, x: rebuild(captured)(x), (captured, x), minus)
         return grads, None
 
-    run = custom_vjp(found, fwd, bwd)
+    run = custom_vjp(lambda *args: fwd(*args)[0], fwd, bwd)
     return run(captured, initial_guess)
 
 
@@ -157,6 +166,34 @@ def _unseen(name: str, xp: Any, func: Callable, args: tuple) -> Any:
             "nor captured in its closure; pass it as an argument"
         )
     return out
+
+
+def _unseen_at(xp: Any, rebuild: Callable, captured: list, x: Any) -> Any:
+    """The equation at its solution: a look at all it uses, which `solve` may not have called."""
+    at = lambda captured, x: rebuild(captured)(x)
+    return _unseen("custom_root, custom_linear_solve", xp, at, (captured, x))
+
+
+def _solution(name: str, what: str, like: Any, out: Any, has_aux: bool) -> Any:
+    """What `solve` found, without aux."""
+    if has_aux and (not isinstance(out, tuple) or len(out) != 2):
+        raise TypeError(
+            f"{name}: has_aux=True needed solve to return (x, aux), got {type(out).__name__}"
+        )
+    x = out[0] if has_aux else out
+    _same(name, f"solve's result, like {what},", like, x)
+    return x
+
+
+def _same(name: str, what: str, like: Any, got: Any) -> None:
+    """The form and shapes of an unknown and of its equation are the same."""
+    (wanted, form), (given, given_form) = tree.flatten(like), tree.flatten(got)
+    shapes = [[tuple(getattr(y, "shape", ())) for y in ys] for ys in (wanted, given)]
+    if form != given_form or shapes[0] != shapes[1]:
+        raise ValueError(
+            f"{name}: needed {what} as {form} of shapes {shapes[0]}, got {given_form} of shapes "
+            f"{shapes[1]}"
+        )
 
 
 def _pull(xp: Any, func: Callable, args: tuple, upstream: Any) -> tuple:

@@ -23,9 +23,10 @@ def host_function(
 
     The gradient is `vjp((x, ret), upstream)`, in NumPy as well, with the tuple of arguments as `x`
     and a tuple of gradients where there are several. It has no derivative of its own: for a second
-    order, write the rule with `custom_vjp` and `host_function`s. A compiler needs the shapes and
-    dtypes of the results beforehand; they are those of `like`, or else of `func` itself, called
-    once with arrays of ones like the arguments.
+    order, write the rule with `custom_vjp` and `host_function`s. The arrays are copies, which may
+    be written to. A compiler needs the shapes and dtypes of the results beforehand; they are those
+    of `like`, or else of `func` itself, called while compiling with arrays of ones like the
+    arguments.
 
     >>> from math import erf
     >>> curve = iso.host_function(
@@ -65,6 +66,8 @@ def _on_host(func: Callable[..., Any], like: Callable[..., Any]) -> Callable[...
     def call(*args: Any) -> Any:
         leaves, form = tree.flatten(args)
         where = [i for i, x in enumerate(leaves) if find_backend(x) is not None]
+        if not where:
+            return func(*args)
         after: dict[str, Any] = {}
 
         def flat(run: Callable, arrays: Sequence[Any]) -> list[Any]:
@@ -76,7 +79,7 @@ def _on_host(func: Callable[..., Any], like: Callable[..., Any]) -> Callable[...
 
         backend = backend_of(*(leaves[i] for i in where))
         host = Call(
-            lambda *arrays: flat(func, [x if x.flags.writeable else x.copy() for x in arrays]),
+            lambda *arrays: flat(func, [x.copy() for x in arrays]),
             lambda *arrays: flat(like, arrays),
         )
         outs = backend.host_call(host, tuple(leaves[i] for i in where))

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import tree
 from ..dispatch import dtype_of, find_backend
-from .calls import Pulled, check_argnums, check_callable, like, pulled
+from .calls import Pulled, check_argnums, check_callable, like, pulled, rebuilt
 
 
 def grad(
@@ -57,7 +57,7 @@ def _value_and_grad(
     def both(*args: Any, **kw: Any) -> Any:
         run = pulled(name, func, places, args, kw, one_scalar=True, has_aux=has_aux, once=True)
         (value,) = run.outs
-        grads = tree.unflatten(run.in_form, run.pullback((run.backend.ones_like(value),)))
+        grads = rebuilt(run.in_form, run.pullback((run.backend.ones_like(value),)))
         grads = grads[0] if isinstance(argnums, int) else grads
         return ((value, run.aux) if has_aux else value), grads
 
@@ -87,7 +87,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         given = tuple(
             like(run.backend, "pullback", "output", y, g) for y, g in zip(run.outs, given)
         )
-        return tree.unflatten(run.in_form, run.pullback(given))
+        return rebuilt(run.in_form, run.pullback(given))
 
     out = tree.unflatten(run.out_form, run.outs)
     return (out, pullback, run.aux) if has_aux else (out, pullback)
@@ -107,8 +107,9 @@ def jvp(func: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any
     places = tuple(range(len(primals)))
     run = pulled("jvp", func, places, tuple(primals), {})
     along, form = tree.flatten(tuple(tangents))
-    if form != run.in_form:
-        raise ValueError(f"jvp: needed tangents like the primals, {run.in_form}, got {form}")
+    wanted = tree.flatten(tuple(primals))[1]
+    if form != wanted:
+        raise ValueError(f"jvp: needed tangents like the primals, {wanted}, got {form}")
     along = tuple(like(run.backend, "jvp", "primal", x, t) for x, t in zip(run.ins, along))
     zeros = tuple(run.backend.zeros_like(y) for y in run.outs)
     _, transposed, _ = run.backend.vjp(lambda *u: (run.pullback(u), ()), zeros, True)
@@ -138,7 +139,7 @@ def _jac(name: str, func: Callable[..., Any], argnums: int | Sequence[int]) -> C
         for place, y in enumerate(run.outs):
             if run.backend.is_complex(y.dtype):
                 raise TypeError(f"{name}: needed real outputs, got {dtype_of(y)}; use iso.vjp")
-            grads = tree.unflatten(run.in_form, _rows(run, place, y))
+            grads = rebuilt(run.in_form, _rows(run, place, y))
             blocks.append(grads[0] if isinstance(argnums, int) else grads)
         return tree.unflatten(run.out_form, blocks)
 

@@ -6,8 +6,10 @@ every check of them; a door says which nests and numbers its rule takes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
+from operator import mul, sub
 from typing import Any
 
 from .lifting import Lift, cast, number
@@ -57,8 +59,7 @@ def adam_step(
     array([ 1., -1.])
     """
     lift = Lift("adam_step", {"dcdw": dcdw, "mw": mw, "vw": vw})
-    rule, numbers = _adam(lift, step, beta1, beta2, epsilon, False)
-    return lift.apply(rule, numbers, False, 3)
+    return lift.apply(adam, _adam(lift, step, beta1, beta2, epsilon, False), False, 3)
 
 
 def adam_update(
@@ -75,13 +76,8 @@ def adam_update(
     """
     nests = {"w": w, "dcdw": dcdw, "mw_tm1": mw_tm1, "vw_tm1": vw_tm1}
     lift = Lift("adam_update", nests)
-    adam, numbers = _adam(lift, step, beta1, beta2, epsilon, stop_gradients)
-
-    def rule(xp: Any, w: Any, g: Any, m: Any, v: Any, lr: Any, *fixes: Any) -> tuple[Any, ...]:
-        g, m, v = adam(xp, g, m, v, *fixes)
-        return w - lr * g, m, v
-
-    return lift.apply(rule, [lift.rates(lr), *numbers], stop_gradients, 3)
+    numbers = _adam(lift, step, beta1, beta2, epsilon, stop_gradients)
+    return lift.apply(descend_by_adam, [lift.rates(lr), *numbers], stop_gradients, 3)
 
 
 def lars_update(
@@ -98,8 +94,8 @@ def lars_update(
     lift = Lift("lars_update", {"w": w, "dcdw": dcdw})
     _refuse_complex(lift)
     decay = number("lars_update", "decay_lambda", decay_lambda)
-    rule = partial(lars, decay=decay, norm=plain_norm if stop_gradients else norm)
-    return lift.apply(rule, [lift.rates(lr)], stop_gradients, 1)[0]
+    ratio, rates = _ratio(lift, lr, stop_gradients)
+    return lift.apply(partial(lars, decay, ratio), [rates], stop_gradients, 1)[0]
 
 
 def lamb_update(
@@ -119,33 +115,43 @@ def lamb_update(
     """
     nests = {"w": w, "dcdw": dcdw, "mw_tm1": mw_tm1, "vw_tm1": vw_tm1}
     lift = Lift("lamb_update", nests)
-    adam, numbers = _adam(lift, step, beta1, beta2, epsilon, stop_gradients)
+    numbers = _adam(lift, step, beta1, beta2, epsilon, stop_gradients)
     decay = number("lamb_update", "decay_lambda", decay_lambda)
     cap = number("lamb_update", "max_trust_ratio", max_trust_ratio)
-    rule = partial(lamb, adam, decay, cap, plain_norm if stop_gradients else norm)
-    return lift.apply(rule, [lift.rates(lr), *numbers], stop_gradients, 3)
+    ratio, rates = _ratio(lift, lr, stop_gradients)
+    return lift.apply(partial(lamb, decay, cap, ratio), [rates, *numbers], stop_gradients, 3)
 
 
 def _descent(name: str, w: Any, gradient: dict[str, Any], lr: Any, stop: bool) -> Any:
     lift = Lift(name, {"w": w, **gradient})
-    return lift.apply(descend, [lift.rates(lr)], stop, 1)[0]
+    ws, gs = lift.columns
+    return lift.nest(map(sub, ws, map(mul, lift.rates(lr), gs)), stop)
 
 
 def _adam(
     lift: Lift, step: Any, beta1: float, beta2: float, epsilon: float, stop: bool
-) -> tuple[Callable[..., Any], list[Any]]:
-    """Adam's rule, and the numbers it takes for each array."""
+) -> list[list[Any]]:
+    """The numbers that Adam's rule takes for each array."""
     _refuse_complex(lift)
     beta1 = number(lift.name, "beta1", beta1, below=1)
     beta2 = number(lift.name, "beta2", beta2, below=1)
     epsilon = number(lift.name, "epsilon", epsilon)
-    numbers = lift.corrections(step, beta1, beta2)
+    numbers = [lift.constant(x) for x in (beta1, 1 - beta1, beta2, 1 - beta2, epsilon)]
+    numbers += lift.corrections(step, beta1, beta2)
     if not stop:
         # Added to v̂, so that √v̂ has a finite gradient at 0: its root is a quarter of the last digit
         # of ε, too small to be seen in √v̂ + ε.
         digit = lambda dtype: 2.0**-53 if dtype == lift.xp.float64 else 2.0**-24
         numbers.append(lift.each(lambda dtype: (epsilon * digit(dtype) / 4) ** 2))
-    return partial(adam, beta1, beta2, epsilon), numbers
+    return numbers
+
+
+def _ratio(lift: Lift, lr: Any, stop: bool) -> tuple[Callable[..., Any], list[Any]]:
+    """The way to a trust ratio, and learning rates to be multiplied by it."""
+    if not stop:
+        return smooth_ratio, lift.rates(lr)
+    counts = lift.counts()
+    return (counted_ratio if counts else plain_ratio), lift.rates(lr, plain=counts)
 
 
 def _refuse_complex(lift: Lift) -> None:
@@ -157,65 +163,90 @@ def _refuse_complex(lift: Lift) -> None:
 # The rules, each for one array. Numbers that come one per array stand last.
 
 
-def descend(xp: Any, w: Any, g: Any, lr: Any) -> tuple[Any]:
-    return (w - lr * g,)
-
-
 def adam(
-    beta1: float, beta2: float, epsilon: float,
-    xp: Any, g: Any, m: Any, v: Any, fix1: Any, fix2: Any, floor: float = 0.0,
+    xp: Any, g: Any, m: Any, v: Any,
+    beta1: Any, rest1: Any, beta2: Any, rest2: Any, epsilon: Any, fix1: Any, fix2: Any,
+    floor: float = 0.0,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    m = beta1 * m + (1 - beta1) * g
-    v = beta2 * v + (1 - beta2) * (g * g)
+    m = beta1 * m + rest1 * g
+    v = beta2 * v + rest2 * (g * g)
     square = v / fix2
     if floor:
         square = square + floor
     return m / fix1 / (xp.sqrt(square) + epsilon), m, v
 
 
-def lars(xp: Any, w: Any, g: Any, lr: Any, *, decay: float, norm: Callable[..., Any]) -> tuple[Any]:
-    ratio = trust(xp, norm(xp, w), norm(xp, g), decay, None, w.dtype)
-    return (w - (lr * ratio) * (g + decay * w if decay else g),)
+def descend_by_adam(
+    xp: Any, w: Any, g: Any, m: Any, v: Any, lr: Any, *numbers: Any
+) -> tuple[Any, Any, Any]:
+    u, m, v = adam(xp, g, m, v, *numbers)
+    return w - lr * u, m, v
+
+
+def lars(decay: float, ratio: Callable[..., Any], xp: Any, w: Any, g: Any, lr: Any) -> tuple[Any]:
+    rate = lr * ratio(xp, w, g, decay, None)
+    return (w - rate * (g + decay * w if decay else g),)
 
 
 def lamb(
-    adam: Callable[..., Any], decay: float, cap: float, norm: Callable[..., Any],
-    xp: Any, w: Any, g: Any, m: Any, v: Any, lr: Any, *fixes: Any,
+    decay: float, cap: float, ratio: Callable[..., Any],
+    xp: Any, w: Any, g: Any, m: Any, v: Any, lr: Any, *numbers: Any,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    u, m, v = adam(xp, g, m, v, *fixes)
+    u, m, v = adam(xp, g, m, v, *numbers)
     if decay:
         u = u + decay * w
-    ratio = trust(xp, norm(xp, w), norm(xp, u), 0.0, cap, w.dtype)
-    return w - (lr * ratio) * u, m, v
+    return w - (lr * ratio(xp, w, u, 0.0, cap)) * u, m, v
 
 
-def trust(xp: Any, w: Any, u: Any, decay: float, cap: float | None, dtype: Any) -> Any:
-    """‖w‖ / (‖u‖ + λ‖w‖) of two norms, at most `cap`, in a dtype; 1 where a norm is 0.
+# Three ways to ‖w‖ / (‖u‖ + λ‖w‖), at most `cap`, and 1 where a norm is 0.
 
-    The quotient is harmless where it is not taken, so its gradient is finite there too.
-    """
-    known = xp.minimum(w, u) > 0
-    ratio = w / xp.where(known, u + decay * w if decay else u, 1.0)
+
+def smooth_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None) -> Any:
+    """With a gradient, that is finite everywhere: what is not taken is harmless there too."""
+
+    def norm(x: Any) -> Any:
+        square = xp.sum(xp.square(wide(xp, x)))
+        some = square > 0
+        return xp.where(some, xp.sqrt(xp.where(some, square, 1.0)), 0.0)
+
+    a, b = norm(w), norm(u)
+    known = xp.minimum(a, b) > 0
+    return capped(xp, known, a / xp.where(known, b + decay * a, 1.0), cap, w.dtype)
+
+
+def plain_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None) -> Any:
+    """Without a gradient, by the norm of a matrix: one step on most frameworks."""
+
+    def norm(x: Any) -> Any:
+        x = wide(xp, x)
+        return xp.linalg.matrix_norm(x if x.ndim == 2 else xp.reshape(x, (1, -1)))
+
+    a, b = norm(w), norm(u)
+    return capped(xp, xp.minimum(a, b) > 0, a / (b + decay * a if decay else b), cap, w.dtype)
+
+
+def counted_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None) -> Any:
+    """As a Python number, where arrays give numbers: 0-d arrays are five times slower there."""
+    x, y = wide(xp, w).reshape(-1), wide(xp, u).reshape(-1)
+    try:
+        a, b = math.sqrt(xp.vecdot(x, x)), math.sqrt(xp.vecdot(y, y))
+    except TypeError:  # under differentiation they are no numbers
+        return smooth_ratio(xp, w, u, decay, cap)
+    if not (a > 0 and b > 0):
+        return 1.0
+    ratio = a / (b + decay * a)
+    return ratio if cap is None or not ratio > cap else cap
+
+
+def capped(xp: Any, known: Any, ratio: Any, cap: float | None, dtype: Any) -> Any:
+    """A ratio of at most `cap` in a dtype, and 1 where it is not known."""
     if cap is not None:
         ratio = xp.clip(ratio, None, cap)
     return cast(xp, xp.where(known, ratio, 1.0), dtype)
 
 
-def plain_norm(xp: Any, x: Any) -> Any:
-    """‖x‖, whose gradient is of no concern."""
-    return xp.sqrt(squares(xp, x))
-
-
-def norm(xp: Any, x: Any) -> Any:
-    """‖x‖, whose gradient at x = 0 is 0."""
-    square = squares(xp, x)
-    some = square > 0
-    return xp.where(some, xp.sqrt(xp.where(some, square, 1.0)), 0.0)
-
-
-def squares(xp: Any, x: Any) -> Any:
-    """The sum of squares, of half-precision arrays in float32: they end at 65504."""
-    flat = xp.reshape(x, (-1,))
-    if x.dtype not in (xp.float32, xp.float64):
-        flat = xp.astype(flat, xp.float32)
-    return xp.vecdot(flat, flat)
+def wide(xp: Any, x: Any) -> Any:
+    """An array whose squares can be summed, in float32 if it has half precision: that ends at
+    65504.
+    """
+    return x if x.dtype in (xp.float32, xp.float64) else xp.astype(x, xp.float32)

@@ -151,3 +151,10 @@ def test_bad_rules_raise(backend, xp):
         iso.custom_vjp(xp.sin, xp.sin, None)
     with pytest.raises(TypeError, match="bind_custom_gradient_function: needed a function"):
         iso.bind_custom_gradient_function(xp.sin, 3)
+
+
+def test_custom_rule_in_a_compiled_function_differentiated_from_outside(backend, xp):
+    rows = np.stack([X, X + 1])
+    compiled = iso.jit(lambda rows: xp.sum(iso.vmap(cube)(rows)))
+    grad = iso.grad(compiled)(xp.asarray(rows))
+    np.testing.assert_allclose(numpy_of(grad), 30 * rows**2, rtol=1e-12)

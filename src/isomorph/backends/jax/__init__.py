@@ -10,11 +10,12 @@ import numpy as np
 from jax.core import Tracer
 from jax.dtypes import canonicalize_dtype, float0
 
-from ..base import Backend
-from . import indexing, names
+from ... import tree
+from . import convolution, drawing, indexing, names, whole
+from .layers import Layers
 
 
-class JAX(Backend):
+class JAX(Layers):
     name = "jax"
     arrays = (jax.Array, Tracer)
 
@@ -49,11 +50,11 @@ class JAX(Backend):
         if not any(isinstance(x, Tracer) for x in arrays):
             return super().host_call(host, arrays)
         examples = xp.host_like(host, [(x.shape, x.dtype) for x in arrays])
-        kinds = [jax.ShapeDtypeStruct(y.shape, canonicalize_dtype(y.dtype)) for y in examples]
+        likes = [np.empty(y.shape, canonicalize_dtype(y.dtype)) for y in examples]
+        kinds = [jax.ShapeDtypeStruct(y.shape, y.dtype) for y in likes]
 
         def call(*values):
-            outs = host.func(*map(np.asarray, values))
-            return [np.asarray(y, kind.dtype) for y, kind in zip(outs, kinds)]
+            return xp.host_results(host.func(*map(np.asarray, values)), likes)
 
         # its derivative is the rule around it: a callback refuses to have any
         arrays = jax.lax.stop_gradient(arrays)
@@ -66,13 +67,42 @@ class JAX(Backend):
         return isinstance(x, Tracer)
 
     def checkpoint(xp, func, args, kw):
-        return jax.checkpoint(func)(*args, **kw)
+        leaves, form = tree.flatten((args, kw))
+        where = [i for i, x in enumerate(leaves) if isinstance(x, xp.arrays)]
+        after = {}
+
+        def flat(*arrays):
+            full = list(leaves)  # JAX would take numbers for arrays, and refuses anything else
+            for i, x in zip(where, arrays):
+                full[i] = x
+            args, kw = tree.unflatten(form, full)
+            outs, after["form"] = tree.flatten(func(*args, **kw))
+            after["others"] = [None if isinstance(y, xp.arrays) else y for y in outs]
+            return [y if isinstance(y, xp.arrays) else None for y in outs]
+
+        outs = jax.checkpoint(flat)(*(leaves[i] for i in where))
+        both = [other if y is None else y for y, other in zip(outs, after["others"])]
+        return tree.unflatten(after["form"], both)
 
     def custom_root(xp, *args, **kw):
         return jax.lax.custom_root(*args, **kw)
 
     def custom_linear_solve(xp, *args, **kw):
         return jax.lax.custom_linear_solve(*args, **kw)
+
+    def words(xp, key, counts):
+        return drawing.words(key, counts)
+
+    def draw(xp, meaning, key, start, shape, *args):
+        if drawing.is_small(key, shape, args):
+            return super().draw(meaning, key, start, shape, *args)
+        return drawing.draw(xp, meaning, key, start, shape, args)
+
+    def at_hand(xp, x):
+        return None if isinstance(x, Tracer) else np.asarray(x)
+
+    def quick(xp, key, shape, dtype, normal):
+        return drawing.quick(key, shape, dtype, normal)
 
     def stop_gradient(xp, x, preserve_type=True):
         return jax.lax.stop_gradient(x)
@@ -102,6 +132,18 @@ class JAX(Backend):
     def devices(xp):
         return [f"{d.platform}:{d.id}" for d in jax.devices()]
 
+    def attention(xp, *arrays):
+        return whole.attention(xp, *arrays)
+
+    def lstm(xp, *arrays):
+        return whole.lstm(xp, *arrays)
+
+    def gru(xp, *arrays):
+        return whole.gru(xp, *arrays)
+
+    def scan(xp, step, carry, xs):
+        return jax.lax.scan(step, carry, xs)
+
     def index_get(xp, x, index):
         return indexing.get(x, index)
 
@@ -110,6 +152,9 @@ class JAX(Backend):
 
     def is_float(xp, dtype):
         return jnp.issubdtype(dtype, jnp.inexact)
+
+    def conv(xp, x, w, bias, plan):
+        return convolution.conv(x, w, bias, plan)
 
     def narrow(xp, name):
         return {"float16": jnp.float16, "bfloat16": jnp.bfloat16}.get(name)

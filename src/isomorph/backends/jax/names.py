@@ -4,14 +4,18 @@ is wrong there.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_derivatives import SymbolicZero
 from jax.dtypes import canonicalize_dtype
 
 from ..limits import FloatInfo
+
+erf = jax.scipy.special.erf
 
 
 def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
@@ -75,6 +79,96 @@ def _sign_jvp(primals, tangents):
     length = jnp.abs(jnp.where(z == 0, 1, z))
     around = (dz - y * jnp.real(jnp.conj(y) * dz)) / length
     return y, jnp.where(z == 0, 0, around)
+
+
+def pow(x1, x2, /):
+    """JAX's derivative of zero to the power 0.0 is 0 times inf; that of a constant is 0."""
+    if isinstance(x2, (int, float, complex)) and (x2 != 0 or isinstance(x2, int)):
+        return jnp.pow(x1, x2)
+    return _compiled_pow(x1, x2)
+
+
+@jax.custom_jvp
+def _pow(x, y):
+    return jnp.pow(x, y)
+
+
+def _pow_jvp(primals, tangents):
+    (x, y), (dx, dy) = primals, tangents
+    z = _pow(x, y)
+    dz = jnp.zeros_like(z)
+    if type(dx) is not SymbolicZero:
+        dz += dx * y * _pow(x, jnp.where(y == 0, 1, y - 1))
+    if type(dy) is not SymbolicZero:
+        dz += dy * z * jnp.log(jnp.where(x == 0, 1, x))
+    return z, dz
+
+
+_pow.defjvp(_pow_jvp, symbolic_zeros=True)
+
+
+@jax.jit
+def _compiled_pow(x1, x2):
+    both = jnp.result_type(x1, x2)
+    if jnp.issubdtype(both, jnp.inexact) and not jnp.issubdtype(jnp.result_type(x2), jnp.integer):
+        return _pow(jnp.astype(x1, both), jnp.astype(x2, both))
+    return jnp.pow(x1, x2)  # integers have the right derivative
+
+
+def std(x, /, *, axis=None, correction=0.0, keepdims=False):
+    """JAX's derivative for equal numbers is 0/0; here it is 0, as that of a norm at 0."""
+    return _compiled_std(x, axis, correction, keepdims)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
+def _std(x, axis, correction, keepdims):
+    return jnp.std(x, axis, correction=correction, keepdims=keepdims)
+
+
+@_std.defjvp
+def _std_jvp(axis, correction, keepdims, primals, tangents):
+    y = _std(*primals, axis, correction, keepdims)
+    var = partial(jnp.var, axis=axis, correction=correction, keepdims=keepdims)
+    dv = jax.jvp(var, primals, tangents)[1]
+    # Up to the rounding of their mean: a quotient of two roundings is no derivative.
+    center = jnp.abs(jnp.mean(jax.lax.stop_gradient(primals[0]), axis, keepdims=keepdims))
+    flat = y <= 8 * jnp.finfo(jnp.promote_types(y.dtype, jnp.float32)).eps * center
+    return y, jnp.where(flat, 0, dv / (2 * jnp.where(flat, 1, y)))
+
+
+_compiled_std = jax.jit(_std, static_argnums=(1, 2, 3))
+
+
+def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    """JAX's derivative at zero is 0/0; here it is 0."""
+    return _compiled_norm(x, axis, keepdims, ord)
+
+
+def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+    if ord in ("fro", None) and x.ndim >= 2:
+        return _compiled_norm(x, (-2, -1), keepdims, 2)
+    return jnp.linalg.matrix_norm(x, keepdims=keepdims, ord=ord)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
+def _norm(x, axis, keepdims, ord):
+    return jnp.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
+
+
+@_norm.defjvp
+def _norm_jvp(axis, keepdims, ord, primals, tangents):
+    (x,), (dx,) = primals, tangents
+    y = _norm(x, axis, keepdims, ord)
+    if ord == 2:
+        along = jnp.sum(jnp.real(jnp.conj(x) * dx), axis, keepdims=keepdims)
+        return y, along / jnp.where(y == 0, 1, y)
+    zero = _norm(x, axis, True, ord) == 0
+    native = partial(jnp.linalg.vector_norm, axis=axis, keepdims=keepdims, ord=ord)
+    dy = jax.jvp(native, (jnp.where(zero, 1, x),), (dx,))[1]
+    return y, jnp.where(zero.reshape(y.shape), 0, dy)
+
+
+_compiled_norm = jax.jit(_norm, static_argnums=(1, 2, 3))
 
 
 class UniqueCounts(NamedTuple):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from ...draws import EDGE, outer
+from .. import hashing
 from ..base import Backend
+from . import convolution, recurring, special
 from . import rules as rules
 from .tape import custom, vjp
 from .traced import Traced, concrete
@@ -29,6 +33,26 @@ class NumPy(Backend):
 
     def is_watched(xp, x):
         return type(x) is Traced
+
+    def draw(xp, meaning, key, start, shape, *args):
+        drawn = hashing.blocks(meaning, xp, key, start, math.prod(shape), args)
+        return drawn.reshape((*shape, *drawn.shape[1:]))
+
+    def words(xp, key, counts):
+        return hashing.words(key, counts)
+
+    def probit(xp, q, tail):
+        y = hashing.middle(q)
+        rest = np.nonzero(np.abs(q) > EDGE)
+        y[rest] = outer(xp, q[rest], tail[rest])
+        return y
+
+    def at_hand(xp, x):
+        return x
+
+    def quick(xp, key, shape, dtype, normal):
+        source = np.random.default_rng(key)
+        return (source.standard_normal if normal else source.random)(shape, dtype)
 
     def stop_gradient(xp, x, preserve_type=True):
         return concrete(x)
@@ -62,6 +86,12 @@ class NumPy(Backend):
     def devices(xp):
         return ["cpu"]
 
+    def lstm(xp, *arrays):
+        return recurring.lstm(super().lstm, *arrays)
+
+    def gru(xp, *arrays):
+        return recurring.gru(super().gru, *arrays)
+
     def index_get(xp, x, index):
         return x[index]
 
@@ -90,6 +120,16 @@ class NumPy(Backend):
         turned = np.argsort(np.flip(x, axis), axis=axis, stable=True)
         return x.shape[axis] - 1 - np.flip(turned, axis)
 
+    def logsumexp(xp, x, axis, keepdims):
+        with np.errstate(divide="ignore"):  # the logarithm of nothing is -inf, as it should be
+            return super().logsumexp(x, axis, keepdims)
+
+    def conv(xp, x, w, bias, plan):
+        return convolution.biased(convolution.conv(x, w, plan), bias, plan)
+
+    def conv_transpose(xp, x, w, bias, plan):
+        return convolution.biased(convolution.transposed(x, w, plan), bias, plan)
+
     def narrow(xp, name):
         return np.float16 if name == "float16" else None
 
@@ -100,4 +140,4 @@ def _holds_traced(obj: Any) -> bool:
     )
 
 
-backend = NumPy(np, linalg=[np.linalg], fft=[np.fft])
+backend = NumPy(np, special, linalg=[np.linalg], fft=[np.fft])

@@ -7,21 +7,25 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from ..base import Backend
+from ... import tree
 from . import (
     bitwise,
     compiling,
+    convolution,
     creation,
+    drawing,
     dtypes,
     elementwise,
     fft,
     indexing,
     linalg,
+    looping,
     manipulation,
     searching,
     statistics,
 )
 from .kernels import Eager, ops
+from .layers import Layers
 
 try:
     from tensorflow.python.eager.record import should_record_backprop
@@ -34,7 +38,7 @@ except ImportError:  # an internal name
     imperative_grad = None
 
 
-class TensorFlow(Backend):
+class TensorFlow(Layers):
     name = "tensorflow"
     arrays = (tf.Tensor, tf.Variable, tf.IndexedSlices)
 
@@ -87,7 +91,7 @@ class TensorFlow(Backend):
         examples = xp.host_like(host, kinds)
 
         def call(*values):
-            return [np.asarray(y, like.dtype) for y, like in zip(host.func(*values), examples)]
+            return xp.host_results(host.func(*values), examples)
 
         given = [tf.as_dtype(y.dtype) for y in examples]
         outs = tf.numpy_function(call, arrays, given, stateful=False)
@@ -100,10 +104,22 @@ class TensorFlow(Backend):
         return compiling.signature(arrays)
 
     def is_tracing(xp, arrays):
-        return compiling.is_tracing(arrays)
+        # a tape as well: a compiled loop cannot hand TensorFlow what its gradient needs
+        return compiling.is_tracing(arrays) or any(map(xp.is_watched, arrays))
 
     def is_watched(xp, x):
         return _is_watched(dtypes.tensor(x))
+
+    def at_hand(xp, x):
+        return drawing.at_hand(x)
+
+    def dropout(xp, x, key, prob, scale, shape):
+        if None in shape:
+            shape = drawing.sizes(x, shape)
+        return super().dropout(x, key, prob, scale, shape)
+
+    def quick(xp, key, shape, dtype, normal):
+        return drawing.quick(key, shape, dtype, normal)
 
     def stop_gradient(xp, x, preserve_type=True):
         stopped = tf.stop_gradient(x)
@@ -145,6 +161,11 @@ class TensorFlow(Backend):
     def devices(xp):
         return [d.name.removeprefix("/physical_device:") for d in tf.config.list_physical_devices()]
 
+    def scan(xp, step, carry, xs):
+        if compiling.is_tracing(tree.flatten((carry, xs))[0]):
+            return looping.scan(step, carry, xs)
+        return super().scan(step, carry, xs)
+
     def index_get(xp, x, index):
         return indexing.index_get(x, index)
 
@@ -153,6 +174,17 @@ class TensorFlow(Backend):
 
     def is_float(xp, dtype):
         return dtype.is_floating or dtype.is_complex
+
+    def conv(xp, x, w, bias, plan):
+        if not convolution.takes(x, plan):
+            return super().conv(x, w, bias, plan)
+        return convolution.conv(xp, x, w, bias, plan)
+
+    def conv_transpose(xp, x, w, bias, plan):
+        plain = plan.groups == max(plan.dilations) == 1 and min(map(min, plan.pads)) >= 0
+        if not plain or not convolution.takes(x, plan):
+            return super().conv_transpose(x, w, bias, plan)
+        return convolution.transposed(xp, x, w, bias, plan)
 
     def narrow(xp, name):
         return {"float16": tf.float16, "bfloat16": tf.bfloat16}.get(name)

@@ -27,14 +27,12 @@ from .dtypes import (
     cast,
     float32,
     float64,
-    is_tensor,
     promote,
     real_of,
     refuse,
     tensor,
-    weak,
 )
-from .kernels import Eager, ops
+from .kernels import Eager, ops, recorded
 
 Unary = Callable[[Any], tf.Tensor]
 Binary = Callable[[Any, Any], tf.Tensor]
@@ -145,6 +143,7 @@ atanh = _unary(
     {COMPLEX: special.complex_atanh},
 )
 cos = _unary("cos", ops.Cos, "The cosine.")
+erf = _unary("erf", ops.Erf, "The error function, 2/√π ∫₀ˣ e^(−t²) dt.")
 cosh = _unary("cosh", ops.Cosh, "The hyperbolic cosine.")
 exp = _unary("exp", ops.Exp, "e to the power x.")
 expm1 = _unary(
@@ -213,13 +212,19 @@ square = _unary("square", ops.Square, "x times x.", NUMERIC)
 
 def pow(x1: Any, x2: Any, /) -> tf.Tensor:
     """x1 to the power x2. Unsigned integers go through int64, which wraps around as they do."""
+    constant = type(x2) in (int, float) and x2 != 0  # then nothing is to the power zero
     x1, x2 = promote(x1, x2, "pow")
     dtype = x1.dtype
     if dtype not in NUMERIC:
         refuse("pow", WORDS[NUMERIC], x1)
     if dtype in UNSIGNED:
         return cast(ops.Pow(x=cast(x1, tf.int64), y=cast(x2, tf.int64)), dtype)
-    return special.complex_pow(x1, x2) if dtype in COMPLEX else ops.Pow(x=x1, y=x2)
+    if dtype in COMPLEX:
+        return special.complex_pow(x1, x2)
+    out = ops.Pow(x=x1, y=x2)
+    if constant or dtype not in FLOATING or not recorded(out):
+        return out
+    return special.power(x1, x2)
 
 
 def remainder(x1: Any, x2: Any, /) -> tf.Tensor:
@@ -234,38 +239,46 @@ def remainder(x1: Any, x2: Any, /) -> tf.Tensor:
 # The greater, the lesser, and between.
 
 
-def _extremum(name: str, kernel: Callable[..., Any], doc: str) -> Binary:
-    """XLA on CPU compiles both kernels to a comparison that loses a NaN in the second operand.
+def _extremum(name: str, kernel: Callable[..., Any], doc: str, share: bool = True) -> Binary:
+    """XLA on CPU compiles both kernels to a comparison that loses a NaN in the second operand: an
+    eager call never meets XLA, so only a graph pays for putting the NaN back.
 
-    An eager call never meets XLA, so only a graph pays for putting the NaN back.
+    Where two numbers tie, TensorFlow gives the whole gradient to the first. To `share` it, as all
+    other frameworks do, costs the calls that are recorded.
     """
 
-    exact = _exact(name, kernel, doc, REAL)
+    exact, shared = _exact(name, kernel, doc, REAL), special.shared(kernel)
 
     def function(x1: Any, x2: Any, /) -> tf.Tensor:
         out = exact(x1, x2)
-        if type(out) is Eager or out.dtype in INTEGER:
+        if not recorded(out) or out.dtype in INTEGER:
             return out
-        x2 = cast(x2, out.dtype) if is_tensor(x2) else weak(x2, out.dtype, name)
-        return tf.where(ops.IsNan(x=x2), x2, out)
+        x1, x2 = promote(x1, x2, name)
+        if share:
+            out = shared(x1, x2)
+        return out if type(out) is Eager else tf.where(ops.IsNan(x=x2), x2, out)
 
     return _named(function, name, doc)
 
 
 maximum = _extremum("maximum", ops.Maximum, "The greater of two numbers; NaN if either is.")
 minimum = _extremum("minimum", ops.Minimum, "The lesser of two numbers; NaN if either is.")
+_at_least = _extremum("clip", ops.Maximum, "The greater of two numbers.", share=False)
+_at_most = _extremum("clip", ops.Minimum, "The lesser of two numbers.", share=False)
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> tf.Tensor:
-    """x kept between two bounds, either of which may be absent; the dtype of x is kept."""
+    """x kept between two bounds, either of which may be absent; the dtype of x is kept. At a bound
+    x has all of the gradient.
+    """
     dtype = getattr(x, "dtype", None)
     if dtype not in REAL:
         refuse("clip", WORDS[REAL], x)
     out = tensor(x)
     if max is not None:
-        out = minimum(out, max)
+        out = _at_most(out, max)
     if min is not None:
-        out = maximum(out, min)
+        out = _at_least(out, min)
     return cast(out, dtype)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from .dtypes import cast, tensor
+from .elementwise import maximum, minimum
 from .kernels import ops
 from .manipulation import (
     broadcast_arrays,
@@ -234,8 +235,9 @@ def _combined(old: tf.Tensor, value: tf.Tensor, how: str) -> tf.Tensor:
         return value
     if old.dtype is tf.bool:  # NumPy's arithmetic of booleans
         return old | value if how in ("add", "max") else old & value
-    kernel = {"add": ops.AddV2, "multiply": ops.Mul, "min": ops.Minimum, "max": ops.Maximum}[how]
-    return kernel(x=old, y=value)
+    if how in ("min", "max"):
+        return (minimum if how == "min" else maximum)(old, value)
+    return (ops.AddV2 if how == "add" else ops.Mul)(x=old, y=value)
 
 
 def _fit(value: tf.Tensor, target: list[Any]) -> tf.Tensor:

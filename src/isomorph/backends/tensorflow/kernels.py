@@ -20,3 +20,18 @@ ops: Any = SimpleNamespace(
 # The type of a tensor that has its values. What an op gives is one exactly where it ran at once:
 # looking at the type of a result is cheaper than asking tf.executing_eagerly() before.
 Eager: Any = tf.__internal__.EagerTensor  # pyright: ignore[reportAttributeAccessIssue]
+
+try:
+    from tensorflow.python.eager.record import should_record_backprop
+except ImportError:  # an internal name
+    should_record_backprop = None
+
+
+def recorded(out: Any) -> bool:
+    """Whether what an op gave may be differentiated: a tape saw it, or it is part of a graph.
+
+    Only then is a kernel whose own derivative is wrong replaced by one composed with another.
+    """
+    if should_record_backprop is None or type(out) is not Eager:
+        return True
+    return should_record_backprop([out])

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from .dtypes import DType, cast, finfo, promote, promote_all, real_of, refuse, tensor
-from .kernels import ops
+from .kernels import ops, recorded
 from .manipulation import (
     Axes,
     Wrong,
@@ -247,7 +247,8 @@ def trace(x: Any, /, *, offset: int = 0, dtype: DType | None = None) -> tf.Tenso
 
 def det(x: Any, /) -> tf.Tensor:
     x = _square("det", x)
-    return _complex_det(tensor(x)) if x.dtype.is_complex else ops.MatrixDeterminant(input=x)
+    out = ops.MatrixDeterminant(input=x)
+    return _det(tensor(x)) if recorded(out) else out
 
 
 def slogdet(x: Any, /) -> SignLog:
@@ -258,13 +259,31 @@ def slogdet(x: Any, /) -> SignLog:
 
 
 @tf.custom_gradient
-def _complex_det(x: tf.Tensor) -> Any:
-    """TensorFlow's own gradient does not conjugate the determinant."""
+def _det(x: tf.Tensor) -> Any:
+    """TensorFlow's own gradient does not conjugate a complex determinant, and needs an inverse."""
+    value: Any = ops.MatrixDeterminant(input=x)
+    singular = ops.Equal(x=value, y=scalar(0, x.dtype))[..., None, None]
+
+    def regular(x: tf.Tensor) -> tf.Tensor:
+        return _times(conj(_det(x)), _adjoint(inv(x)))
+
+    def both() -> tf.Tensor:
+        safe = tf.where(singular, tf.eye(size_of(x, -1), dtype=x.dtype), x)
+        return tf.where(singular, conj(_cofactors(x)), regular(safe))
 
     def pullback(upstream: tf.Tensor) -> tf.Tensor:
-        return _times(upstream * conj(_complex_det(x)), _adjoint(inv(x)))
+        return _times(upstream, tf.cond(tf.reduce_any(singular), both, lambda: regular(x)))
 
-    return ops.MatrixDeterminant(input=x), pullback
+    return value, pullback
+
+
+def _cofactors(x: tf.Tensor) -> tf.Tensor:
+    """The determinants of what is left without an element's row and column, signed."""
+    places, rest = tf.range(size_of(x, -1)), tf.range(size_of(x, -1) - 1)
+    rest += tf.cast(rest >= places[:, None], rest.dtype)  # in row i all numbers but i
+    minors = tf.gather(tf.gather(x, rest, axis=-1), rest, axis=-3)
+    signs = cast(1 - 2 * ((places[:, None] + places) % 2), x.dtype)
+    return signs * _det(tf.einsum("...irjc->...ijrc", minors))
 
 
 @tf.custom_gradient

@@ -116,6 +116,50 @@ def complex_pow(x1: Any, x2: Any) -> tf.Tensor:
     return tf.where(both, one, ops.Pow(x=tf.where(both, one, x1), y=x2))
 
 
+def _to_each(x: tf.Tensor, y: tf.Tensor, *grads: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Gradients of two operands that were broadcast, summed back to their shapes."""
+    axes = ops.BroadcastGradientArgs(s0=tf.shape(x), s1=tf.shape(y))
+    return tuple(
+        tf.reshape(tf.reduce_sum(grad, over), tf.shape(operand))
+        for grad, over, operand in zip(grads, axes, (x, y))
+    )
+
+
+@tf.custom_gradient
+def power(x: tf.Tensor, y: tf.Tensor) -> Any:
+    """The kernel of real numbers, with a derivative of 0 where y is, and where TensorFlow's is 0
+    times the infinite 0**-1; and with none by the exponent of a negative number, where it has 0.
+    """
+
+    def pullback(grad: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        one = _like(1, x)
+        less = tf.where(ops.Equal(x=y, y=_like(0, y)), one, y - one)
+        base = tf.where(ops.Equal(x=x, y=_like(0, x)), one, x)
+        return _to_each(x, y, grad * y * power(x, less), grad * power(x, y) * ops.Log(x=base))
+
+    return ops.Pow(x=x, y=y), pullback
+
+
+def shared(kernel: Callable[..., Any]) -> Any:
+    """Maximum or Minimum, with half of the gradient to each of two operands that tie; TensorFlow
+    gives all of it to the first.
+    """
+
+    @tf.custom_gradient
+    def chosen(x: tf.Tensor, y: tf.Tensor) -> Any:
+        out = kernel(x=x, y=y)
+
+        def pullback(grad: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            tie, first, none = ops.Equal(x=x, y=y), ops.Equal(x=out, y=x), _like(0, grad)
+            half = _like(0.5, grad) * grad
+            to_x = tf.where(tie, half, tf.where(first, grad, none))
+            return _to_each(x, y, to_x, tf.where(tie, half, tf.where(first, none, grad)))
+
+        return out, pullback
+
+    return chosen
+
+
 def log(z: Any) -> tf.Tensor:
     """In complex128 and rescaled: the kernels square |z|, and give NaN where that overflows."""
     if z.dtype is not complex128:

@@ -16,12 +16,23 @@ from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
 )
 from torch._subclasses.fake_tensor import FakeTensor
 
-from ..base import Backend
-from . import compiling, creation, hosting, indexing, linalg, names
-from .custom import Custom, Escapes
+from . import (
+    attending,
+    compiling,
+    convolution,
+    creation,
+    drawing,
+    hosting,
+    indexing,
+    linalg,
+    names,
+    recurring,
+)
+from .custom import Custom, Escapes, Replay
+from .layers import Layers
 
 
-class Torch(Backend):
+class Torch(Layers):
     name = "torch"
     arrays = (torch.Tensor, torch.nn.Parameter)
 
@@ -73,6 +84,25 @@ class Torch(Backend):
         with Escapes() as escapes:
             return func(*args), escapes.found
 
+    word = "int64"
+
+    def words(xp, key, counts):
+        return drawing.words(key, counts)
+
+    def draw(xp, meaning, key, start, shape, *args):
+        if drawing.is_traced(key):
+            return drawing.traced(meaning, key, start, shape, args)
+        return super().draw(meaning, key, start, shape, *args)
+
+    def at_hand(xp, x):
+        return drawing.at_hand(x)
+
+    def quick(xp, key, shape, dtype, normal):
+        return drawing.quick(key, shape, dtype, normal)
+
+    def replay(xp):
+        return Replay()
+
     def stop_gradient(xp, x, preserve_type=True):
         if not preserve_type or not x.is_leaf or not x.requires_grad or _is_transformed(x):
             return x.detach()
@@ -110,6 +140,16 @@ class Torch(Backend):
             *(["mps"] if torch.backends.mps.is_available() else []),
         ]
 
+    def attention(xp, query, key, value, scale, mask, is_causal):
+        meaning = super().attention
+        return attending.attention(xp, meaning, query, key, value, scale, mask, is_causal)
+
+    def lstm(xp, *arrays):
+        return recurring.lstm(super().lstm, *arrays)
+
+    def gru(xp, *arrays):
+        return recurring.gru(super().gru, *arrays)
+
     def index_get(xp, x, index):
         return indexing.get(x, index)
 
@@ -118,6 +158,16 @@ class Torch(Backend):
 
     def is_float(xp, dtype):
         return dtype.is_floating_point or dtype.is_complex
+
+    def conv(xp, x, w, bias, plan):
+        if not xp.is_float(x.dtype):  # torch multiplies no integers here
+            return super().conv(x, w, bias, plan)
+        return convolution.conv(xp, x, w, bias, plan)
+
+    def conv_transpose(xp, x, w, bias, plan):
+        if min(map(min, plan.pads)) < 0 or not xp.is_float(x.dtype):
+            return super().conv_transpose(x, w, bias, plan)
+        return convolution.transposed(x, w, bias, plan)
 
     def narrow(xp, name):
         return {"float16": torch.float16, "bfloat16": torch.bfloat16}.get(name)

@@ -16,6 +16,11 @@ from typing import Any
 import torch
 import torch._inductor
 from torch._C._functorch import peek_interpreter_stack  # pyright: ignore[reportMissingImports]
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+)
+from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
@@ -30,27 +35,61 @@ def program(func: Callable[..., tuple], arrays: Sequence[torch.Tensor]) -> Calla
 
 
 def compiled(func: Callable[..., tuple], arrays: Sequence[torch.Tensor]) -> Callable[..., Any]:
-    plain = [x.detach() for x in arrays]
-    with TRACING:
-        try:
-            graph = make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)(*plain)
-        except GuardOnDataDependentSymNode as error:
-            raise TypeError(
-                "jit: the value of a tensor cannot decide which Python code runs, nor become a "
-                "Python number: it is not known while the function is traced; use xp.where, or "
-                "name the argument in static="
-            ) from error
-        captured = [getattr(graph, n.target) for n in graph.graph.nodes if n.op == "get_attr"]
-        if torch.is_grad_enabled() and any(x.requires_grad for x in captured):
-            raise TypeError(
-                "jit: the function captures a tensor that requires gradients, which would not "
-                "reach it; pass it as an argument, or detach it"
-            )
-        with torch.no_grad(), warnings.catch_warnings():
-            # what torch says to itself about its own code
-            warnings.filterwarnings("ignore", category=DeprecationWarning)
-            warnings.filterwarnings("ignore", category=FutureWarning)
-            return torch._inductor.compile(graph, plain)  # pyright: ignore
+    plain = [x.detach().resolve_conj().resolve_neg() for x in arrays]
+    try:
+        with TRACING:
+            run, captured = _traced(func, plain)
+    except (GuardOnDataDependentSymNode, DataDependentOutputException) as error:
+        raise TypeError(
+            "jit: the value of a tensor cannot decide which Python code runs, nor become a Python "
+            "number: it is not known while the function is traced; use xp.where, or name the "
+            "argument in static="
+        ) from error
+    except DynamicOutputShapeException as error:
+        raise TypeError(
+            "jit: the shape of a result cannot depend on the values of a tensor; use xp.where "
+            "instead of a mask as index"
+        ) from error
+    return _guarded(run, captured, any(map(_has_bits, arrays)))
+
+
+def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Callable, list]:
+    """The program, and the tensors that it captures."""
+    graph = make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)(*plain)
+    captured = [getattr(graph, n.target) for n in graph.graph.nodes if n.op == "get_attr"]
+    captured = [x for x in captured if isinstance(x, torch.Tensor)]
+    _check(captured)
+    with torch.no_grad(), warnings.catch_warnings():
+        # what torch says to itself about its own code, and that complex numbers gain nothing
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        warnings.filterwarnings("ignore", message="Torchinductor does not support code generation")
+        return torch._inductor.compile(graph, plain), captured  # pyright: ignore
+
+
+def _guarded(run: Callable, captured: list, bits: bool) -> Callable[..., Any]:
+    """The program with what must be looked at before each run of it."""
+    if not captured and not bits:
+        return run
+
+    def guarded(*arrays: torch.Tensor) -> Any:
+        _check(captured)
+        return run(*(x.resolve_conj().resolve_neg() for x in arrays))
+
+    return guarded
+
+
+def _check(captured: list) -> None:
+    if torch.is_grad_enabled() and any(x.requires_grad for x in captured):
+        raise TypeError(
+            "jit: the function captures a tensor that requires gradients, which would not reach "
+            "it; pass it as an argument, or detach it"
+        )
+
+
+def _has_bits(x: torch.Tensor) -> bool:
+    """Whether the memory of a tensor holds its negative, or its conjugate."""
+    return x.is_neg() or x.is_conj()
 
 
 def is_tracing() -> bool:
@@ -61,6 +100,7 @@ def is_tracing() -> bool:
         peek_interpreter_stack() is not None
         or torch._C._len_torch_dispatch_stack() > 0
         or torch.compiler.is_compiling()
+        or forward_ad._current_level >= 0
     )
 
 
@@ -70,7 +110,10 @@ def signature(arrays: Sequence[torch.Tensor]) -> tuple:
     if torch._C._is_any_autocast_enabled():
         kinds = ("cpu", "cuda")
         state += tuple((torch.is_autocast_enabled(k), torch.get_autocast_dtype(k)) for k in kinds)
-    return state, *[(x.shape, x.stride(), x.dtype, x.device, x.requires_grad) for x in arrays]
+    return state, *[
+        (x.shape, x.stride(), x.dtype, x.device, x.requires_grad, x.is_neg() or x.is_conj())
+        for x in arrays
+    ]
 
 
 class Attached:

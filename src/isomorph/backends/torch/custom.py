@@ -4,10 +4,14 @@ transform, nested ones included.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
+    get_unwrapped,
+    is_functorch_wrapped_tensor,
     maybe_current_level,
     maybe_get_level,
     unwrap_if_dead,
@@ -98,9 +102,44 @@ class Escapes(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple = (), kwargs: Any = None
     ) -> Any:
-        level = maybe_current_level() or 0
         for x in tree.flatten((args, kwargs))[0]:
-            if isinstance(x, torch.Tensor):
-                own = maybe_get_level(x)
-                self.found |= own > level or (own < 1 and x.requires_grad)
+            if isinstance(x, torch.Tensor) and _escaped(x, maybe_current_level() or 0):
+                self.found = True
         return func(*args, **(kwargs or {}))
+
+
+def _escaped(x: torch.Tensor, level: int) -> bool:
+    """Whether a gradient is wanted of `x` by a level above the running one, or by no level."""
+    x = unwrap_if_dead(x)
+    while is_functorch_wrapped_tensor(x):
+        if maybe_get_level(x) <= level:
+            return False
+        if x.requires_grad:
+            return True
+        x = get_unwrapped(x)
+    return x.requires_grad
+
+
+class Replay:
+    """Contexts that all begin with the state that torch's generators had before the first."""
+
+    def __init__(self) -> None:
+        self.states: Any = None
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        if torch._C._len_torch_dispatch_stack():  # a trace: its generators are the compiler's
+            yield
+        elif self.states is None:
+            self.states = torch.get_rng_state(), _gpu_states()
+            yield
+        else:
+            with torch.random.fork_rng():
+                torch.set_rng_state(self.states[0])
+                if self.states[1]:
+                    torch.cuda.set_rng_state_all(self.states[1])
+                yield
+
+
+def _gpu_states() -> list[torch.Tensor]:
+    return torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []

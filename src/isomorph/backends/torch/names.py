@@ -13,7 +13,7 @@ import torch
 
 from ..limits import FloatInfo, IntInfo
 from .linalg import vecdot as vecdot
-from .promotion import direct, promoted, result_type
+from .promotion import differentiated, direct, promoted, result_type
 
 add = direct("add")
 atan2 = direct("atan2")
@@ -27,7 +27,6 @@ divide = direct("divide")
 equal = direct("equal")
 greater = direct("greater")
 greater_equal = direct("greater_equal")
-hypot = direct("hypot")
 less = direct("less")
 less_equal = direct("less_equal")
 logaddexp = direct("logaddexp")
@@ -40,7 +39,6 @@ minimum = direct("minimum")
 multiply = direct("multiply")
 nextafter = direct("nextafter")
 not_equal = direct("not_equal")
-pow = direct("pow")
 subtract = direct("subtract")
 
 
@@ -54,6 +52,30 @@ def remainder(x1, x2, /):
     return torch.remainder(*promoted(x1, x2))
 
 
+torch_pow = direct("pow")
+
+
+def pow(x1, x2, /):
+    """Of zero to the power zero, a constant, torch has no second derivative."""
+    y = torch_pow(x1, x2)
+    if not isinstance(x1, torch.Tensor) or not isinstance(x2, torch.Tensor):
+        return y
+    if not y.is_floating_point() or not differentiated(y):
+        return y
+    return torch_pow(torch.where((x1 == 0) & (x2 == 0), 1, x1), x2)
+
+
+def hypot(x1, x2, /):
+    """The derivative at the origin is 0, as that of a norm, and not `torch.hypot`'s 0/0."""
+    x1, x2 = promoted(x1, x2)
+    y = torch.hypot(x1, x2)
+    if not differentiated(y):
+        return y
+    origin = y.detach() == 0
+    return torch.where(origin, y.detach(), torch.hypot(torch.where(origin, 1.0, x1), x2))
+
+
+erf = torch.erf
 moveaxis = torch.movedim  # torch.moveaxis, its alias, cannot be vmapped twice
 # Names found in one step: the budget is half a microsecond.
 torch_sum, torch_reshape = torch.sum, torch.reshape
@@ -90,7 +112,14 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     if axis == ():
         return torch.zeros_like(x)
-    return torch.std(x, axis, correction=correction, keepdim=keepdims)
+    y = torch.std(x, axis, correction=correction, keepdim=keepdims)
+    if not differentiated(y):
+        return y
+    # Equal numbers differ from their mean by its rounding, and a quotient of two roundings is no
+    # derivative: it is 0, as that of a norm at 0.
+    eps = torch.finfo(torch.promote_types(x.dtype, torch.float32)).eps  # torch sums no halves
+    center = torch.mean(x.detach(), axis, keepdim=keepdims)
+    return torch.where(y.detach() <= 8 * eps * center.abs(), y.detach(), y)
 
 
 def max(x, /, *, axis=None, keepdims=False):

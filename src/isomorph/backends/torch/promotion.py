@@ -10,6 +10,7 @@ from typing import Any
 
 import array_api_compat.torch as compat
 import torch
+from torch._C._functorch import is_functorch_wrapped_tensor  # pyright: ignore[reportMissingImports]
 
 TORCH_NAME = {"equal": "eq"}  # torch.equal answers for the whole tensor
 
@@ -56,6 +57,11 @@ def _promote(a: torch.dtype, b: torch.dtype) -> torch.dtype:
     if b not in SIGNED:
         raise TypeError(f"result_type: the standard has no dtype for {a} and {b} together")
     return compat.result_type(a, SIGNED[b])
+
+
+def differentiated(x: torch.Tensor) -> bool:
+    """Whether somebody may ask for a derivative of `x`."""
+    return x.requires_grad or torch.compiler.is_compiling() or is_functorch_wrapped_tensor(x)
 
 
 def promoted(x1: Any, x2: Any) -> tuple[torch.Tensor, torch.Tensor]:

@@ -54,6 +54,8 @@ def inv(y, a):
 
 def _near_singular(a):
     """Which matrices of a stack have no inverse in floating point."""
+    if not a.size:
+        return np.zeros(a.shape[:-2], bool)
     return np.linalg.cond(a, 1) * a.shape[-1] * np.finfo(a.dtype).eps > 1
 
 

@@ -11,6 +11,8 @@ from .shaping import arrayed, axes_of
 
 def length(x, axis, keepdims):
     """The Euclidean norm over any axes, as NumPy computes it."""
+    if axis == ():  # the whole of an array without axes
+        return np.abs(x)
     if axis is None or isinstance(axis, int) or len(axes_of(axis, x.ndim)) <= 2:
         return np.linalg.norm(x, axis=axis, keepdims=keepdims)
     return np.linalg.vector_norm(x, axis=axis, keepdims=keepdims)

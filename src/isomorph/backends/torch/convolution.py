@@ -1,0 +1,62 @@
+"""Convolution in torch, which wants channels first in shape, but not in memory: an array with
+channels last goes there as a view, and comes back as one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from ...layers.canonical import Plan
+from ...layers.conv import dilated
+
+FORWARD: Any = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
+TRANSPOSED: Any = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
+# How [batch, *sizes, channels] becomes [batch, channels, *sizes] and back; [*k, in, out] becomes
+# [out, in, *k], or [in, out, *k].
+TO = {1: (0, 2, 1), 2: (0, 3, 1, 2), 3: (0, 4, 1, 2, 3)}
+BACK = {1: (0, 2, 1), 2: (0, 2, 3, 1), 3: (0, 2, 3, 4, 1)}
+FILTERS = {1: (2, 1, 0), 2: (3, 2, 0, 1), 3: (4, 3, 0, 1, 2)}
+TURNED = {1: (1, 2, 0), 2: (2, 3, 0, 1), 3: (3, 4, 0, 1, 2)}
+
+
+def conv(xp: Any, x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> torch.Tensor:
+    n = len(plan.size)
+    if max(plan.x_dilations) > 1:
+        x = dilated(xp, x.permute(BACK[n]) if plan.first else x, plan.x_dilations).permute(TO[n])
+    elif not plan.first:
+        x = x.permute(TO[n])
+    if not plan.filters_first:
+        w = w.permute(FILTERS[n])
+    pads = [low for low, _ in plan.pads]
+    if any(low != high or low < 0 for low, high in plan.pads):  # torch pads both ends alike
+        pads = [max(0, min(pair)) for pair in plan.pads]
+        rest = [(low - p, high - p) for (low, high), p in zip(plan.pads, pads)]
+        x = F.pad(x, [i for pair in reversed(rest) for i in pair])
+    y = FORWARD[n](x, w, bias, plan.strides, pads, plan.dilations, plan.groups)
+    return y if plan.first else y.permute(BACK[n])
+
+
+def transposed(x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> torch.Tensor:
+    """The transposed convolution, for padding that is not negative."""
+    n = len(plan.size)
+    if not plan.first:
+        x = x.permute(TO[n])
+    if not plan.filters_first:
+        w = w.permute(TURNED[n])
+    # torch crops both ends alike and adds to the high one; what is still too much is cut here
+    pads = [min(pair) for pair in plan.pads]
+    extra, cuts = [], []
+    for i, size, s, k, d, (low, _), p in zip(
+        x.shape[2:], plan.size, plan.strides, w.shape[2:], plan.dilations, plan.pads, pads
+    ):
+        full = (i - 1) * s + (k - 1) * d + 1
+        extra.append(max(0, low + size - (full - p)))
+        cuts.append((low - p, full - 2 * p + extra[-1], size))
+    y = TRANSPOSED[n](x, w, bias, plan.strides, pads, extra, plan.groups, plan.dilations)
+    for axis, (start, length, size) in enumerate(cuts, 2):
+        if length != size:
+            y = y.narrow(axis, start, size)
+    return y if plan.first else y.permute(BACK[n])

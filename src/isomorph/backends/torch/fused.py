@@ -1,0 +1,90 @@
+"""Kernels of torch that are fast, but not differentiable twice, with everything else torch can do.
+
+`fused` runs such a kernel below all levels of torch.func, with autograd's own graph of it, and goes
+back through that graph. Where the way back is itself differentiated or mapped, it is that of the
+composed meaning instead; so it is where a transform other than `grad` looks on from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
+    TransformType,
+    get_interpreter_stack,
+    maybe_get_level,
+    unwrap_if_dead,
+)
+
+Func = Callable[..., tuple]
+
+
+def fused(native: Func, composed: Func, arrays: Sequence[torch.Tensor]) -> tuple:
+    """`native(*arrays)`, floating tensors in and out; `composed` is the same in other words."""
+    if torch.compiler.is_compiling() or not all(
+        s.key() == TransformType.Grad for s in get_interpreter_stack() or ()
+    ):
+        return composed(*arrays)
+    if not any(map(is_watched, arrays)):
+        return native(*arrays)
+    return Fused.apply(Call(native, composed), *arrays)  # pyright: ignore
+
+
+def is_watched(x: torch.Tensor) -> bool:
+    """Whether torch.func or autograd is recording what becomes of `x`."""
+    return maybe_get_level(x) > 0 or (x.requires_grad and torch.is_grad_enabled())
+
+
+class Call:
+    """One call of a kernel: its arguments and results with autograd's graph between them."""
+
+    ins: list[torch.Tensor]
+    outs: tuple
+
+    def __init__(self, native: Func, composed: Func):
+        self.native, self.composed = native, composed
+
+
+class Fused(torch.autograd.Function):
+    @staticmethod
+    # pyright: ignore[reportIncompatibleMethodOverride]
+    def forward(call: Call, *arrays: torch.Tensor) -> tuple:
+        with torch.enable_grad():
+            call.ins = [x.detach().requires_grad_() for x in arrays]
+            call.outs = call.native(*call.ins)
+        return tuple(y.detach() for y in call.outs)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
+        ctx.call = inputs[0]
+        ctx.save_for_backward(*inputs[1:])
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx: Any, *grads: Any) -> tuple:
+        call: Call = ctx.call
+        # of a torch.func level that is over, as where its pullback is called
+        arrays = tuple(map(unwrap_if_dead, ctx.saved_tensors))
+        grads = tuple(g if g is None else unwrap_if_dead(g) for g in grads)
+        used = [i for i, g in enumerate(grads) if g is not None]
+        if not used:
+            return None, *(None for _ in arrays)
+        seeds = tuple(grads[i] for i in used)
+        if any(map(is_watched, (*arrays, *seeds))):
+
+            def chosen(*arrays: torch.Tensor) -> tuple:
+                outs = call.composed(*arrays)
+                return tuple(outs[i] for i in used)
+
+            return None, *torch.func.vjp(chosen, *arrays)[1](seeds)  # pyright: ignore
+        wanted = [i for i in range(len(arrays)) if ctx.needs_input_grad[i + 1]]
+        found = torch.autograd.grad(
+            [call.outs[i] for i in used], [call.ins[i] for i in wanted], seeds, retain_graph=True
+        )
+        full: list[Any] = [None] * len(arrays)
+        for i, g in zip(wanted, found):
+            full[i] = g
+        return None, *full

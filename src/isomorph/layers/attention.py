@@ -1,0 +1,280 @@
+"""Attention: weighted means of values, the weights from how well queries match keys.
+
+A row that may attend to nothing gives zeros, with zero gradient: its weights are those of a row
+that attends to everything, so that nothing is ever 0/0, and what came of them is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dispatch import backend_of, dtype_of
+from .dropout import dropout
+
+# ---- doors ---------------------------------------------------------------------------------------
+
+
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    /,
+    *,
+    scale: Any = None,
+    mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    training: bool = False,
+    rng: Any = None,
+) -> Any:
+    """softmax(query·keyᵀ·scale + mask)·value: `query` is `[..., L, F]`, `key` `[..., S, F]`,
+    `value` `[..., S, V]`, the result `[..., L, V]`; leading axes broadcast.
+
+    `scale` defaults to 1/√F. `mask` broadcasts to `[..., L, S]`: a boolean one says with True who
+    is attended to, any other is added. With `is_causal` query i attends to keys 0 to i, and to
+    those of the mask. A query that attends to nothing gives zeros, with zero gradient. While
+    `training`, weights are dropped with probability `dropout_p`, drawn from the key `rng`.
+
+    >>> x = np.eye(2)
+    >>> iso.scaled_dot_product_attention(x, x, x, mask=np.array([[True, False], [False, False]]))
+    array([[1., 0.],
+           [0., 0.]])
+    """
+    name = "scaled_dot_product_attention"
+    xp = backend_of(query, key, value, mask)
+    q, k, v = _shapes(name, xp, query, key, value)
+    lead = broadcast(q[:-2], k[:-2], v[:-2])
+    if lead is None:
+        raise ValueError(
+            f"{name}: needed leading axes that broadcast, got query {list(q)}, key {list(k)} and "
+            f"value {list(v)}"
+        )
+    if mask is not None:
+        check_mask(name, xp, mask, query, (*lead, q[-2], k[-2]))
+    drops = check_dropout(name, "dropout_p", dropout_p, training, rng)
+    scale = _scale(scale, q[-1])
+    if drops:
+        return dropped(xp, query, key, value, scale, mask, is_causal, dropout_p, rng)[0]
+    return xp.attention(query, key, value, scale, mask, is_causal)
+
+
+def grouped_query_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    /,
+    *,
+    scale: Any = None,
+    mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    training: bool = False,
+    rng: Any = None,
+) -> Any:
+    """`scaled_dot_product_attention` of `query` `[..., H, L, F]` with fewer heads of `key`
+    `[..., G, S, F]` and `value` `[..., G, S, V]`: each serves H/G heads of the query that follow
+    one another. The result is `[..., H, L, V]`, the mask broadcasts to `[..., H, L, S]`.
+
+    >>> q, k = np.ones((4, 5, 8)), np.ones((2, 6, 8))
+    >>> iso.grouped_query_attention(q, k, k).shape
+    (4, 5, 8)
+    """
+    name = "grouped_query_attention"
+    xp = backend_of(query, key, value, mask)
+    q, k, v = _shapes(name, xp, query, key, value, 3)
+    heads, groups = q[-3], k[-3]
+    if v[-3] != groups or not groups or heads % groups:
+        raise ValueError(
+            f"{name}: needed as many heads of value as of key, and a number of them that divides "
+            f"the heads of query, got {heads} of query, {groups} of key and {v[-3]} of value"
+        )
+    lead = broadcast(q[:-3], k[:-3], v[:-3])
+    if lead is None:
+        raise ValueError(
+            f"{name}: needed leading axes that broadcast, got query {list(q)}, key {list(k)} and "
+            f"value {list(v)}"
+        )
+    if mask is not None:
+        check_mask(name, xp, mask, query, (*lead, heads, q[-2], k[-2]))
+    drops = check_dropout(name, "dropout_p", dropout_p, training, rng)
+    scale = _scale(scale, q[-1])
+    each = heads // groups
+    if mask is not None and mask.ndim >= 3:
+        mask = _grouped(xp, mask, groups, each)
+    query = _grouped(xp, query, groups, each)
+    key, value = xp.expand_dims(key, axis=-3), xp.expand_dims(value, axis=-3)
+    if drops:
+        y = dropped(xp, query, key, value, scale, mask, is_causal, dropout_p, rng)[0]
+    else:
+        y = xp.attention(query, key, value, scale, mask, is_causal)
+    shape = _sizes(y)
+    return xp.reshape(y, (*shape[:-4], heads, *shape[-2:]))
+
+
+# ---- the meaning ---------------------------------------------------------------------------------
+
+
+def attention(
+    xp: Any, query: Any, key: Any, value: Any, scale: Any, mask: Any, is_causal: bool
+) -> Any:
+    """The meaning of attention without dropout."""
+    if key.shape[-2] == 0:
+        return xp.matmul(xp.matmul(query, xp.matrix_transpose(key)), value)  # zeros: no key at all
+    scores, alive = _scores(xp, query, key, scale, mask, is_causal)
+    y = xp.matmul(xp.softmax(scores, -1), value)
+    return y if alive is None else xp.where(alive, y, xp.zeros_like(y))
+
+
+def attention_weights(xp: Any, query: Any, key: Any, scale: Any, mask: Any, is_causal: bool) -> Any:
+    """How much each query takes of each value: `[..., L, S]`, rows that sum to 1, or are zero."""
+    if key.shape[-2] == 0:
+        return xp.matmul(query, xp.matrix_transpose(key))
+    scores, alive = _scores(xp, query, key, scale, mask, is_causal)
+    weights = xp.softmax(scores, -1)
+    return weights if alive is None else xp.where(alive, weights, xp.zeros_like(weights))
+
+
+def _scores(xp: Any, query: Any, key: Any, scale: Any, mask: Any, is_causal: bool) -> tuple:
+    """What the softmax is taken of, at least one of each row finite, and which rows attend to
+    anything at all: `[..., L, 1]`, None for all of them.
+    """
+    scores = xp.matmul(query * scale, xp.matrix_transpose(key))
+    if mask is None and is_causal:
+        causal = causal_mask(xp, query, key)
+        return xp.where(causal, scores, xp.full_like(scores, -xp.inf)), None
+    if mask is None:
+        return scores, None
+    mask, alive = settled(xp, full_mask(xp, query, key, mask, is_causal))
+    if mask.dtype == xp.bool:
+        return xp.where(mask, scores, xp.full_like(scores, -xp.inf)), alive
+    return scores + mask, alive
+
+
+def settled(xp: Any, mask: Any) -> tuple[Any, Any]:
+    """The mask with rows that attend to nothing opened wholly, and which rows are not such."""
+    if mask.dtype == xp.bool:
+        alive = xp.any(mask, axis=-1, keepdims=True)
+        return xp.logical_or(mask, xp.logical_not(alive)), alive
+    alive = xp.any(mask > -xp.inf, axis=-1, keepdims=True)
+    return xp.where(alive, mask, xp.zeros_like(mask)), alive
+
+
+def full_mask(xp: Any, query: Any, key: Any, mask: Any, is_causal: bool) -> Any:
+    """The mask with what is not causal masked as well."""
+    if not is_causal:
+        return mask
+    causal = causal_mask(xp, query, key)
+    if mask.dtype == xp.bool:
+        return xp.logical_and(mask, causal)
+    return xp.where(causal, mask, xp.full_like(mask, -xp.inf))
+
+
+def causal_mask(xp: Any, query: Any, key: Any) -> Any:
+    """`[L, S]`: query i attends to keys 0 to i."""
+    device = xp.device_of(query)
+    rows = xp.arange(query.shape[-2], device=device)
+    return xp.expand_dims(rows, axis=-1) >= xp.arange(key.shape[-2], device=device)
+
+
+def dropped(
+    xp: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    scale: Any,
+    mask: Any,
+    is_causal: bool,
+    prob: float,
+    rng: Any,
+) -> tuple[Any, Any]:
+    """Attention with some of its weights dropped, and those weights."""
+    weights = xp.attention_weights(query, key, scale, mask, is_causal)
+    if prob:
+        weights = dropout(weights, prob, rng=rng)
+    return xp.matmul(weights, value), weights
+
+
+# ---- checks, of doors here and beside ------------------------------------------------------------
+
+
+def _scale(scale: Any, features: int) -> Any:
+    if scale is not None:
+        return scale
+    return features**-0.5 if features else 1.0
+
+
+def _sizes(x: Any) -> tuple[int, ...]:
+    """The shape for `reshape`: -1 for the one size that is not known yet."""
+    return tuple(-1 if n is None else n for n in x.shape)
+
+
+def _grouped(xp: Any, x: Any, groups: int, each: int) -> Any:
+    """`[..., heads, a, b]` as `[..., groups, each, a, b]`."""
+    shape = _sizes(x)
+    parts = (1, 1) if shape[-3] == 1 else (groups, each)
+    return xp.reshape(x, (*shape[:-3], *parts, *shape[-2:]))
+
+
+def _shapes(name: str, xp: Any, query: Any, key: Any, value: Any, least: int = 2) -> tuple:
+    q, k, v = tuple(query.shape), tuple(key.shape), tuple(value.shape)
+    if len(q) < least or len(k) < least or len(v) < least or q[-1] != k[-1] or k[-2] != v[-2]:
+        heads = (", H", ", G") if least == 3 else ("", "")
+        raise ValueError(
+            f"{name}: needed query [...{heads[0]}, L, F], key [...{heads[1]}, S, F] and value "
+            f"[...{heads[1]}, S, V], got {list(q)}, {list(k)} and {list(v)}"
+        )
+    check_dtypes(name, xp, query=query, key=key, value=value)
+    return q, k, v
+
+
+def check_dtypes(name: str, xp: Any, **arrays: Any) -> None:
+    """All arrays are of one real floating dtype; None is passed over."""
+    given = {word: x for word, x in arrays.items() if x is not None}
+    dtype = next(iter(given.values())).dtype
+    if all(x.dtype == dtype for x in given.values()):
+        if dtype in (xp.float32, xp.float64):
+            return
+        if xp.is_float(dtype) and not xp.is_complex(dtype):
+            return
+    listed = ", ".join(f"{word} {dtype_of(x)}" for word, x in given.items())
+    raise TypeError(f"{name}: needed arrays of one real floating dtype, got {listed}")
+
+
+def check_mask(name: str, xp: Any, mask: Any, query: Any, shape: tuple, word: str = "mask") -> None:
+    """The mask is boolean or of the query's dtype, and broadcasts to `shape`."""
+    if mask.dtype != xp.bool and mask.dtype != query.dtype:
+        raise TypeError(
+            f"{name}: needed {word} boolean or {dtype_of(query)}, as query is, got {dtype_of(mask)}"
+        )
+    given = tuple(mask.shape)
+    fits = len(given) <= len(shape) and all(
+        m in (1, n) or m is None or n is None for m, n in zip(given[::-1], shape[::-1])
+    )
+    if not fits:
+        raise ValueError(
+            f"{name}: needed {word} that broadcasts to {list(shape)}, got {list(given)}"
+        )
+
+
+def check_dropout(name: str, word: str, prob: float, training: bool, rng: Any) -> bool:
+    """Whether anything is to be dropped."""
+    if not 0 <= prob < 1:
+        raise ValueError(f"{name}: needed {word} from 0 up to, not including, 1, got {prob}")
+    if training and prob and rng is None:
+        raise ValueError(f"{name}: needed rng, a key, to drop weights while training, got None")
+    return bool(training and prob)
+
+
+def broadcast(*shapes: tuple) -> tuple | None:
+    """What shapes broadcast to, None where they do not; sizes not known yet fit any."""
+    first = shapes[0]
+    if all(s == first for s in shapes[1:]):
+        return first
+    out = []
+    for i in range(1, max(map(len, shapes)) + 1):
+        sizes = {s[-i] for s in shapes if len(s) >= i} - {1}
+        known = sizes - {None}
+        if len(known) > 1:
+            return None
+        out.append(next(iter(known or sizes), 1))
+    return tuple(reversed(out))

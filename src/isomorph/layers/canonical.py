@@ -1,0 +1,283 @@
+"""The arguments of a convolution in one form, `Plan`, and every error about them in one wording.
+
+Ints become one per axis, padding becomes (low, high) pairs, formats become two flags, and the sizes
+of the result are known; a backend's convolution checks nothing again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any, NamedTuple, SupportsIndex
+
+from ..dispatch import NUMBERS, dtype_of
+
+Pairs = tuple[tuple[int, int], ...]
+Sizes = tuple[int, ...]
+
+GENERAL = ("channel_last", "channel_first")
+FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
+
+
+class Plan(NamedTuple):
+    """A convolution, but for its arrays. Of a transposed one: the convolution it is the gradient
+    of.
+    """
+
+    strides: Sizes
+    pads: Pairs  # a negative one crops
+    x_dilations: Sizes
+    dilations: Sizes
+    groups: int
+    first: bool  # x and the result are [batch, channels, *sizes], else [batch, *sizes, channels]
+    filters_first: bool  # filters are [out, in/groups, *k], else [*k, in/groups, out]
+    size: Sizes  # of the result
+
+
+def forward(
+    name: str,
+    n: int,
+    x: Any,
+    filters: Any,
+    bias: Any,
+    strides: Any,
+    padding: Any,
+    formats: tuple[str, str],
+    data_format: str,
+    filter_format: str,
+    x_dilations: Any,
+    dilations: Any,
+    groups: int,
+) -> Plan:
+    """The plan of a convolution over `n` axes."""
+    shape, kernel, strides, dilations = _start(name, n, x, filters, bias, strides, dilations)
+    x_dilations = spread(name, "x_dilations", x_dilations, n)
+    first = is_first(name, "data_format", data_format, formats)
+    filters_first = is_first(name, "filter_format", filter_format, GENERAL)
+    groups = _groups(name, groups)
+    if filters_first:
+        out, fewer, k = kernel[0], kernel[1], kernel[2:]
+    else:
+        out, fewer, k = kernel[-1], kernel[-2], kernel[:-2]
+    channels, sizes = (shape[1], shape[2:]) if first else (shape[-1], shape[1:-1])
+    if channels != fewer * groups or out % groups or 0 in (channels, out):
+        form = "[out, in/groups, *k]" if filters_first else "[*k, in/groups, out]"
+        raise ValueError(
+            f"{name}: needed filters {form} with in = {channels}, the channels of x, and out "
+            f"divisible by groups = {groups}, got filters {list(kernel)} and x {list(shape)}"
+        )
+    _bias(name, bias, out)
+    _known(name, shape, sizes, kernel, k)
+    spans = tuple([(i - 1) * d + 1 for i, d in zip(k, dilations)])
+    sizes = tuple([(i - 1) * d + 1 for i, d in zip(sizes, x_dilations)])
+    pads = pairs(name, padding, n)
+    if pads == "SAME":
+        size = tuple([-(-i // s) for i, s in zip(sizes, strides)])
+        pads = _same(size, strides, spans, sizes)
+    else:
+        pads = ((0, 0),) * n if pads == "VALID" else pads
+        room = [i + low + high - j for i, (low, high), j in zip(sizes, pads, spans)]
+        if min(room) < 0:
+            raise ValueError(
+                f"{name}: needed sizes of at least {list(spans)} under the filters, dilated, got "
+                f"{[i + j for i, j in zip(room, spans)]}, padded, of x {list(shape)}"
+            )
+        size = tuple([r // s + 1 for r, s in zip(room, strides)])
+    return Plan(strides, pads, x_dilations, dilations, groups, first, filters_first, size)
+
+
+def transposed(
+    name: str,
+    n: int,
+    x: Any,
+    filters: Any,
+    bias: Any,
+    strides: Any,
+    padding: Any,
+    output_shape: Any,
+    formats: tuple[str, str],
+    data_format: str,
+    filter_format: str,
+    dilations: Any,
+    groups: int,
+) -> Plan:
+    """The plan of the convolution whose gradient with respect to its input is wanted; `size` is
+    that of the input, the result here.
+    """
+    shape, kernel, strides, dilations = _start(name, n, x, filters, bias, strides, dilations)
+    first = is_first(name, "data_format", data_format, formats)
+    filters_first = is_first(name, "filter_format", filter_format, GENERAL)
+    groups = _groups(name, groups)
+    if filters_first:
+        into, fewer, k = kernel[0], kernel[1], kernel[2:]
+    else:
+        into, fewer, k = kernel[-2], kernel[-1], kernel[:-2]
+    channels, sizes = (shape[1], shape[2:]) if first else (shape[-1], shape[1:-1])
+    if channels != into or into % groups or 0 in (into, fewer):
+        form = "[in, out/groups, *k]" if filters_first else "[*k, in, out/groups]"
+        raise ValueError(
+            f"{name}: needed filters {form} with in = {channels}, the channels of x, and divisible "
+            f"by groups = {groups}, got filters {list(kernel)} and x {list(shape)}"
+        )
+    _bias(name, bias, fewer * groups)
+    _known(name, shape, sizes, kernel, k)
+    spans = tuple([(i - 1) * d + 1 for i, d in zip(k, dilations)])
+    pads = pairs(name, padding, n)
+    if pads == "SAME":
+        size = tuple([i * s for i, s in zip(sizes, strides)])
+        least = [(i - 1) * s + 1 for i, s in zip(sizes, strides)]
+    else:
+        given = ((0, 0),) * n if pads == "VALID" else pads
+        lost = [low + high for low, high in given]
+        size = tuple([i * s + max(j - s, 0) - p for i, s, j, p in zip(sizes, strides, spans, lost)])
+        least = [(i - 1) * s + j - p for i, s, j, p in zip(sizes, strides, spans, lost)]
+    most = [i + s - 1 for i, s in zip(least, strides)]
+    if output_shape is not None:
+        size = _wanted(name, output_shape, shape, fewer * groups, first, n)
+    if any(not max(low, 1) <= i <= high for i, low, high in zip(size, least, most)):
+        ranges = ", ".join(f"{max(low, 1)} to {high}" for low, high in zip(least, most))
+        raise ValueError(
+            f"{name}: needed output sizes from {ranges}, which x {list(shape)} can come from, got "
+            f"{list(size)}"
+        )
+    if pads == "SAME":
+        pads = _same(sizes, strides, spans, size)
+    elif pads == "VALID":
+        pads = ((0, 0),) * n
+    ones = (1,) * n
+    return Plan(strides, pads, ones, dilations, groups, first, filters_first, size)
+
+
+def rank(name: str, dims: Any) -> int:
+    """The number of axes convolved over."""
+    if dims not in FORMATS:
+        raise ValueError(f"{name}: needed dims of 1, 2 or 3, got {dims!r}")
+    return int(dims)
+
+
+def shape_of(name: str, word: str, x: Any) -> tuple:
+    """The shape of an argument that must be an array."""
+    if isinstance(x, NUMBERS) or x is None:
+        raise TypeError(f"{name}: needed an array of {word}, got {type(x).__name__}")
+    return tuple(x.shape)
+
+
+def spread(name: str, word: str, value: Any, n: int) -> Sizes:
+    """A positive int, or one per axis, as one per axis."""
+    if isinstance(value, int):
+        if value > 0:
+            return (value,) * n
+    elif isinstance(value, Sequence) and not isinstance(value, str) and len(value) == n:
+        try:
+            found = tuple([index(i) for i in value])
+        except TypeError:
+            found = (0,)
+        if min(found) > 0:
+            return found
+    elif isinstance(value, SupportsIndex):
+        return spread(name, word, index(value), n)
+    raise ValueError(f"{name}: needed {word} as a positive int or {n} of them, got {value!r}")
+
+
+def pairs(name: str, padding: Any, n: int) -> Any:
+    """Padding as "SAME", "VALID" or (low, high) pairs."""
+    if isinstance(padding, str):
+        word = padding.upper()
+        if word in ("SAME", "VALID"):
+            return word
+    elif isinstance(padding, int):
+        return ((padding, padding),) * n
+    elif isinstance(padding, Sequence):
+        each: Any = padding
+        try:
+            found = tuple([(index(low), index(high)) for low, high in each])
+        except (TypeError, ValueError):  # no pairs, or not of ints
+            found = ()
+        if len(found) == n:
+            return found
+    raise ValueError(
+        f'{name}: needed padding as "SAME", "VALID", an int or {n} (low, high) pairs, got '
+        f"{padding!r}"
+    )
+
+
+def is_first(name: str, word: str, value: Any, formats: tuple[str, str]) -> bool:
+    """Whether a format, one of a pair, is the one with channels first."""
+    if value == formats[0]:
+        return False
+    if value == formats[1]:
+        return True
+    raise ValueError(f'{name}: needed {word} "{formats[0]}" or "{formats[1]}", got {value!r}')
+
+
+def _start(
+    name: str, n: int, x: Any, filters: Any, bias: Any, strides: Any, dilations: Any
+) -> tuple[tuple, tuple, Sizes, Sizes]:
+    """What both kinds check first."""
+    shape, kernel = shape_of(name, "x", x), shape_of(name, "filters", filters)
+    if len(shape) != n + 2 or len(kernel) != n + 2:
+        raise ValueError(
+            f"{name}: needed x and filters of {n + 2} axes, got {list(shape)} and {list(kernel)}"
+        )
+    dtype = x.dtype
+    if filters.dtype != dtype or (bias is not None and _dtype(name, bias) != dtype):
+        found = ", ".join(dtype_of(a) for a in (x, filters, bias) if a is not None)
+        raise TypeError(f"{name}: needed x, filters and bias of one dtype, got {found}")
+    strides = spread(name, "strides", strides, n)
+    return shape, kernel, strides, spread(name, "dilations", dilations, n)
+
+
+def _dtype(name: str, bias: Any) -> Any:
+    shape_of(name, "bias", bias)
+    return bias.dtype
+
+
+def _bias(name: str, bias: Any, out: int) -> None:
+    if bias is not None and tuple(bias.shape) != (out,):
+        raise ValueError(f"{name}: needed bias [out], {[out]}, got {list(bias.shape)}")
+
+
+def _groups(name: str, groups: Any) -> int:
+    if not hasattr(groups, "__index__") or index(groups) < 1:
+        raise ValueError(f"{name}: needed feature_group_count as a positive int, got {groups!r}")
+    return index(groups)
+
+
+def _known(name: str, shape: tuple, sizes: tuple, kernel: tuple, k: tuple) -> None:
+    if None in sizes or 0 in sizes or 0 in k:
+        raise ValueError(
+            f"{name}: needed x and filters with known sizes of at least 1, got {list(shape)} and "
+            f"{list(kernel)}"
+        )
+
+
+def _same(out: Sizes, strides: Sizes, spans: Sizes, sizes: Sizes) -> Pairs:
+    """The padding with which `sizes` become `out`; the odd one goes to the high end."""
+    found = []
+    for o, s, j, i in zip(out, strides, spans, sizes):
+        total = max((o - 1) * s + j - i, 0)
+        found.append((total // 2, total - total // 2))
+    return tuple(found)
+
+
+def _wanted(
+    name: str, output_shape: Any, shape: tuple, channels: int, first: bool, n: int
+) -> Sizes:
+    """The sizes of an output shape, given with or without batch and channels."""
+    try:
+        given: Any = tuple([i if i is None else index(i) for i in output_shape])
+    except TypeError:
+        given = ()
+    if len(given) == n and None not in given:
+        return given
+    if len(given) == n + 2:
+        batch, sizes = given[0], given[2:] if first else given[1:-1]
+        deep = given[1] if first else given[-1]
+        fits = shape[0] is None or batch in (None, -1, shape[0])
+        if fits and deep == channels and None not in sizes:
+            return sizes
+    full = ["batch", channels, *["size"] * n] if first else ["batch", *["size"] * n, channels]
+    raise ValueError(
+        f"{name}: needed output_shape as {n} sizes or as "
+        f"[{', '.join(map(str, full))}] for x {list(shape)}, got {output_shape!r}"
+    )

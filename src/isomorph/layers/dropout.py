@@ -1,0 +1,68 @@
+"""Dropout: some of the numbers become zero, the others larger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+from .. import draws
+from ..dispatch import backend_of, dtype_of
+from ..random import check_key
+
+
+def dropout(
+    x: Any, prob: float, /, *, scale: bool = True, dtype: Any = None, training: bool = True,
+    rng: Any = None, noise_shape: Sequence[int | None] | None = None,
+) -> Any:  # fmt: skip
+    """Each number of `x` is zero with chance `prob`, and divided by 1 − `prob` else, unless `scale`
+    is False; `x` itself when not training.
+
+    `rng` is a key of `iso.random`, of the backend of `x`; which numbers are dropped depends on it
+    and on the shape alone, and is the same on every backend. Along the axes where `noise_shape` is
+    1 or None, all are dropped or none. `dtype` is that of the result.
+
+    >>> iso.dropout(np.ones(5), 0.5, rng=iso.random.key(0))
+    array([0., 0., 2., 2., 0.])
+    """
+    xp = backend_of(x)
+    if not xp.is_float(x.dtype):
+        raise TypeError(f"dropout: needed x as floats, got {dtype_of(x)}")
+    if not isinstance(prob, Real) or not 0 <= prob < 1:
+        raise ValueError(
+            f"dropout: needed prob as a number from 0 up to 1, which is left out, got {prob!r}; "
+            "in a compiled function, name it in static="
+        )
+    shape = tuple(x.shape) if noise_shape is None else _shared(tuple(x.shape), noise_shape)
+    if dtype is not None and x.dtype != xp.dtype(dtype):
+        x = xp.astype(x, xp.dtype(dtype))
+    if not training or prob == 0:
+        return x
+    if rng is None:
+        raise ValueError(
+            "dropout: needed a key as rng to drop anything, got none; make one with "
+            "iso.random.key(seed), and a new one for each call with iso.random.split"
+        )
+    backend_of(x, rng)
+    check_key("dropout", rng)
+    return xp.dropout(x, rng, float(prob), bool(scale), shape)
+
+
+def _shared(shape: tuple, noise_shape: Any) -> tuple[int, ...]:
+    """The shape of what is drawn."""
+    sizes = tuple(noise_shape)
+    if len(sizes) != len(shape) or any(
+        n not in (None, 1, m) for n, m in zip(sizes, shape) if m is not None
+    ):
+        raise ValueError(
+            f"dropout: needed noise_shape with None, 1 or its size for each axis of {list(shape)}, "
+            f"got {list(sizes)}"
+        )
+    return tuple(1 if n is None else n for n in sizes)
+
+
+def dropped(xp: Any, x: Any, key: Any, prob: float, scale: bool, shape: tuple) -> Any:
+    """The meaning of `dropout`."""
+    kept = xp.draw(draws.chosen, key, 0, shape, 1.0 - prob)
+    # a choice, not a product: what is dropped may be infinite
+    return xp.where(kept, x * (1.0 / (1.0 - prob)) if scale else x, 0.0)

@@ -1,0 +1,29 @@
+"""Rows of a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dispatch import backend_of, dtype_of
+
+
+def embedding(ids: Any, weight: Any, /) -> Any:
+    """The rows of `weight` `[rows, *sizes]` at the integers `ids`: `[*ids.shape, *sizes]`.
+
+    Gradients of rows taken twice add up.
+
+    >>> iso.embedding(np.array([1, 0, 1]), np.array([[1.0], [2.0]])).tolist()
+    [[2.0], [1.0], [2.0]]
+    """
+    xp = backend_of(ids, weight)
+    if not xp.isdtype(ids.dtype, "integral"):
+        raise TypeError(f"embedding: needed integer ids, got {dtype_of(ids)}")
+    if weight.ndim < 1:
+        raise ValueError("embedding: needed weight [rows, *sizes], got a 0-d array")
+    return xp.take_rows(weight, ids)
+
+
+def rows(xp: Any, weight: Any, ids: Any) -> Any:
+    """The meaning of `embedding`."""
+    shape = (*tuple(ids.shape), *tuple(weight.shape)[1:])
+    return xp.reshape(xp.take(weight, xp.reshape(ids, (-1,)), axis=0), shape)

@@ -1,0 +1,42 @@
+"""Products with a weight matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dispatch import backend_of
+
+
+def linear(x: Any, weight: Any, /, *, bias: Any = None) -> Any:
+    """x·Wᵀ + b: `x` is `[*outer, *inner, in]`, `weight` `[*outer, out, in]`, `bias` `[*outer,
+    out]`; the result `[*outer, *inner, out]`.
+
+    >>> iso.linear(np.array([1.0, 2.0]), np.array([[1.0, 1.0], [0.0, 3.0]]), bias=np.ones(2))
+    array([4., 7.])
+    """
+    shape, matrix = tuple(x.shape), tuple(weight.shape)
+    n = len(matrix) - 2
+    if n < 0 or len(shape) <= n or shape[:n] != matrix[:n] or shape[-1] != matrix[-1]:
+        raise ValueError(
+            "linear: needed x [*outer, *inner, in] and weight [*outer, out, in], got "
+            f"{list(shape)} and {list(matrix)}"
+        )
+    if bias is not None and tuple(bias.shape) != matrix[:-1]:
+        raise ValueError(
+            f"linear: needed bias [*outer, out], {list(matrix[:-1])}, got {list(bias.shape)}"
+        )
+    return backend_of(x, weight, bias).linear(x, weight, bias)
+
+
+def product(xp: Any, x: Any, weight: Any, bias: Any) -> Any:
+    """The meaning of `linear`."""
+    n = weight.ndim - 2
+    turned = xp.matrix_transpose(weight)
+    if n == 0:
+        y = xp.matmul(x, turned)
+        return y if bias is None else y + bias
+    outer, inner = tuple(x.shape)[:n], tuple(x.shape)[n:-1]
+    y = xp.matmul(xp.reshape(x, (*outer, -1, x.shape[-1])), turned)
+    if bias is not None:
+        y = y + xp.expand_dims(bias, axis=-2)
+    return xp.reshape(y, (*outer, *inner, y.shape[-1]))

@@ -1,0 +1,165 @@
+"""Losses: what was predicted, what was wanted, and how far apart they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dispatch import backend_of, dtype_of
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+def cross_entropy(
+    logits: Any,
+    labels: Any,
+    /,
+    *,
+    axis: int = -1,
+    label_smoothing: float = 0.0,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> Any:
+    """−Σ p·log softmax(logits) along the classes on `axis`.
+
+    `labels` are integers, of the shape of `logits` without `axis`, or probabilities of its whole
+    shape. With `label_smoothing` s the wanted distribution is (1 − s)·p + s / classes. Integer
+    labels equal to `ignore_index` count for nothing; the mean is over the others, and is NaN where
+    there are none, as in torch.
+
+    >>> float(iso.cross_entropy(np.zeros((2, 4)), np.array([0, 3])))
+    1.3862943611198906
+    """
+    name = "cross_entropy"
+    xp = backend_of(logits, labels)
+    _check_reduction(name, reduction)
+    if not -logits.ndim <= axis < logits.ndim:
+        raise ValueError(f"{name}: needed an axis of logits {list(logits.shape)}, got {axis}")
+    axis %= logits.ndim
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"{name}: needed label_smoothing from 0 to 1, got {label_smoothing}")
+    shape = tuple(logits.shape)
+    hard = xp.isdtype(labels.dtype, "integral")
+    wanted = shape[:axis] + shape[axis + 1 :] if hard else shape
+    if tuple(labels.shape) != wanted:
+        raise ValueError(
+            f"{name}: needed {'integer labels' if hard else 'probabilities'} {list(wanted)} for "
+            f"logits {list(shape)}, got {list(labels.shape)}"
+        )
+    if ignore_index is not None and not hard:
+        raise TypeError(f"{name}: ignore_index needed integer labels, got {dtype_of(labels)}")
+    return xp.cross_entropy(logits, labels, axis, label_smoothing, ignore_index, reduction)
+
+
+def binary_cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> Any:
+    """−y·log σ(logits) − (1 − y)·log(1 − σ(logits)), finite for every finite logit.
+
+    >>> float(iso.binary_cross_entropy(np.array([1000.0]), np.array([1.0])))
+    0.0
+    """
+    xp = _pair("binary_cross_entropy", logits, labels, reduction)
+    return xp.reduced(xp.softplus(logits) - logits * labels, reduction)
+
+
+def mse(prediction: Any, target: Any, /, *, reduction: str = "mean") -> Any:
+    """(prediction − target)².
+
+    >>> float(iso.mse(np.array([1.0, 3.0]), np.array([1.0, 1.0])))
+    2.0
+    """
+    xp = _pair("mse", prediction, target, reduction)
+    error = prediction - target
+    return xp.reduced(error * error, reduction)
+
+
+def mae(prediction: Any, target: Any, /, *, reduction: str = "mean") -> Any:
+    """|prediction − target|.
+
+    >>> float(iso.mae(np.array([1.0, 3.0]), np.array([1.0, 1.0])))
+    1.0
+    """
+    xp = _pair("mae", prediction, target, reduction)
+    return xp.reduced(xp.abs(prediction - target), reduction)
+
+
+def huber(prediction: Any, target: Any, /, *, delta: float = 1.0, reduction: str = "mean") -> Any:
+    """e²/2 where |e| ≤ delta, delta·(|e| − delta/2) elsewhere.
+
+    >>> float(iso.huber(np.array([0.5, 3.0]), np.zeros(2), reduction="sum"))
+    2.625
+    """
+    xp = _pair("huber", prediction, target, reduction)
+    if not delta > 0:
+        raise ValueError(f"huber: needed a positive delta, got {delta}")
+    error = prediction - target
+    size = xp.abs(error)
+    return xp.reduced(
+        xp.where(size <= delta, 0.5 * error * error, delta * (size - 0.5 * delta)), reduction
+    )
+
+
+def kl_divergence(log_prediction: Any, target: Any, /, *, reduction: str = "mean") -> Any:
+    """p·(log p − log q) for target probabilities p and the logarithm of predicted ones q; 0 where p
+    is 0, with a finite gradient.
+
+    >>> float(iso.kl_divergence(np.log(np.array([0.5, 0.5])), np.array([0.5, 0.5])))
+    0.0
+    """
+    xp = _pair("kl_divergence", log_prediction, target, reduction)
+    some = target > 0
+    safe = xp.where(some, target, xp.ones_like(target))
+    each = xp.where(some, target * (xp.log(safe) - log_prediction), xp.zeros_like(target))
+    return xp.reduced(each, reduction)
+
+
+class Losses:
+    """The meanings."""
+
+    def cross_entropy(
+        xp: Any,
+        logits: Any,
+        labels: Any,
+        axis: int,
+        smoothing: float,
+        ignored: int | None,
+        reduction: str,
+    ) -> Any:
+        scores = xp.log_softmax(logits, axis)
+        classes = logits.shape[axis]
+        if tuple(labels.shape) == tuple(logits.shape) and not xp.isdtype(labels.dtype, "integral"):
+            wanted = labels * (1 - smoothing) + smoothing / classes if smoothing else labels
+            return xp.reduced(-xp.sum(wanted * scores, axis=axis), reduction)
+        counts = None
+        if ignored is not None:
+            counts = labels != ignored
+            labels = xp.where(counts, labels, xp.zeros_like(labels))
+        picked = xp.take_along_axis(scores, xp.expand_dims(labels, axis=axis), axis=axis)
+        each = -xp.squeeze(picked, axis=axis)
+        if smoothing:
+            each = (1 - smoothing) * each - smoothing / classes * xp.sum(scores, axis=axis)
+        if counts is None:
+            return xp.reduced(each, reduction)
+        each = xp.where(counts, each, xp.zeros_like(each))
+        if reduction != "mean":
+            return xp.reduced(each, reduction)
+        return xp.sum(each) / xp.sum(xp.astype(counts, each.dtype))
+
+    def reduced(xp: Any, each: Any, reduction: str) -> Any:
+        """The mean, the sum, or each of the losses."""
+        if reduction == "none":
+            return each
+        return xp.mean(each) if reduction == "mean" else xp.sum(each)
+
+
+def _pair(name: str, one: Any, other: Any, reduction: str) -> Any:
+    _check_reduction(name, reduction)
+    if tuple(one.shape) != tuple(other.shape):
+        raise ValueError(
+            f"{name}: needed two arrays of one shape, got {list(one.shape)} and {list(other.shape)}"
+        )
+    return backend_of(one, other)
+
+
+def _check_reduction(name: str, reduction: str) -> None:
+    if reduction not in REDUCTIONS:
+        listed = ", ".join(map(repr, REDUCTIONS))
+        raise ValueError(f"{name}: needed reduction as one of {listed}, got {reduction!r}")

@@ -1,0 +1,222 @@
+"""Normalisations: zero mean and unit variance over some axes, then a scale and an offset."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from ..dispatch import backend_of
+
+CHANNEL_LAST, CHANNEL_FIRST = "channel_last", "channel_first"
+
+
+def layer_norm(
+    x: Any,
+    /,
+    *,
+    weight: Any = None,
+    bias: Any = None,
+    axis: int | tuple[int, ...] = -1,
+    epsilon: float = 1e-5,
+) -> Any:
+    """(x − mean) / √(variance + epsilon) over `axis`, times `weight` plus `bias`, which have the
+    sizes of those axes.
+
+    >>> iso.layer_norm(np.array([1.0, 3.0]), epsilon=0.0)
+    array([-1.,  1.])
+    """
+    axes = _axes("layer_norm", x, axis)
+    _check_parts("layer_norm", [x.shape[a] for a in axes], weight=weight, bias=bias)
+    return backend_of(x, weight, bias).layer_norm(x, weight, bias, axes, epsilon)
+
+
+def rms_norm(
+    x: Any, /, *, weight: Any = None, axis: int | tuple[int, ...] = -1, epsilon: float = 1e-6
+) -> Any:
+    """x / √(mean of x² + epsilon) over `axis`, times `weight`, which has the sizes of those axes.
+
+    >>> iso.rms_norm(np.array([3.0, -3.0]), epsilon=0.0)
+    array([ 1., -1.])
+    """
+    axes = _axes("rms_norm", x, axis)
+    _check_parts("rms_norm", [x.shape[a] for a in axes], weight=weight)
+    return backend_of(x, weight).rms_norm(x, weight, axes, epsilon)
+
+
+def batch_norm(
+    x: Any,
+    mean: Any,
+    variance: Any,
+    /,
+    *,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    epsilon: float = 1e-5,
+    data_format: str = CHANNEL_LAST,
+) -> tuple[Any, Any, Any]:
+    """`(y, mean, variance)`: each channel of `x` normalised by the statistics of the batch when
+    `training`, else by the running ones given.
+
+    `x` is `[batch, *sizes, channels]`, or `[batch, channels, *sizes]` as "channel_first"; all else
+    is `[channels]`. When training, the statistics returned are the given ones moved by `momentum`
+    towards those of the batch (its variance without bias, as in torch); no gradient flows through
+    them.
+
+    >>> y, mean, _ = iso.batch_norm(
+    ...     np.array([[1.0], [3.0]]), np.zeros(1), np.ones(1), training=True, epsilon=0.0
+    ... )
+    >>> y.tolist(), mean
+    ([[-1.0], [1.0]], array([0.2]))
+    """
+    channel = _channel("batch_norm", x, data_format)
+    size = [x.shape[channel]]
+    _check_parts("batch_norm", size, mean=mean, variance=variance, weight=weight, bias=bias)
+    count = prod(tuple(x.shape)) // max(size[0], 1)
+    if training and count < 2:
+        raise ValueError(
+            f"batch_norm: needed more than one value per channel to train, got {list(x.shape)}"
+        )
+    xp = backend_of(x, mean, variance, weight, bias)
+    return xp.batch_norm(x, mean, variance, weight, bias, training, momentum, epsilon, channel)
+
+
+def group_norm(
+    x: Any,
+    groups: int,
+    /,
+    *,
+    weight: Any = None,
+    bias: Any = None,
+    epsilon: float = 1e-5,
+    data_format: str = CHANNEL_LAST,
+) -> Any:
+    """Each example of `x` normalised over its sizes and over `groups` groups of its channels;
+    `weight` and `bias` are `[channels]`.
+
+    >>> iso.group_norm(np.array([[1.0, 3.0, 2.0, 6.0]]), 2, epsilon=0.0)
+    array([[-1.,  1., -1.,  1.]])
+    """
+    channel = _channel("group_norm", x, data_format)
+    size = x.shape[channel]
+    if type(groups) is not int or groups < 1 or size % groups:
+        raise ValueError(
+            f"group_norm: needed groups that divide the {size} channels, got {groups!r}"
+        )
+    _check_parts("group_norm", [size], weight=weight, bias=bias)
+    return backend_of(x, weight, bias).group_norm(x, groups, weight, bias, epsilon, channel)
+
+
+def instance_norm(
+    x: Any,
+    /,
+    *,
+    weight: Any = None,
+    bias: Any = None,
+    epsilon: float = 1e-5,
+    data_format: str = CHANNEL_LAST,
+) -> Any:
+    """Each channel of each example of `x` normalised over its sizes; `weight` and `bias` are
+    `[channels]`.
+
+    >>> iso.instance_norm(np.array([[[1.0], [3.0]]]), epsilon=0.0).tolist()
+    [[[-1.0], [1.0]]]
+    """
+    channel = _channel("instance_norm", x, data_format)
+    if x.ndim < 3:
+        raise ValueError(
+            f"instance_norm: needed x with at least one size, got shape {list(x.shape)}"
+        )
+    size = x.shape[channel]
+    _check_parts("instance_norm", [size], weight=weight, bias=bias)
+    return backend_of(x, weight, bias).group_norm(x, size, weight, bias, epsilon, channel)
+
+
+class Norms:
+    """The meanings."""
+
+    def layer_norm(xp: Any, x: Any, weight: Any, bias: Any, axes: tuple, epsilon: float) -> Any:
+        centred = x - xp.mean(x, axis=axes, keepdims=True)
+        spread = xp.mean(centred * centred, axis=axes, keepdims=True)
+        return _scaled(xp, centred / xp.sqrt(spread + epsilon), weight, bias, axes)
+
+    def rms_norm(xp: Any, x: Any, weight: Any, axes: tuple, epsilon: float) -> Any:
+        size = xp.sqrt(xp.mean(x * x, axis=axes, keepdims=True) + epsilon)
+        return _scaled(xp, x / size, weight, None, axes)
+
+    def batch_norm(
+        xp: Any,
+        x: Any,
+        mean: Any,
+        variance: Any,
+        weight: Any,
+        bias: Any,
+        training: bool,
+        momentum: float,
+        epsilon: float,
+        channel: int,
+    ) -> tuple[Any, Any, Any]:
+        axes = tuple(i for i in range(x.ndim) if i != channel)
+        if not training:
+            centred = x - _along(xp, mean, x.ndim, (channel,))
+            y = centred / xp.sqrt(_along(xp, variance, x.ndim, (channel,)) + epsilon)
+            return _scaled(xp, y, weight, bias, (channel,)), mean, variance
+        centre = xp.mean(x, axis=axes, keepdims=True)
+        centred = x - centre
+        spread = xp.mean(centred * centred, axis=axes, keepdims=True)
+        y = _scaled(xp, centred / xp.sqrt(spread + epsilon), weight, bias, (channel,))
+        count = prod(x.shape[i] for i in axes)
+        moved = lambda old, new: old + momentum * (
+            xp.stop_gradient(xp.reshape(new, tuple(old.shape))) - old
+        )
+        return y, moved(mean, centre), moved(variance, spread * (count / (count - 1)))
+
+    def group_norm(
+        xp: Any, x: Any, groups: int, weight: Any, bias: Any, epsilon: float, channel: int
+    ) -> Any:
+        shape = tuple(x.shape)
+        parts = (*shape[:channel], groups, shape[channel] // groups, *shape[channel + 1 :])
+        axes = tuple(i for i in range(1, len(parts)) if i != channel)
+        y = xp.layer_norm(xp.reshape(x, parts), None, None, axes, epsilon)
+        return _scaled(xp, xp.reshape(y, shape), weight, bias, (channel,))
+
+
+def _along(xp: Any, part: Any, ndim: int, axes: tuple) -> Any:
+    """An array of the sizes of `axes`, so that it broadcasts against `ndim` axes."""
+    if axes == tuple(range(ndim - len(axes), ndim)):
+        return part
+    sizes = iter(part.shape)
+    return xp.reshape(part, tuple(next(sizes) if i in axes else 1 for i in range(ndim)))
+
+
+def _scaled(xp: Any, y: Any, weight: Any, bias: Any, axes: tuple) -> Any:
+    if weight is not None:
+        y = y * _along(xp, weight, y.ndim, axes)
+    return y if bias is None else y + _along(xp, bias, y.ndim, axes)
+
+
+def _axes(name: str, x: Any, axis: Any) -> tuple[int, ...]:
+    axes = (axis,) if type(axis) is int else tuple(axis)
+    if not axes or any(type(a) is not int or not -x.ndim <= a < x.ndim for a in axes):
+        raise ValueError(f"{name}: needed axes of an array of {x.ndim} axes, got {axis!r}")
+    found = tuple(sorted(a % x.ndim for a in axes))
+    if len(set(found)) != len(found):
+        raise ValueError(f"{name}: needed each axis once, got {axis!r}")
+    return found
+
+
+def _check_parts(name: str, sizes: list, **parts: Any) -> None:
+    for word, part in parts.items():
+        if part is not None and list(part.shape) != list(sizes):
+            raise ValueError(f"{name}: needed {word} {list(sizes)}, got {list(part.shape)}")
+
+
+def _channel(name: str, x: Any, data_format: str) -> int:
+    if data_format not in (CHANNEL_LAST, CHANNEL_FIRST):
+        raise ValueError(
+            f'{name}: needed data_format "{CHANNEL_LAST}" or "{CHANNEL_FIRST}", got {data_format!r}'
+        )
+    if x.ndim < 2:
+        raise ValueError(f"{name}: needed x [batch, ..., channels], got shape {list(x.shape)}")
+    return x.ndim - 1 if data_format == CHANNEL_LAST else 1

@@ -1,0 +1,164 @@
+"""Pooling: the largest or the mean of what lies under a window that moves over the sizes."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from ..dispatch import backend_of
+from .canonical import GENERAL, Pairs, Sizes, is_first, pairs, shape_of, spread
+
+
+def max_pool(
+    x: Any, window: Any, strides: Any = None, padding: Any = 0, /, *, data_format: str = GENERAL[0]
+) -> Any:
+    """The largest value under each window; a gradient is shared by equal ones.
+
+    `x` is `[batch, *sizes, channels]`, or `[batch, channels, *sizes]` as "channel_first"; `window`
+    and `strides`, by default the window, are an int or one per size; `padding` is "SAME", "VALID",
+    an int or (low, high) pairs, and never wins.
+
+    >>> iso.max_pool(np.array([[[1.0], [3.0], [2.0], [0.0]]]), 2).tolist()
+    [[[3.0], [2.0]]]
+    """
+    plan = _plan("max_pool", x, window, strides, padding, data_format)
+    return backend_of(x).pool(x, *plan, True, False)
+
+
+def avg_pool(
+    x: Any,
+    window: Any,
+    strides: Any = None,
+    padding: Any = 0,
+    /,
+    *,
+    data_format: str = GENERAL[0],
+    count_include_pad: bool = False,
+) -> Any:
+    """The mean of the values under each window, as in `max_pool`; padding counts as zeros where
+    `count_include_pad`, else not at all.
+
+    >>> iso.avg_pool(np.array([[[1.0], [3.0], [2.0], [0.0]]]), 2).tolist()
+    [[[2.0], [1.0]]]
+    """
+    plan = _plan("avg_pool", x, window, strides, padding, data_format)
+    return backend_of(x).pool(x, *plan, False, count_include_pad)
+
+
+def adaptive_max_pool(x: Any, size: Any, /, *, data_format: str = GENERAL[0]) -> Any:
+    """The largest of each of `size` parts of the sizes, as even as they can be.
+
+    >>> iso.adaptive_max_pool(np.array([[[1.0], [3.0], [2.0]]]), 2).tolist()
+    [[[3.0], [3.0]]]
+    """
+    wanted, first = _adaptive("adaptive_max_pool", x, size, data_format)
+    return backend_of(x).adaptive_pool(x, wanted, first, True)
+
+
+def adaptive_avg_pool(x: Any, size: Any, /, *, data_format: str = GENERAL[0]) -> Any:
+    """The mean of each of `size` parts of the sizes, as even as they can be.
+
+    >>> iso.adaptive_avg_pool(np.array([[[1.0], [3.0], [2.0]]]), 2).tolist()
+    [[[2.0], [2.5]]]
+    """
+    wanted, first = _adaptive("adaptive_avg_pool", x, size, data_format)
+    return backend_of(x).adaptive_pool(x, wanted, first, False)
+
+
+class Pools:
+    """The meanings."""
+
+    def pool(
+        xp: Any,
+        x: Any,
+        window: Sizes,
+        strides: Sizes,
+        pads: Pairs,
+        size: Sizes,
+        first: bool,
+        largest: bool,
+        counts_pads: bool,
+    ) -> Any:
+        start = 2 if first else 1
+        shape = tuple(x.shape)
+        around = [(0, 0)] * len(shape)
+        around[start : start + len(pads)] = pads
+        padded = any(low or high for low, high in pads)
+        if largest:
+            full = xp.pad(x, around, constant_values=-xp.inf) if padded else x
+            return xp.max(xp.stack(_windows(full, window, strides, size, start)), axis=0)
+        full = xp.pad(x, around) if padded else x
+        total = xp.sum(xp.stack(_windows(full, window, strides, size, start)), axis=0)
+        if counts_pads or not padded:
+            n = 1
+            for w in window:
+                n *= w
+            return total / n
+        ones = xp.ones((1, *shape[1:]), dtype=x.dtype, device=xp.device_of(x))
+        seen = xp.stack(_windows(xp.pad(ones, around), window, strides, size, start))
+        return total / xp.sum(seen, axis=0)
+
+    def adaptive_pool(xp: Any, x: Any, size: Sizes, first: bool, largest: bool) -> Any:
+        reduce = xp.max if largest else xp.mean
+        for axis, wanted in enumerate(size, 2 if first else 1):
+            n = x.shape[axis]
+            parts = []
+            for i in range(wanted):
+                low, high = i * n // wanted, -(-(i + 1) * n // wanted)
+                index = (slice(None),) * axis + (slice(low, high),)
+                parts.append(reduce(x[index], axis=axis))
+            x = xp.stack(parts, axis=axis)
+        return x
+
+
+def _windows(x: Any, window: Sizes, strides: Sizes, size: Sizes, start: int) -> list[Any]:
+    """One array for every place in the window: what stands there, for all windows."""
+    found = []
+    for place in product(*map(range, window)):
+        cuts = [slice(p, p + (n - 1) * s + 1, s) for p, n, s in zip(place, size, strides)]
+        found.append(x[(slice(None),) * start + tuple(cuts)])
+    return found
+
+
+def _plan(
+    name: str, x: Any, window: Any, strides: Any, padding: Any, data_format: str
+) -> tuple[Sizes, Sizes, Pairs, Sizes, bool]:
+    sizes, first = _sizes(name, x, data_format)
+    n = len(sizes)
+    window = spread(name, "window", window, n)
+    strides = window if strides is None else spread(name, "strides", strides, n)
+    pads = pairs(name, padding, n)
+    if pads == "SAME":
+        size = tuple(-(-i // s) for i, s in zip(sizes, strides))
+        lost = [max((o - 1) * s + w - i, 0) for o, s, w, i in zip(size, strides, window, sizes)]
+        pads = tuple((p // 2, p - p // 2) for p in lost)
+    else:
+        pads = ((0, 0),) * n if pads == "VALID" else pads
+        room = [i + low + high - w for i, (low, high), w in zip(sizes, pads, window)]
+        if min(room) < 0:
+            raise ValueError(
+                f"{name}: needed padded sizes of at least the window {list(window)}, got "
+                f"{[r + w for r, w in zip(room, window)]} of x {list(x.shape)}"
+            )
+        size = tuple(r // s + 1 for r, s in zip(room, strides))
+    if any(not 0 <= p < w for pair, w in zip(pads, window) for p in pair):
+        raise ValueError(
+            f"{name}: needed padding from 0 to less than the window {list(window)}, got {padding!r}"
+        )
+    return window, strides, pads, size, first
+
+
+def _adaptive(name: str, x: Any, size: Any, data_format: str) -> tuple[Sizes, bool]:
+    sizes, first = _sizes(name, x, data_format)
+    wanted = spread(name, "size", size, len(sizes))
+    if any(w > i for w, i in zip(wanted, sizes)):
+        raise ValueError(f"{name}: needed at most the sizes {list(sizes)} of x, got {list(wanted)}")
+    return wanted, first
+
+
+def _sizes(name: str, x: Any, data_format: str) -> tuple[Sizes, bool]:
+    shape = shape_of(name, "x", x)
+    first = is_first(name, "data_format", data_format, GENERAL)
+    if len(shape) < 3:
+        raise ValueError(f"{name}: needed x with batch, sizes and channels, got {list(shape)}")
+    return (shape[2:] if first else shape[1:-1]), first

@@ -1,0 +1,90 @@
+"""Where tokens stand: rotations of queries and keys, and masks of neighbourhoods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dispatch import backend_of, dtype_of
+from ..home import home
+from .attention import broadcast
+
+
+def rotary_embedding(
+    x: Any,
+    /,
+    *,
+    positions: Any = None,
+    base: float = 10000.0,
+    interleaved: bool = False,
+) -> Any:
+    """`x`, queries or keys `[..., L, F]`, with pairs of features turned by position·base^(−2i/F),
+    so that products of queries and keys depend on their distance only.
+
+    Pair i is the features i and i + F/2, or with `interleaved` 2i and 2i + 1. `positions`
+    broadcasts to `[..., L]`; without it they are 0 to L − 1.
+
+    >>> iso.rotary_embedding(np.ones((1, 4)))
+    array([[1., 1., 1., 1.]])
+    """
+    name = "rotary_embedding"
+    xp = backend_of(x, positions)
+    shape = tuple(x.shape)
+    if len(shape) < 2 or shape[-1] % 2:
+        raise ValueError(f"{name}: needed x [..., L, F] with F even, got {list(shape)}")
+    if not xp.is_float(x.dtype) or xp.is_complex(x.dtype):
+        raise TypeError(f"{name}: needed x of a real floating dtype, got {dtype_of(x)}")
+    if positions is not None and broadcast(tuple(positions.shape), shape[:-1]) != shape[:-1]:
+        raise ValueError(
+            f"{name}: needed positions that broadcast to {list(shape[:-1])}, got "
+            f"{list(positions.shape)}"
+        )
+    return xp.rotate_pairs(x, positions, base, interleaved)
+
+
+def rotate_pairs(xp: Any, x: Any, positions: Any, base: float, interleaved: bool) -> Any:
+    """The meaning of `rotary_embedding`."""
+    *lead, length, size = (-1 if n is None else n for n in x.shape)
+    wide = x.dtype if x.dtype in (xp.float32, xp.float64) else xp.float32
+    device = xp.device_of(x)
+    steps = xp.arange(size // 2, dtype=wide, device=device)
+    if positions is None:
+        positions = xp.arange(length, dtype=wide, device=device)
+    positions = xp.expand_dims(xp.astype(positions, wide), axis=-1)
+    angle = positions * base ** (steps * (-2 / size))
+    cos, sin = xp.astype(xp.cos(angle), x.dtype), xp.astype(xp.sin(angle), x.dtype)
+    if interleaved:
+        pairs = xp.reshape(x, (*lead, length, size // 2, 2))
+        a, b = pairs[..., 0], pairs[..., 1]
+        turned = xp.stack([a * cos - b * sin, b * cos + a * sin], axis=-1)
+        return xp.reshape(turned, (*lead, length, size))
+    a, b = x[..., : size // 2], x[..., size // 2 :]
+    return xp.concat([a * cos - b * sin, b * cos + a * sin], axis=-1)
+
+
+def local_window_mask(
+    queries: int,
+    keys: int | None = None,
+    /,
+    *,
+    left: int,
+    right: int = 0,
+    device: Any = None,
+    backend: str | None = None,
+) -> Any:
+    """A boolean mask `[queries, keys]` for attention: query i attends to keys i − `left` to
+    i + `right`.
+
+    >>> iso.local_window_mask(3, left=1).astype(int)
+    array([[1, 0, 0],
+           [1, 1, 0],
+           [0, 1, 1]])
+    """
+    keys = queries if keys is None else keys
+    for word, n in (("queries", queries), ("keys", keys), ("left", left), ("right", right)):
+        if type(n) is not int or n < 0:
+            raise ValueError(f"local_window_mask: needed {word} of 0 or more, got {n!r}")
+    place = home(backend, device)
+    xp = place.backend
+    rows = xp.expand_dims(xp.arange(queries, device=place.device), axis=-1)
+    columns = xp.arange(keys, device=place.device)
+    return xp.logical_and(columns >= rows - left, columns <= rows + right)

@@ -1,0 +1,212 @@
+"""Recurrent layers: what they keep from one step of a sequence to the next.
+
+All products with the input are one product before the loop; the loop is `xp.scan`, which compiles
+to one body, not to one per step, where the framework has such a loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import tree
+from ..dispatch import backend_of
+from .attention import check_dtypes
+
+
+def lstm_update(
+    x: Any,
+    init_h: Any,
+    init_c: Any,
+    kernel: Any,
+    recurrent_kernel: Any,
+    /,
+    *,
+    bias: Any = None,
+    recurrent_bias: Any = None,
+    time_major: bool = False,
+) -> tuple[Any, tuple[Any, Any]]:
+    """A long short-term memory over the steps of `x`: `(hs, (h, c))`, the outputs of all steps and
+    the state after the last.
+
+    `x` is `[*batch, time, in]`, `hs` `[*batch, time, out]`; with `time_major` both have time first.
+    `init_h` and `init_c` are `[*batch, out]`, `kernel` `[in, 4·out]`, `recurrent_kernel`
+    `[out, 4·out]`, both biases `[4·out]`; the four are the gates i, f, g, o, side by side:
+    c' = σ(f)·c + σ(i)·tanh(g), h' = σ(o)·tanh(c').
+
+    >>> x, h, kernel = np.ones((5, 3)), np.zeros(2), np.zeros((3, 8))
+    >>> hs, (h, c) = iso.lstm_update(x, h, h, kernel, np.zeros((2, 8)))
+    >>> hs.shape
+    (5, 2)
+    """
+    name = "lstm_update"
+    xp = backend_of(x, init_h, init_c, kernel, recurrent_kernel, bias, recurrent_bias)
+    _check(
+        name, xp, 4, x, init_h, kernel, recurrent_kernel, bias, recurrent_bias, time_major, init_c
+    )
+    hs, h, c = xp.lstm(
+        x, init_h, init_c, kernel, recurrent_kernel, bias, recurrent_bias, time_major
+    )
+    return hs, (h, c)
+
+
+def gru_update(
+    x: Any,
+    init_h: Any,
+    kernel: Any,
+    recurrent_kernel: Any,
+    /,
+    *,
+    bias: Any = None,
+    recurrent_bias: Any = None,
+    time_major: bool = False,
+) -> tuple[Any, Any]:
+    """A gated recurrent unit over the steps of `x`: `(hs, h)`, the outputs of all steps and the
+    last.
+
+    Shapes are those of `lstm_update` with three gates r, z, n side by side: h' = (1 − σ(z))·n +
+    σ(z)·h, where n = tanh(n of x + σ(r)·(n of h)), of which `recurrent_bias` is a part.
+
+    >>> hs, h = iso.gru_update(np.ones((5, 3)), np.ones(2), np.zeros((3, 6)), np.zeros((2, 6)))
+    >>> h
+    array([0.03125, 0.03125])
+    """
+    name = "gru_update"
+    xp = backend_of(x, init_h, kernel, recurrent_kernel, bias, recurrent_bias)
+    _check(name, xp, 3, x, init_h, kernel, recurrent_kernel, bias, recurrent_bias, time_major)
+    return xp.gru(x, init_h, kernel, recurrent_kernel, bias, recurrent_bias, time_major)
+
+
+# ---- meanings ------------------------------------------------------------------------------------
+
+
+def lstm(
+    xp: Any,
+    x: Any,
+    h: Any,
+    c: Any,
+    kernel: Any,
+    recurrent: Any,
+    bias: Any,
+    recurrent_bias: Any,
+    time_major: bool,
+) -> tuple[Any, Any, Any]:
+    """The meaning of `lstm_update`."""
+    n = recurrent.shape[0]
+
+    def step(carry: tuple, gates: Any) -> tuple:
+        h, c = carry
+        gates = gates + xp.matmul(h, recurrent)
+        i, f, o = (xp.sigmoid(gates[..., k * n : (k + 1) * n]) for k in (0, 1, 3))
+        c = f * c + i * xp.tanh(gates[..., 2 * n : 3 * n])
+        h = o * xp.tanh(c)
+        return (h, c), h
+
+    gates = _projected(xp, x, kernel, joint(bias, recurrent_bias), time_major)
+    (h, c), hs = xp.scan(step, (h, c), gates)
+    return turned(xp, hs, time_major, 0, -2), h, c
+
+
+def gru(
+    xp: Any,
+    x: Any,
+    h: Any,
+    kernel: Any,
+    recurrent: Any,
+    bias: Any,
+    recurrent_bias: Any,
+    time_major: bool,
+) -> tuple[Any, Any]:
+    """The meaning of `gru_update`."""
+    n = recurrent.shape[0]
+
+    def step(h: Any, gates: Any) -> tuple:
+        own = xp.matmul(h, recurrent)
+        own = own if recurrent_bias is None else own + recurrent_bias
+        both = xp.sigmoid(gates[..., : 2 * n] + own[..., : 2 * n])
+        r, z = both[..., :n], both[..., n:]
+        new = xp.tanh(gates[..., 2 * n :] + r * own[..., 2 * n :])
+        h = new + z * (h - new)
+        return h, h
+
+    h, hs = xp.scan(step, h, _projected(xp, x, kernel, bias, time_major))
+    return turned(xp, hs, time_major, 0, -2), h
+
+
+def joint(bias: Any, recurrent_bias: Any) -> Any:
+    """Two biases that are only ever added, as one; None for none."""
+    if bias is None or recurrent_bias is None:
+        return recurrent_bias if bias is None else bias
+    return bias + recurrent_bias
+
+
+def turned(xp: Any, x: Any, time_major: bool, source: int, target: int) -> Any:
+    """`x` with the axis of time moved between where the caller has it and the front."""
+    return x if time_major or x.ndim == 2 else xp.moveaxis(x, source, target)
+
+
+def _projected(xp: Any, x: Any, kernel: Any, bias: Any, time_major: bool) -> Any:
+    """The products of all steps with the kernel, time first."""
+    gates = xp.matmul(x, kernel)
+    return turned(xp, gates if bias is None else gates + bias, time_major, -2, 0)
+
+
+def looped(xp: Any, step: Any, carry: Any, xs: Any) -> tuple[Any, Any]:
+    """The meaning of `scan`: `step(carry, x) -> (carry, y)` for each row of a nest of arrays, in
+    their order; the last carry, and the rows y stacked. There is at least one row.
+    """
+    leaves, form = tree.flatten(xs)
+    found = []
+    for row in zip(*(xp.unstack(x) for x in leaves)):
+        carry, y = step(carry, tree.unflatten(form, row))
+        found.append(tree.flatten(y))
+    after = found[0][1]
+    return carry, tree.unflatten(after, [xp.stack(ys) for ys in zip(*(ys for ys, _ in found))])
+
+
+# ---- checks --------------------------------------------------------------------------------------
+
+
+def _check(
+    name: str,
+    xp: Any,
+    gates: int,
+    x: Any,
+    h: Any,
+    kernel: Any,
+    recurrent: Any,
+    bias: Any,
+    recurrent_bias: Any,
+    time_major: bool,
+    c: Any = None,
+) -> None:
+    shape = tuple(x.shape)
+    form = "[time, *batch, in]" if time_major else "[*batch, time, in]"
+    if len(shape) < 2:
+        raise ValueError(f"{name}: needed x {form}, got {list(shape)}")
+    batch, time = (shape[1:-1], shape[0]) if time_major else (shape[:-2], shape[-2])
+    if time == 0:
+        raise ValueError(f"{name}: needed x {form} of one step at least, got {list(shape)}")
+    matrix = tuple(recurrent.shape)
+    out = matrix[0] if len(matrix) == 2 else None
+    if out is None or matrix[1] != gates * out:
+        raise ValueError(f"{name}: needed recurrent_kernel [out, {gates}·out], got {list(matrix)}")
+    _like(name, "kernel", f"[in, {gates}·out]", kernel, (shape[-1], gates * out))
+    _like(name, "init_h", "[*batch, out]", h, (*batch, out))
+    _like(name, "init_c", "[*batch, out]", c, (*batch, out))
+    _like(name, "bias", f"[{gates}·out]", bias, (gates * out,))
+    _like(name, "recurrent_bias", f"[{gates}·out]", recurrent_bias, (gates * out,))
+    check_dtypes(
+        name, xp, x=x, init_h=h, init_c=c, kernel=kernel, recurrent_kernel=recurrent, bias=bias,
+        recurrent_bias=recurrent_bias,
+    )  # fmt: skip
+
+
+def _like(name: str, word: str, form: str, x: Any, wanted: tuple) -> None:
+    if x is None:
+        return
+    shape = tuple(x.shape)
+    if shape != wanted and (
+        len(shape) != len(wanted)
+        or any(a != b and None not in (a, b) for a, b in zip(shape, wanted))
+    ):
+        raise ValueError(f"{name}: needed {word} {form}, {list(wanted)}, got {list(shape)}")

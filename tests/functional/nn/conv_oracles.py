@@ -1,0 +1,195 @@
+"""Convolutions by naive loops in float64 NumPy, and the checks that compare with them.
+
+A convolution is linear in x and in the filters, so three loops that visit the same pairs of places
+give it and both its gradients; a second gradient is two first ones, and the transposed convolution
+is the gradient with respect to x.
+"""
+
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+import isomorph as iso
+from oracles import kind_of, numpy_of
+
+
+class Case(NamedTuple):
+    """A convolution over x `[batch, *sizes, in]` and filters `[*k, in/groups, out]`."""
+
+    sizes: tuple
+    k: tuple
+    strides: tuple
+    pads: tuple
+    x_dilations: tuple
+    dilations: tuple
+    groups: int = 1
+
+    def pairs(self, size):
+        """(place in the output, place in the filter, place in x) wherever x is not padding."""
+        for o in product(*map(range, size)):
+            for k in product(*map(range, self.k)):
+                p = [
+                    a * s + b * d - low
+                    for a, s, b, d, (low, _) in zip(o, self.strides, k, self.dilations, self.pads)
+                ]
+                inside = all(
+                    a % d == 0 and 0 <= a // d < n
+                    for a, d, n in zip(p, self.x_dilations, self.sizes)
+                )
+                if inside:
+                    yield o, k, tuple(a // d for a, d in zip(p, self.x_dilations))
+
+    @property
+    def size(self):
+        """The sizes of the output."""
+        return tuple(
+            ((n - 1) * e + 1 + low + high - ((k - 1) * d + 1)) // s + 1
+            for n, e, (low, high), k, d, s in zip(
+                self.sizes, self.x_dilations, self.pads, self.k, self.dilations, self.strides
+            )
+        )
+
+    def shares(self, into, out):
+        """(channels of x, channels of the output) of each group."""
+        a, b = into // self.groups, out // self.groups
+        return [(slice(i * a, i * a + a), slice(i * b, i * b + b)) for i in range(self.groups)]
+
+    def conv(self, x, w):
+        y = np.zeros((x.shape[0], *self.size, w.shape[-1]))
+        for o, k, p in self.pairs(self.size):
+            for a, b in self.shares(x.shape[-1], w.shape[-1]):
+                y[(slice(None), *o, b)] += x[(slice(None), *p, a)] @ w[(*k, slice(None), b)]
+        return y
+
+    def back_x(self, g, w):
+        x = np.zeros((g.shape[0], *self.sizes, w.shape[-2] * self.groups))
+        for o, k, p in self.pairs(g.shape[1:-1]):
+            for a, b in self.shares(x.shape[-1], w.shape[-1]):
+                x[(slice(None), *p, a)] += g[(slice(None), *o, b)] @ w[(*k, slice(None), b)].T
+        return x
+
+    def back_w(self, x, g):
+        w = np.zeros((*self.k, x.shape[-1] // self.groups, g.shape[-1]))
+        for o, k, p in self.pairs(g.shape[1:-1]):
+            for a, b in self.shares(x.shape[-1], g.shape[-1]):
+                w[(*k, slice(None), b)] += x[(slice(None), *p, a)].T @ g[(slice(None), *o, b)]
+        return w
+
+
+def same(sizes, k, strides, dilations):
+    """The padding called SAME, by its definition."""
+    spans = [a + (a - 1) * (d - 1) for a, d in zip(k, dilations)]
+    totals = [max((-(-n // s) - 1) * s + span - n, 0) for n, s, span in zip(sizes, strides, spans)]
+    return tuple((t // 2, t - t // 2) for t in totals)
+
+
+class Linear(NamedTuple):
+    """A function linear in x and in w, with its two adjoints, all of NumPy arrays."""
+
+    apply: object  # (x, w) -> y
+    back_x: object  # (upstream, w) -> gradient of x
+    back_w: object  # (x, upstream) -> gradient of w
+
+
+def forward(case):
+    return Linear(case.conv, case.back_x, case.back_w)
+
+
+def transposed(case):
+    """Of x, the output of the case, with filters `[*k, in, out/groups]`; `sizes` is the output."""
+    turn = lambda w: np.swapaxes(w, -1, -2)
+    return Linear(
+        lambda x, w: case.back_x(x, turn(w)),
+        lambda u, w: case.conv(u, turn(w)),
+        lambda x, u: turn(case.back_w(u, x)),
+    )
+
+
+def first(x):
+    """Channels first."""
+    return np.ascontiguousarray(np.moveaxis(x, -1, 1))
+
+
+def filters_first(w):
+    """`[*k, a, b]` as `[b, a, *k]`, the format of a convolution's filters."""
+    return np.ascontiguousarray(np.transpose(w, (w.ndim - 1, w.ndim - 2, *range(w.ndim - 2))))
+
+
+def filters_first_transposed(w):
+    """`[*k, a, b]` as `[a, b, *k]`, the format of a transposed convolution's filters."""
+    return np.ascontiguousarray(np.moveaxis(w, (-2, -1), (0, 1)))
+
+
+PLAIN = (lambda x: x, lambda w: w)  # how the call wants x and the filters
+
+
+def check(backend, call, linear, x, w, bias=True, forms=PLAIN, second=False, compiled=False):
+    """`call(x, w, bias)` and its gradients on a backend against the loops: float64 within 1e-10,
+    float32 within 1e-5 of the largest value; the loss is ½ Σ c·y².
+    """
+    rng = np.random.default_rng(1)
+    of_x, of_w = forms
+    y = linear.apply(x, w)
+    b = rng.standard_normal(y.shape[-1]) if bias else None
+    if bias:
+        y = y + b
+    c = rng.standard_normal(y.shape)
+    u = c * y
+    grads = [of_x(linear.back_x(u, w)), of_w(linear.back_w(x, u))]
+    grads += [u.sum(tuple(range(u.ndim - 1)))] if bias else []
+    expected = [of_x(y), np.sum(c * y * y) / 2, *grads]
+
+    def loss(c, x, w, *b):
+        y = call(x, w, b[0] if b else None)
+        return iso.namespace(x).sum(c * y * y) / 2, y
+
+    def all_of(c, x, w, *b):
+        wanted = tuple(range(1, 3 + len(b)))
+        (total, y), grads = iso.value_and_grad(loss, argnums=wanted, has_aux=True)(c, x, w, *b)
+        return [y, total, *grads]
+
+    # JAX compiles each operation of an eager call by itself: once is enough
+    quick = iso.jit if backend == "jax" else lambda func: func
+    for dtype, tolerance in ((np.float64, 1e-10), (np.float32, 1e-5)):
+        arrays = [of_x(c), of_x(x), of_w(w), *([b] if bias else [])]
+        arrays = [iso.convert(np.asarray(a, dtype), backend) for a in arrays]
+        if compiled and dtype is np.float64:
+            compare(all_of(*arrays), expected, backend, dtype, tolerance)
+            compare(iso.jit(all_of)(*arrays), expected, backend, dtype, tolerance)
+        elif compiled or dtype is np.float64 or backend != "jax":
+            compare(quick(all_of)(*arrays), expected, backend, dtype, tolerance)
+
+    if second:  # the gradient of Σ r · (gradient of x), in x and in w
+        r = rng.standard_normal(x.shape)
+        through = c * linear.apply(r, w)
+        wanted = [
+            of_x(linear.back_x(through, w)),
+            of_w(linear.back_w(r, u) + linear.back_w(x, through)),
+        ]
+        there = [iso.convert(a, backend) for a in (of_x(c), of_x(r))]
+        rest = [iso.convert(b, backend)] if bias else []
+
+        def along(x, w):
+            xp = iso.namespace(x)
+            grad, _ = iso.grad(loss, argnums=1, has_aux=True)(there[0], x, w, *rest)
+            return xp.sum(there[1] * grad)
+
+        x, w = iso.convert(of_x(x), backend), iso.convert(of_w(w), backend)
+        compare(quick(iso.grad(along, argnums=(0, 1)))(x, w), wanted, backend, np.float64, 1e-10)
+
+
+def compare(found, expected, backend, dtype, tolerance):
+    assert len(found) == len(expected)
+    for a, b in zip(found, expected):
+        assert kind_of(a) == backend or backend == "numpy"
+        a, b = numpy_of(a), np.asarray(b)
+        assert a.shape == b.shape
+        assert a.dtype == dtype
+        scale = max(1.0, float(np.abs(b).max(initial=0)))
+        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * scale)
+
+
+def drawn(seed, *shapes):
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal(shape) for shape in shapes]

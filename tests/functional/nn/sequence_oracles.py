@@ -1,0 +1,116 @@
+"""What attention and recurrent layers shall give: naive loops in NumPy, formulas and layers of
+torch in float64, and their derivatives by torch's autograd.
+"""
+
+import numpy as np
+import torch
+
+import isomorph as iso
+from oracles import numpy_of
+
+
+def drawn(seed, *shapes):
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal(shape) for shape in shapes]
+
+
+def naive_attention(q, k, v, mask=None, causal=False, scale=None):
+    """One query and one key at a time; zeros where nothing is attended to."""
+    lead = np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    length, keys = q.shape[-2], k.shape[-2]
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    q, k, v = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (q, k, v))
+    mask = np.ones((length, keys), bool) if mask is None else mask
+    mask = np.broadcast_to(mask, (*lead, length, keys))
+    out = np.zeros((*lead, length, v.shape[-1]))
+    for at in np.ndindex(*lead, length):
+        weights = np.zeros(keys)
+        for s in range(keys):
+            here = mask[(*at, s)]
+            if (causal and s > at[-1]) or here is np.False_:
+                continue
+            added = 0.0 if mask.dtype == bool else here
+            weights[s] = np.exp(q[at] @ k[(*at[:-1], s)] * scale + added)
+        if weights.sum() > 0:
+            out[at] = weights / weights.sum() @ v[at[:-1]]
+    return out
+
+
+def torch_attention(q, k, v, mask=None, causal=False, scale=None):
+    """The formula, differentiable by torch as often as wanted; the mask is boolean."""
+    scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
+    keep = torch.ones(scores.shape[-2:], dtype=torch.bool)
+    keep = keep if mask is None else keep & torch.as_tensor(mask)
+    keep = keep.tril() if causal else keep
+    powers = torch.exp(scores) * keep  # the scores of tests are small
+    total = powers.sum(-1, keepdim=True)
+    return powers / torch.where(total > 0, total, 1.0) @ v
+
+
+def torch_recurrent(kind, gates, time_major=False):
+    """torch.nn.LSTM or GRU as a function of our arguments: the outputs, and the last states, flat."""
+
+    def call(x, *rest):
+        *states, kernel, recurrent, bias, recurrent_bias = rest
+        layer = kind(x.shape[-1], recurrent.shape[0], batch_first=not time_major)
+        weights = {
+            "weight_ih_l0": kernel.T, "weight_hh_l0": recurrent.T,
+            "bias_ih_l0": bias, "bias_hh_l0": recurrent_bias,
+        }  # fmt: skip
+        first = tuple(h[None] for h in states)
+        first = first if gates == 4 else first[0]
+        hs, last = torch.func.functional_call(layer.double(), weights, (x, first))
+        return hs, *(h[0] for h in (last if gates == 4 else (last,)))
+
+    return call
+
+
+def derivatives(func, arrays, second=True):
+    """Outputs, gradients of the sum of their sines, and the gradient of the sum of those squared, in
+    the first argument.
+    """
+    leaves = [torch.tensor(x, requires_grad=True) for x in arrays]
+    outs = func(*leaves)
+    outs = outs if isinstance(outs, tuple) else (outs,)
+    grads = torch.autograd.grad(sum(torch.sin(y).sum() for y in outs), leaves, create_graph=True)
+    found = [[x.detach().numpy() for x in outs], [x.detach().numpy() for x in grads]]
+    if second:
+        total = sum((g * g).sum() for g in grads)
+        found.append([torch.autograd.grad(total, leaves[0])[0].numpy()])
+    return found
+
+
+def program(xp, func, n, second=True):
+    """The same of a function of our own, as one function that can be compiled."""
+
+    def flat(*arrays):
+        return iso.tree.flatten(func(*arrays))[0]
+
+    def loss(*arrays):
+        return sum(xp.sum(xp.sin(y)) for y in flat(*arrays))
+
+    def squared(*arrays):
+        return sum(xp.sum(g * g) for g in iso.grad(loss, tuple(range(n)))(*arrays))
+
+    def run(*arrays):
+        found = [flat(*arrays), list(iso.grad(loss, tuple(range(n)))(*arrays))]
+        if second:
+            found.append([iso.grad(squared)(*arrays)])
+        return found
+
+    return run
+
+
+def check(xp, func, reference, arrays, second=True, compiled=False, rtol=1e-10):
+    """Values and derivatives of `func` are those of `reference`, a function of torch's tensors."""
+    expected = derivatives(reference, arrays, second)
+    given = [xp.asarray(x) for x in arrays]
+    run = program(xp, func, len(given), second)
+    for call in (run, iso.jit(run))[: 2 if compiled else 1]:
+        for order, (ours, theirs) in enumerate(zip(call(*given), expected, strict=True)):
+            assert len(ours) == len(theirs)
+            for y, wanted in zip(ours, theirs):
+                scale = max(1.0, np.abs(wanted).max())
+                np.testing.assert_allclose(
+                    numpy_of(y), wanted, rtol=rtol, atol=rtol * scale, err_msg=f"order {order}"
+                )

@@ -1,0 +1,254 @@
+"""Activations, norms, losses, embedding: values, gradients of both orders, edges."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+import isomorph as iso
+from oracles import kind_of, numpy_of
+
+X = np.array([[-30.0, -2.5, -1.0, -0.3], [0.2, 1.0, 2.7, 30.0]])
+BIG = np.array([-1e4, -800.0, 800.0, 1e4])
+
+# ours, torch's in float64
+UNARY = {
+    "relu": (iso.relu, F.relu),
+    "leaky_relu": (lambda x: iso.leaky_relu(x, alpha=0.2), lambda x: F.leaky_relu(x, 0.2)),
+    "elu": (lambda x: iso.elu(x, alpha=1.5), lambda x: F.elu(x, 1.5)),
+    "gelu": (iso.gelu, F.gelu),
+    "gelu_tanh": (
+        lambda x: iso.gelu(x, approximate=True),
+        lambda x: F.gelu(x, approximate="tanh"),
+    ),
+    "silu": (iso.silu, F.silu),
+    "softplus": (iso.softplus, lambda x: torch.logaddexp(x, torch.zeros_like(x))),
+    "mish": (iso.mish, F.mish),
+    "hardswish": (iso.hardswish, lambda x: x * F.relu6(x + 3) / 6),
+    "sigmoid": (iso.sigmoid, torch.sigmoid),
+    "softmax": (lambda x: iso.softmax(x, axis=0), lambda x: torch.softmax(x, 0)),
+    "log_softmax": (iso.log_softmax, lambda x: torch.log_softmax(x, -1)),
+    "logsumexp": (
+        lambda x: iso.logsumexp(x, axis=(0, 1), keepdims=True),
+        lambda x: torch.logsumexp(x, (0, 1), keepdim=True),
+    ),
+}
+names = pytest.mark.parametrize("name", UNARY)
+
+
+def native(func, x, weights):
+    """Value, gradient of the weighted sum, and gradient of the sum of its squares, by torch."""
+    x = torch.tensor(x, requires_grad=True)
+    y = func(x)
+    (g,) = torch.autograd.grad((y * torch.tensor(weights)).sum(), x, create_graph=True)
+    total = (g * g).sum()
+    h = torch.autograd.grad(total, x)[0] if total.requires_grad else torch.zeros_like(x)
+    return y.detach().numpy(), g.detach().numpy(), h.numpy()
+
+
+@names
+def test_values_and_gradients(backend, xp, name):
+    ours, theirs = UNARY[name]
+    weights = np.linspace(0.5, 1.5, 8).reshape(2, 4) if name != "logsumexp" else np.ones((1, 1))
+    w = xp.asarray(weights)
+    value, grad, hess = native(theirs, X, weights)
+    x = xp.asarray(X)
+    first = iso.grad(lambda x: xp.sum(ours(x) * w))
+    np.testing.assert_allclose(numpy_of(ours(x)), value, rtol=1e-10, atol=1e-14)
+    assert kind_of(ours(x)) == kind_of(x)
+    np.testing.assert_allclose(numpy_of(first(x)), grad, rtol=1e-10, atol=1e-13)
+    second = iso.grad(lambda x: xp.sum(first(x) ** 2))(x)
+    np.testing.assert_allclose(numpy_of(second), hess, rtol=1e-9, atol=1e-12)
+    narrow = ours(xp.asarray(X, dtype=xp.float32))
+    assert narrow.dtype == xp.float32
+    np.testing.assert_allclose(numpy_of(narrow), value, rtol=1e-5, atol=1e-7)
+
+
+@names
+def test_large_inputs_give_finite_values_and_gradients(backend, xp, name):
+    ours, _ = UNARY[name]
+    if name in ("softmax", "logsumexp"):
+        ours = {"softmax": iso.softmax, "logsumexp": iso.logsumexp}[name]
+    value, grad = iso.value_and_grad(lambda x: xp.sum(ours(x)))(xp.asarray(BIG))
+    assert np.isfinite(float(value))
+    assert np.isfinite(numpy_of(grad)).all()
+
+
+def test_seams(backend, xp):
+    zero = xp.asarray([0.0], dtype=xp.float64)
+    slope = lambda f: float(iso.grad(lambda x: xp.sum(f(x)))(zero)[0])
+    curve = lambda f: float(
+        iso.grad(lambda x: xp.sum(iso.grad(lambda x: xp.sum(f(x)))(x)))(zero)[0]
+    )
+    assert (slope(iso.relu), slope(iso.sigmoid), slope(iso.softplus)) == (0.0, 0.25, 0.5)
+    np.testing.assert_allclose([curve(iso.sigmoid), curve(iso.softplus)], [0.0, 0.25], atol=1e-15)
+    nan = xp.asarray([np.nan, 1.0])
+    for f in (iso.relu, iso.leaky_relu, iso.elu, iso.gelu, iso.silu, iso.sigmoid, iso.softplus):
+        np.testing.assert_array_equal(np.isnan(numpy_of(f(nan))), [True, False])
+
+
+def test_logsumexp_of_infinities(backend, xp):
+    x = xp.asarray([[-np.inf, -np.inf], [np.inf, 1.0], [0.0, -np.inf]])
+    got = numpy_of(iso.logsumexp(x, axis=1))
+    np.testing.assert_array_equal(got, [-np.inf, np.inf, 0.0])
+    np.testing.assert_allclose(float(iso.logsumexp(xp.asarray(X))), np.log(np.exp(X).sum()))
+
+
+RNG = np.random.default_rng(0)
+IMAGE = RNG.normal(size=(2, 5, 3, 4)) * 2 + 1  # channel last
+SCALE, SHIFT = RNG.normal(size=4), RNG.normal(size=4)
+
+
+def compare(xp, ours, theirs, *arrays):
+    """Values and the gradients of every argument against torch in float64."""
+    tensors = [torch.tensor(a, requires_grad=True) for a in arrays]
+    y = theirs(*tensors)
+    weights = RNG.normal(size=tuple(y.shape))
+    grads = torch.autograd.grad((y * torch.tensor(weights)).sum(), tensors)
+    given = [xp.asarray(a) for a in arrays]
+    np.testing.assert_allclose(numpy_of(ours(*given)), y.detach().numpy(), rtol=1e-10, atol=1e-12)
+    w = xp.asarray(weights)
+    places = tuple(range(len(given)))
+    found = iso.grad(lambda *a: xp.sum(ours(*a) * w), places)(*given)
+    for g, expected in zip(found, grads):
+        np.testing.assert_allclose(numpy_of(g), expected.numpy(), rtol=1e-9, atol=1e-11)
+
+
+first = lambda t: t.movedim(-1, 1)
+last = lambda t: t.movedim(1, -1)
+
+
+def test_norms(backend, xp):
+    ours = lambda x, w, b: iso.layer_norm(x, weight=w, bias=b)
+    compare(xp, ours, lambda x, w, b: F.layer_norm(x, (4,), w, b), IMAGE, SCALE, SHIFT)
+    both = RNG.normal(size=(3, 4))
+    ours = lambda x, w: iso.layer_norm(x, weight=w, axis=(2, 3), epsilon=1e-3)
+    compare(xp, ours, lambda x, w: F.layer_norm(x, (3, 4), w, eps=1e-3), IMAGE, both)
+    ours = lambda x, w: iso.layer_norm(x, weight=w, axis=1)
+    turned = lambda x, w: F.layer_norm(x.movedim(1, -1), (5,), w).movedim(-1, 1)
+    compare(xp, ours, turned, IMAGE, RNG.normal(size=5))
+    ours = lambda x, w: iso.rms_norm(x, weight=w)
+    compare(xp, ours, lambda x, w: F.rms_norm(x, (4,), w, eps=1e-6), IMAGE, SCALE)
+    ours = lambda x, w, b: iso.group_norm(x, 2, weight=w, bias=b)
+    theirs = lambda x, w, b: last(F.group_norm(first(x), 2, w, b))
+    compare(xp, ours, theirs, IMAGE, SCALE, SHIFT)
+    ours = lambda x, w: iso.group_norm(x, 5, weight=w, data_format="channel_first")
+    compare(xp, ours, lambda x, w: F.group_norm(x, 5, w), IMAGE, RNG.normal(size=5))
+    ours = lambda x, w, b: iso.instance_norm(x, weight=w, bias=b)
+    theirs = lambda x, w, b: last(F.instance_norm(first(x), weight=w, bias=b))
+    compare(xp, ours, theirs, IMAGE, SCALE, SHIFT)
+
+
+@pytest.mark.parametrize("data_format", ["channel_last", "channel_first"])
+def test_batch_norm(backend, xp, data_format):
+    image = IMAGE if data_format == "channel_last" else IMAGE.transpose(0, 3, 1, 2)
+    to, back = (first, last) if data_format == "channel_last" else (lambda t: t, lambda t: t)
+    mean, var = RNG.normal(size=4), RNG.uniform(1, 2, size=4)
+    for training in (True, False):
+
+        def theirs(x, w, b, training=training):
+            args = torch.tensor(mean), torch.tensor(var), w, b, training
+            return back(F.batch_norm(to(x), *args))
+
+        ours = lambda x, w, b, training=training: iso.batch_norm(
+            x, xp.asarray(mean), xp.asarray(var), weight=w, bias=b, training=training,
+            data_format=data_format,
+        )[0]  # fmt: skip
+        compare(xp, ours, theirs, image, SCALE, SHIFT)
+    m, v = torch.tensor(mean), torch.tensor(var)
+    F.batch_norm(to(torch.tensor(image)), m, v, training=True, momentum=0.3)
+    given = xp.asarray(image), xp.asarray(mean), xp.asarray(var)
+    options = {"training": True, "momentum": 0.3, "data_format": data_format}
+    _, new_mean, new_var = iso.batch_norm(*given, **options)
+    np.testing.assert_allclose(numpy_of(new_mean), m.numpy(), rtol=1e-12)
+    np.testing.assert_allclose(numpy_of(new_var), v.numpy(), rtol=1e-12)
+    same = iso.batch_norm(*given, data_format=data_format)
+    np.testing.assert_array_equal(numpy_of(same[1]), mean)
+
+
+LOGITS = RNG.normal(size=(3, 5, 4)) * 3
+HARD = np.array([[0, 3, 1, 1, 2], [2, 2, 0, 1, 3], [3, 0, 0, 2, 1]])
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_cross_entropy(backend, xp, reduction):
+    turned = lambda x: x.movedim(-1, 1)
+    for smoothing in (0.0, 0.1):
+        for ignored in (None, 1):
+            o = {"label_smoothing": smoothing, "reduction": reduction}
+            o |= {} if ignored is None else {"ignore_index": ignored}
+            ours = lambda x, o=o: iso.cross_entropy(x, xp.asarray(HARD), **o)
+            theirs = lambda x, o=o: F.cross_entropy(turned(x), torch.tensor(HARD), **o)
+            compare(xp, ours, theirs, LOGITS)
+    soft = RNG.dirichlet(np.ones(4), size=(3, 5))
+    ours = lambda x, p: iso.cross_entropy(x, p, label_smoothing=0.2, reduction=reduction)
+    theirs = lambda x, p: (
+        F.cross_entropy(turned(x), turned(p), label_smoothing=0.2, reduction=reduction)
+        * (5 * 3 / 15)
+    )
+    compare(xp, ours, theirs, LOGITS, soft)
+    ours = lambda x: iso.cross_entropy(x, xp.asarray(HARD), axis=1, reduction=reduction)
+    theirs = lambda x: F.cross_entropy(x, torch.tensor(HARD), reduction=reduction)
+    compare(xp, ours, theirs, LOGITS.transpose(0, 2, 1))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_other_losses(backend, xp, reduction):
+    p, y = RNG.uniform(-2, 2, (3, 4)), RNG.uniform(-2, 2, (3, 4))
+    r = {"reduction": reduction}
+    compare(xp, lambda p, y: iso.mse(p, y, **r), lambda p, y: F.mse_loss(p, y, **r), p, y)
+    compare(xp, lambda p, y: iso.mae(p, y, **r), lambda p, y: F.l1_loss(p, y, **r), p, y)
+    ours = lambda p, y: iso.huber(p, y, delta=0.7, **r)
+    compare(xp, ours, lambda p, y: F.huber_loss(p, y, delta=0.7, **r), p, y)
+    labels = RNG.uniform(size=(3, 4))
+    ours = lambda p, y: iso.binary_cross_entropy(p * 100, y, **r)
+    theirs = lambda p, y: F.binary_cross_entropy_with_logits(p * 100, y, **r)
+    compare(xp, ours, theirs, p, labels)
+    wanted = RNG.dirichlet(np.ones(4), size=3)
+    ours = lambda p: iso.kl_divergence(iso.log_softmax(p), xp.asarray(wanted), **r)
+    # torch warns of its mean, which is over all elements
+    part = 12 if reduction == "mean" else 1
+    rest = {"reduction": "none" if reduction == "none" else "sum"}
+    theirs = lambda p: F.kl_div(torch.log_softmax(p, -1), torch.tensor(wanted), **rest) / part
+    compare(xp, ours, theirs, p)
+
+
+def test_kl_divergence_where_nothing_is_wanted(backend, xp):
+    target = xp.asarray([0.0, 1.0])
+    f = lambda q, p: iso.kl_divergence(q, p, reduction="sum")
+    value, (gq, gp) = iso.value_and_grad(f, (0, 1))(xp.asarray([-1.0, -2.0]), target)
+    assert float(value) == 2.0
+    np.testing.assert_array_equal(numpy_of(gq), [0.0, -1.0])
+    assert np.isfinite(numpy_of(gp)).all()
+
+
+def test_embedding(backend, xp):
+    table = RNG.normal(size=(6, 3))
+    ids = np.array([[0, 5, 5], [1, 0, 5]])
+    ours = lambda w: iso.embedding(xp.asarray(ids), w)
+    compare(xp, ours, lambda w: F.embedding(torch.tensor(ids), w), table)
+
+
+def test_linear_errors_and_others(backend, xp):
+    x = xp.asarray(IMAGE)
+    w = xp.asarray(SCALE)
+    labels = xp.asarray([0, 1])
+    cases = [
+        (lambda: iso.linear(x, xp.asarray(np.ones((3, 5)))), r"\[\*outer, out, in\], got \[2"),
+        (lambda: iso.linear(x, xp.asarray(np.ones((3, 4))), bias=w), r"bias .*\[3\], got \[4\]"),
+        (lambda: iso.layer_norm(x, weight=w, axis=1), r"needed weight \[5\], got \[4\]"),
+        (lambda: iso.layer_norm(x, axis=7), "layer_norm: needed axes of an array of 4 axes, got 7"),
+        (lambda: iso.group_norm(x, 3), "needed groups that divide the 4 channels, got 3"),
+        (lambda: iso.group_norm(x, 2, data_format="NHWC"), "needed data_format"),
+        (lambda: iso.instance_norm(xp.asarray(np.ones((2, 3)))), "at least one size"),
+        (lambda: iso.cross_entropy(x, labels), r"integer labels \[2, 5, 3\] for logits"),
+        (lambda: iso.mse(x, w), "needed two arrays of one shape"),
+        (lambda: iso.mse(x, x, reduction="max"), "one of 'mean', 'sum', 'none'"),
+        (lambda: iso.huber(x, x, delta=0.0), "needed a positive delta"),
+        (lambda: iso.batch_norm(xp.asarray(np.ones((1, 4))), w, w, training=True), "more than one"),
+    ]
+    for call, match in cases:
+        with pytest.raises(ValueError, match=match):
+            call()
+    with pytest.raises(TypeError, match="embedding: needed integer ids, got .*float64"):
+        iso.embedding(w, x)
