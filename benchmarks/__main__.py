@@ -17,6 +17,7 @@ TABLES = {
     "imports": "Import",
     "calls": "Public call over native call, 8 x 8 float32",
     "tape": "NumPy tape",
+    "gradients": "Gradients and optimizer updates over the framework's own",
 }
 
 

@@ -22,6 +22,23 @@ def numpy_of(x):
     return x.detach().numpy() if hasattr(x, "detach") else np.asarray(x)
 
 
+def compiled(backend, func):
+    """`func` under the framework's own compiler; NumPy has none."""
+    if backend == "jax":
+        import jax
+
+        return jax.jit(func)
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        return tf.function(func, jit_compile=True, autograph=False)
+    if backend == "torch":  # aot_eager traces whole graphs as inductor does, without its seconds
+        import torch
+
+        return torch.compile(func, fullgraph=True, backend="aot_eager")
+    return func
+
+
 def kind_of(x):
     """The framework of an array, by where its type is defined."""
     return {"jaxlib": "jax"}.get(root := type(x).__module__.partition(".")[0], root)

@@ -72,7 +72,8 @@ def test_every_differentiable_name_of_the_standard_has_a_rule(backend):
         "zeros_like",
         "empty_like",
     ]
-    missing = [n for n in names if getattr(np, n) not in TRACED]
+    xp = iso.namespace(np.ones(1))  # NumPy has no erf, we do
+    missing = [n for n in names if (getattr(np, n, None) or getattr(xp, n)) not in TRACED]
     missing += [n for n in LINALG if getattr(np.linalg, n) not in TRACED]
     missing += [n for n in FFT if getattr(np.fft, n) not in TRACED and "freq" not in n]
     assert missing == []

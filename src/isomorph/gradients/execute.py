@@ -43,10 +43,12 @@ def execute_with_gradients(
         wanted = sorted(set().union(*chosen))  # what was asked for by name must be differentiable
     owners = {id(leaves[i]): i for i in reversed(wanted)}  # the first place of each array
     roots = sorted(owners.values())
-    paths = tree.paths(xs)
-    backend, variables = settle(
-        name, [leaves[i] for i in roots], lambda: [f"xs/{paths[i]}" for i in roots], leaves
-    )
+
+    def named() -> list[str]:
+        paths = tree.paths(xs)
+        return [f"xs/{paths[i]}" for i in roots]
+
+    backend, variables = settle(name, [leaves[i] for i in roots], named, leaves)
     after: dict[str, Any] = {}
 
     def flat(*variables: Any) -> tuple[tuple, tuple]:
@@ -58,7 +60,8 @@ def execute_with_gradients(
         places = sorted(set().union(*picked))
         if not places:
             raise TypeError(f"{name}: needed at least one output to differentiate, got none")
-        after["paths"] = [tree.paths(ret)[i] for i in places]
+        paths = tree.paths(ret)
+        after["paths"] = [paths[i] for i in places]
         arrays, after["ret"] = arrays_of(backend, ret)
         return tuple(scalar(name, backend, outs[i]) for i in places), arrays
 

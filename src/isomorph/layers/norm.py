@@ -167,8 +167,8 @@ class Norms:
         spread = xp.mean(centred * centred, axis=axes, keepdims=True)
         y = _scaled(xp, centred / xp.sqrt(spread + epsilon), weight, bias, (channel,))
         count = prod(x.shape[i] for i in axes)
-        moved = lambda old, new: old + momentum * (
-            xp.stop_gradient(xp.reshape(new, tuple(old.shape))) - old
+        moved = lambda old, new: (
+            old + momentum * (xp.stop_gradient(xp.reshape(new, tuple(old.shape))) - old)
         )
         return y, moved(mean, centre), moved(variance, spread * (count / (count - 1)))
 

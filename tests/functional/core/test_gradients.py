@@ -1,33 +1,27 @@
-"""Suite "Functional API/Core/gradients": the mode, stop_gradient, execution with gradients, grad,
-value_and_grad and jac. The optimizer rows stand beside, in test_optimizer_updates.py."""
+"""Suite "Functional API/Core/gradients", row by row: the mode, stop_gradient, execution with
+gradients, grad, value_and_grad, jac and the optimizers. Finer points stand in the files beside.
+"""
 
 import contextvars
+import math
 import threading
+from functools import partial
 
-import jax
 import numpy as np
+import optax
 import pytest
-import tensorflow as tf
 import torch
 
 import isomorph as iso
+from isomorph import adam_step, optimizer_update
 from isomorph.gradients.mode import variables
-from oracles import central_gradient, kind_of, numpy_of
+from oracles import central_gradient, compiled, kind_of, numpy_of
+
+from . import optimizer_oracles as steps
 
 rng = np.random.default_rng(1)
 M = rng.standard_normal((4, 3))
 X = rng.uniform(0.5, 1.5, 3)
-
-
-def compiled(backend, func):
-    """`func` under the framework's own compiler; NumPy has none."""
-    if backend == "jax":
-        return jax.jit(func)
-    if backend == "tensorflow":
-        return tf.function(func, jit_compile=True, autograph=False)
-    if backend == "torch":  # aot_eager traces whole graphs as inductor does, without its seconds
-        return torch.compile(func, fullgraph=True, backend="aot_eager")
-    return func
 
 
 def test_with_grads(backend):
@@ -103,32 +97,9 @@ def test_stop_gradient(backend, xp, mode):
         np.testing.assert_array_equal(numpy_of(out), numpy_of(given))
 
 
-def test_stop_gradient_gives_variables_back_as_fresh_ones(backend, xp):
-    variable = {
-        "numpy": lambda: np.array([1.0, 2.0]),
-        "jax": lambda: jax.numpy.asarray([1.0, 2.0]),
-        "tensorflow": lambda: tf.Variable([1.0, 2.0]),
-        "torch": lambda: torch.nn.Parameter(torch.tensor([1.0, 2.0])),
-    }[backend]()
-    kept, plain = iso.stop_gradient(variable), iso.stop_gradient(variable, preserve_type=False)
-    assert type(kept) is type(variable)
-    np.testing.assert_array_equal(numpy_of(kept), [1.0, 2.0])
-    np.testing.assert_array_equal(numpy_of(plain), [1.0, 2.0])
-    if backend == "tensorflow":
-        kept.assign([5.0, 5.0])
-        assert not isinstance(plain, tf.Variable)
-    elif backend == "torch":
-        assert kept.requires_grad
-        assert not plain.requires_grad
-        with torch.no_grad():
-            kept += 4
-        leaf = torch.ones(2, requires_grad=True)
-        assert iso.stop_gradient(leaf).requires_grad
-        assert not iso.stop_gradient(leaf * 2).requires_grad
-    np.testing.assert_array_equal(numpy_of(variable), [1.0, 2.0])
-
-
-def test_execute_with_gradients(backend, xp):
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+def test_execute_with_gradients(backend, xp, mode):
+    run = (lambda f: f) if mode == "eager" else (lambda f: compiled(backend, f))
     calls = []
     xs = {"w": xp.asarray(X), "b": [xp.asarray(2.0, dtype=xp.float64), None], "n": xp.asarray(3)}
 
@@ -136,7 +107,7 @@ def test_execute_with_gradients(backend, xp):
         calls.append(1)
         return xp.sum(xs["w"] ** 2) * xs["b"][0]
 
-    ret, grads = iso.execute_with_gradients(f, xs)
+    ret, grads = run(lambda xs: iso.execute_with_gradients(f, xs))(xs)
     assert calls == [1]
     np.testing.assert_allclose(float(ret), 2 * np.sum(X**2), rtol=1e-12)
     np.testing.assert_allclose(numpy_of(grads["w"]), 4 * X, rtol=1e-12)
@@ -144,63 +115,10 @@ def test_execute_with_gradients(backend, xp):
     assert grads["b"][1] is None
     assert grads["n"] is None
     assert kind_of(grads["w"]) == backend
-
-
-def test_execute_with_gradients_chooses_by_paths(backend, xp):
-    xs = [xp.asarray(X), {"a": (xp.asarray(X + 1), xp.asarray(X + 2))}]
-    f = lambda xs: {"u": xp.sum(xs[0] * xs[1]["a"][0]), "v": [xp.sum(xs[1]["a"][1] ** 2), xs[0]]}
-    ret, grads = iso.execute_with_gradients(
-        f, xs, xs_grad_idxs=[[0], [1, "a", 1]], ret_grad_idxs=[["u"], ["v", 0]]
-    )
-    np.testing.assert_array_equal(numpy_of(ret["v"][1]), X)
-    assert sorted(grads) == ["u", "v/0"]
-    np.testing.assert_allclose(numpy_of(grads["u"][0]), X + 1, rtol=1e-12)
-    np.testing.assert_array_equal(numpy_of(grads["u"][1]), np.zeros(3))
-    np.testing.assert_array_equal(numpy_of(grads["v/0"][0]), np.zeros(3))
-    np.testing.assert_allclose(numpy_of(grads["v/0"][1]), 2 * (X + 2), rtol=1e-12)
-    _, one = iso.execute_with_gradients(f, xs, xs_grad_idxs=[[1, "a"]], ret_grad_idxs=[["u"]])
-    np.testing.assert_allclose(numpy_of(one[0]), X, rtol=1e-12)
-
-
-def test_execute_with_gradients_sums_over_an_array_used_twice(backend, xp):
-    x = xp.asarray(X)
-    _, grads = iso.execute_with_gradients(lambda xs: xp.sum(3 * xs[0] + 5 * xs[1]), [x, x])
-    for g in grads:
-        np.testing.assert_allclose(numpy_of(g), 8 * np.ones(3), rtol=1e-12)
-
-
-def test_execute_with_gradients_stays_differentiable_when_asked(backend, xp):
-    def outer(x, retain):
-        ret, g = iso.execute_with_gradients(lambda x: xp.sum(x**3), x, retain_grads=retain)
-        return ret + xp.sum(g)
-
-    x = xp.asarray(X)
-    kept = iso.grad(lambda x: outer(x, True))(x)
-    np.testing.assert_allclose(numpy_of(kept), 3 * X**2 + 6 * X, rtol=1e-12)
-    cut = iso.grad(lambda x: outer(x, False))(x)
-    np.testing.assert_array_equal(numpy_of(cut), np.zeros(3))
-    value, g = iso.execute_with_gradients(lambda x: xp.sum(xp.sqrt(x)), xp.asarray([0.0, 1.0]))
-    np.testing.assert_array_equal(numpy_of(g), [np.inf, 0.5])
-    assert float(value) == 1.0
-
-
-def test_execute_with_gradients_refuses_bad_input(backend, xp):
-    xs = {"w": xp.asarray(X), "n": xp.asarray(3)}
-    run = iso.execute_with_gradients
-    with pytest.raises(TypeError, match=r"needed a function with a scalar output"):
-        run(lambda xs: xs["w"], xs)
-    with pytest.raises(KeyError, match=r"the path \['v'\].*its keys are \['n', 'w'\]"):
-        run(lambda xs: xp.sum(xs["w"]), xs, xs_grad_idxs=[["v"]])
-    with pytest.raises(KeyError, match=r"ret_grad_idxs has the path \[0, 1\].*no 1.*leaf"):
-        run(lambda xs: [xp.sum(xs["w"])], xs, ret_grad_idxs=[[0, 1]])
-    with pytest.raises(TypeError, match="xs_grad_idxs needed a list of paths"):
-        run(lambda xs: xp.sum(xs["w"]), xs, xs_grad_idxs=["w"])
-    with pytest.raises(TypeError, match="needed floating-point arrays.*int.* at xs/n"):
-        run(lambda xs: xp.sum(xs["w"]), xs, xs_grad_idxs=[["n"]])
-    with pytest.raises(TypeError, match="needed an array to differentiate"):
-        run(lambda xs: xp.sum(xs["n"]), {"n": xp.asarray(3)})
-    with pytest.raises(TypeError, match="execute_with_gradients: needed a function"):
-        run(3, xs)
+    # second order: d/dw of Σ w² · b + Σ 2wb, with the first gradients kept
+    kept = lambda xs: iso.execute_with_gradients(f, xs, retain_grads=True)
+    total = lambda w: sum(map(xp.sum, (kept({**xs, "w": w})[0], kept({**xs, "w": w})[1]["w"])))
+    np.testing.assert_allclose(numpy_of(run(iso.grad(total))(xs["w"])), 4 * X + 4, rtol=1e-12)
 
 
 def smooth(xp):
@@ -265,31 +183,82 @@ def test_jac(backend, xp, mode):
     np.testing.assert_allclose(numpy_of(hess), np.diag(6 * X) + cross, rtol=1e-12)
 
 
-def test_jac_edges(backend, xp):
-    x = xp.asarray(X)
-    assert tuple(iso.jac(lambda x: x[:0] * 2)(x).shape) == (0, 3)
-    assert tuple(iso.jac(lambda x: x * 2)(xp.zeros((0,))).shape) == (0, 0)
-    with pytest.raises(TypeError, match="jac: needed real outputs, got .*complex"):
-        iso.jac(lambda x: x * 1j)(xp.asarray([1.0 + 0j]))
-    with pytest.raises(TypeError, match="jac: needed a function"):
-        iso.jac(None)
+# The optimizers.
 
 
-def test_jvp_and_hvp(backend, xp):
-    v = np.array([1.0, -2.0, 0.5])
-    x, t, m = xp.asarray(X), xp.asarray(v), xp.asarray(M)
-    out, tangent = iso.jvp(lambda x: {"y": xp.matmul(m, xp.sin(x))}, (x,), (t,))
-    np.testing.assert_allclose(numpy_of(out["y"]), M @ np.sin(X), rtol=1e-12)
-    np.testing.assert_allclose(numpy_of(tangent["y"]), M @ (np.cos(X) * v), rtol=1e-12)
-    (product,) = iso.hvp(lambda x: xp.sum(x**4), (x,), (t,))
-    np.testing.assert_allclose(numpy_of(product), 12 * X**2 * v, rtol=1e-12)
-    a = rng.standard_normal((2, 2)) + 1j * rng.standard_normal((2, 2))
-    z = np.array([1.0 + 1.0j, -0.5j])
-    _, tangent = iso.jvp(
-        lambda z: xp.matmul(xp.asarray(a), z), (xp.asarray(z),), (xp.asarray(1j * z),)
-    )
-    np.testing.assert_allclose(numpy_of(tangent), a @ (1j * z), rtol=1e-12)
-    with pytest.raises(ValueError, match="jvp: needed tangents like the primals"):
-        iso.jvp(xp.sin, (x,), ([t],))
-    with pytest.raises(ValueError, match=r"jvp: needed an array like the primal.*got.*\(2,\)"):
-        iso.jvp(xp.sin, (x,), (t[:2],))
+def test_optimizer_update(backend, xp):
+    oracles = {
+        "torch": steps.by_torch(lambda params: torch.optim.SGD(params, lr=steps.LR)),
+        "optax": steps.by_optax(optax.sgd(steps.LR)),
+    }
+    steps.check(backend, xp, steps.ours_optimizer, steps.descent, oracles)
+
+
+def test_gradient_descent_update(backend, xp):
+    oracles = {
+        "torch": steps.by_torch(lambda params: torch.optim.SGD(params, lr=steps.LR)),
+        "optax": steps.by_optax(optax.sgd(steps.LR)),
+    }
+    steps.check(backend, xp, steps.ours_descent, steps.descent, oracles)
+
+
+def adams(**options):
+    make = partial(torch.optim.Adam, lr=steps.LR, eps=steps.EPSILON, **options)
+    return steps.by_torch(make)
+
+
+def test_adam_step(backend, xp):
+    def walk(w, g, lr, m, v, t, stop_gradients=True):
+        u, m, v = adam_step(g, m, v, t, epsilon=steps.EPSILON)
+        return optimizer_update(w, u, lr, stop_gradients=False), m, v
+
+    oracles = {
+        "torch": adams(),
+        "optax": steps.by_optax(optax.adam(steps.LR, eps=steps.EPSILON)),
+    }
+    steps.check(backend, xp, walk, steps.adam_paper, oracles, stops=False)
+    given = steps.GRADIENTS[0], steps.M, steps.V
+    betas = {"beta1": 0.7, "beta2": 0.9}
+    expected = zip(*(steps.adam(*leaf, 5, **betas) for leaf in zip(*given)))
+    nests = (steps.arrays(xp, x) for x in given)
+    for got, column in zip(
+        adam_step(*nests, 5, epsilon=steps.EPSILON, **betas), expected, strict=True
+    ):
+        steps.assert_close(got, column)
+
+
+def test_adam_update(backend, xp):
+    oracles = {
+        "torch": adams(),
+        "optax": steps.by_optax(optax.adam(steps.LR, eps=steps.EPSILON)),
+    }
+    steps.check(backend, xp, steps.ours_adam, steps.adam_paper, oracles)
+    betas = {"beta1": 0.7, "beta2": 0.9}
+    got = steps.by_us(partial(steps.ours_adam, **betas), xp, "float64", steps.LR)
+    steps.assert_close(got, adams(betas=(0.7, 0.9)))
+    steps.assert_close(got, steps.by_paper(partial(steps.adam_paper, **betas)))
+
+
+def test_lars_update(backend, xp):
+    # optax's λ is another rule's: its rate is ‖w‖ / ‖g + λw‖
+    same = optax.lars(steps.LR, weight_decay=0.0, trust_coefficient=1.0, eps=0.0, momentum=0.0)
+    got = steps.by_us(steps.ours_lars, xp, "float64", steps.LR)
+    steps.assert_close(got, steps.by_optax(same))
+    decayed = partial(steps.ours_lars, decay_lambda=0.3)
+    steps.check(backend, xp, decayed, partial(steps.lars_paper, decay=0.3), {})
+
+
+def test_lamb_update(backend, xp):
+    uncapped = partial(steps.ours_lamb, max_trust_ratio=math.inf)
+    for decay in (0.0, 0.3):
+        same = optax.lamb(steps.LR, eps=steps.EPSILON, weight_decay=decay)
+        got = steps.by_us(partial(uncapped, decay_lambda=decay), xp, "float64", steps.LR)
+        steps.assert_close(got, steps.by_optax(same))
+    # ratios on both sides of the cap, which is reached
+    capped = partial(steps.ours_lamb, decay_lambda=0.3, max_trust_ratio=2.0)
+    paper = partial(steps.lamb_paper, decay=0.3, cap=2.0)
+    leaves = list(zip(steps.W, steps.GRADIENTS[0], steps.M, steps.V))
+    once = [paper(w, g, steps.LR, m, v, 3)[0] for w, g, m, v in leaves]
+    free = [steps.lamb_paper(w, g, steps.LR, m, v, 3, 0.3)[0] for w, g, m, v in leaves]
+    assert 0 < sum(np.array_equal(x, y) for x, y in zip(once, free)) < len(leaves)
+    steps.check(backend, xp, capped, paper, {})

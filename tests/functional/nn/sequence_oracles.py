@@ -48,7 +48,7 @@ def torch_attention(q, k, v, mask=None, causal=False, scale=None):
 
 
 def torch_recurrent(kind, gates, time_major=False):
-    """torch.nn.LSTM or GRU as a function of our arguments: the outputs, and the last states, flat."""
+    """torch.nn.LSTM or GRU as a function of our arguments: the outputs and the last states."""
 
     def call(x, *rest):
         *states, kernel, recurrent, bias, recurrent_bias = rest
@@ -66,8 +66,8 @@ def torch_recurrent(kind, gates, time_major=False):
 
 
 def derivatives(func, arrays, second=True):
-    """Outputs, gradients of the sum of their sines, and the gradient of the sum of those squared, in
-    the first argument.
+    """Outputs, gradients of the sum of their sines, and the gradient of the sum of the squares of
+    those, in the first argument.
     """
     leaves = [torch.tensor(x, requires_grad=True) for x in arrays]
     outs = func(*leaves)

@@ -181,4 +181,4 @@ def _conj(xs: Any) -> tuple:
     return tuple(x if x is None or not jnp.iscomplexobj(x) else jnp.conj(x) for x in xs)
 
 
-backend = JAX(names, jnp, linalg=[jnp.linalg], fft=[jnp.fft])
+backend = JAX(names, jnp, linalg=[names, jnp.linalg], fft=[jnp.fft])

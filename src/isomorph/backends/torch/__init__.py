@@ -145,10 +145,10 @@ class Torch(Layers):
         return attending.attention(xp, meaning, query, key, value, scale, mask, is_causal)
 
     def lstm(xp, *arrays):
-        return recurring.lstm(super().lstm, *arrays)
+        return recurring.recurrent("lstm", super().lstm, arrays)
 
     def gru(xp, *arrays):
-        return recurring.gru(super().gru, *arrays)
+        return recurring.recurrent("gru", super().gru, arrays)
 
     def index_get(xp, x, index):
         return indexing.get(x, index)

@@ -21,15 +21,26 @@ from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
 Func = Callable[..., tuple]
 
 
-def fused(native: Func, composed: Func, arrays: Sequence[torch.Tensor]) -> tuple:
-    """`native(*arrays)`, floating tensors in and out; `composed` is the same in other words."""
+def fused(
+    native: Func,
+    composed: Func,
+    arrays: Sequence[torch.Tensor],
+    whole: tuple[Func, Func] | None = None,
+) -> tuple:
+    """`native(*arrays)`, floating tensors in and out; `composed` is the same in other words.
+
+    `whole` are operations that a compiler shall see in place of the kernel: `forward(*arrays)` and
+    `back(arrays, upstream)`.
+    """
     if torch.compiler.is_compiling() or not all(
         s.key() == TransformType.Grad for s in get_interpreter_stack() or ()
     ):
         return composed(*arrays)
+    if torch._C._len_torch_dispatch_stack() == 0:  # nobody is tracing
+        whole = None
     if not any(map(is_watched, arrays)):
-        return native(*arrays)
-    return Fused.apply(Call(native, composed), *arrays)  # pyright: ignore
+        return whole[0](*arrays) if whole else native(*arrays)
+    return Fused.apply(Call(native, composed, whole), *arrays)  # pyright: ignore
 
 
 def is_watched(x: torch.Tensor) -> bool:
@@ -43,14 +54,17 @@ class Call:
     ins: list[torch.Tensor]
     outs: tuple
 
-    def __init__(self, native: Func, composed: Func):
-        self.native, self.composed = native, composed
+    def __init__(self, native: Func, composed: Func, whole: tuple[Func, Func] | None):
+        self.native, self.composed, self.whole = native, composed, whole
 
 
 class Fused(torch.autograd.Function):
     @staticmethod
     # pyright: ignore[reportIncompatibleMethodOverride]
     def forward(call: Call, *arrays: torch.Tensor) -> tuple:
+        if call.whole:
+            call.outs = call.whole[0](*arrays)
+            return call.outs
         with torch.enable_grad():
             call.ins = [x.detach().requires_grad_() for x in arrays]
             call.outs = call.native(*call.ins)
@@ -80,11 +94,14 @@ class Fused(torch.autograd.Function):
                 return tuple(outs[i] for i in used)
 
             return None, *torch.func.vjp(chosen, *arrays)[1](seeds)  # pyright: ignore
+        if call.whole:
+            full = [torch.zeros_like(y) if g is None else g for g, y in zip(grads, call.outs)]
+            return None, *call.whole[1](arrays, full)
         wanted = [i for i in range(len(arrays)) if ctx.needs_input_grad[i + 1]]
         found = torch.autograd.grad(
             [call.outs[i] for i in used], [call.ins[i] for i in wanted], seeds, retain_graph=True
         )
-        full: list[Any] = [None] * len(arrays)
+        placed: list[Any] = [None] * len(arrays)
         for i, g in zip(wanted, found):
-            full[i] = g
-        return None, *full
+            placed[i] = g
+        return None, *placed

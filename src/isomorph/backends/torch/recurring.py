@@ -1,10 +1,14 @@
 """Recurrent layers by torch's own kernels, which want time first, one batch axis, and each weight
 transposed.
+
+Compiled, a layer is one operation, and its way back another, which computes the layer once more:
+the compiler would have one copy of everything for each step, and cannot have torch's fastest kernel
+at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -13,56 +17,112 @@ import torch
 from .fused import fused
 
 VF: Any = torch._VF  # pyright: ignore[reportAttributeAccessIssue]
+STATES = {"lstm": 2, "gru": 1}
 
 
-def lstm(composed: Callable, *arrays: Any) -> tuple:
-    """`Backend.lstm`."""
-
-    def kernel(x: Any, h: Any, c: Any, weights: list, biased: bool) -> tuple:
-        hs, h, c = VF.lstm(x, (h, c), weights, biased, 1, 0.0, True, False, False)
-        return hs, h, c
-
-    return _run(kernel, composed, 2, arrays)
-
-
-def gru(composed: Callable, *arrays: Any) -> tuple:
-    """`Backend.gru`."""
-
-    def kernel(x: Any, h: Any, weights: list, biased: bool) -> tuple:
-        return VF.gru(x, h, weights, biased, 1, 0.0, True, False, False)
-
-    return _run(kernel, composed, 1, arrays)
-
-
-def _run(kernel: Callable, composed: Callable, states: int, arrays: tuple) -> tuple:
-    """`arrays` are x, the states, both kernels, both biases or None, and whether time is first."""
+def recurrent(kind: str, composed: Callable, arrays: tuple) -> tuple:
+    """`Backend.lstm` or `gru` of x, the states, both kernels, both biases or None, and whether time
+    is first.
+    """
     *given, time_major = arrays
-    there = [i for i, x in enumerate(given) if x is not None]
-    tensors = [given[i] for i in there]
+    there = [x is not None for x in given]
+    tensors = [x for x in given if x is not None]
     if any(0 in x.shape for x in tensors):
         return composed(*arrays)
 
-    def full(tensors: tuple) -> list:
-        out: list[Any] = [None] * len(given)
-        for i, x in zip(there, tensors):
-            out[i] = x
-        return out
-
     def native(*tensors: torch.Tensor) -> tuple:
-        x, *rest = full(tensors)
-        state, (weight, recurrent, *biases) = rest[:states], rest[states:]
-        batch = x.shape[1:-1] if time_major else x.shape[:-2]
-        x = x if time_major else x.movedim(-2, 0)
-        x = x.reshape(x.shape[0], prod(batch), x.shape[-1])
-        state = [h.reshape(1, prod(batch), h.shape[-1]) for h in state]
-        weights = [weight.mT, recurrent.mT]
-        biased = any(b is not None for b in biases)
-        if biased:
-            zeros = weight.new_zeros(weight.shape[1])
-            weights += [zeros if b is None else b for b in biases]
-        hs, *last = kernel(x, *state, weights, biased)
-        hs = hs.reshape(hs.shape[0], *batch, hs.shape[-1])
-        hs = hs if time_major else hs.movedim(0, -2)
-        return hs, *(h.reshape(*batch, h.shape[-1]) for h in last)
+        return _native(kind, _full(tensors, there), time_major)
 
-    return fused(native, lambda *tensors: composed(*full(tensors), time_major), tensors)
+    def whole(*tensors: torch.Tensor) -> tuple:
+        return tuple(_whole(kind, list(tensors), there, time_major))
+
+    def back(tensors: Sequence[torch.Tensor], grads: Sequence[torch.Tensor]) -> tuple:
+        return tuple(_back(kind, list(tensors), there, time_major, list(grads)))
+
+    def plain(*tensors: torch.Tensor) -> tuple:
+        return composed(*_full(tensors, there), time_major)
+
+    return fused(native, plain, tensors, (whole, back))
+
+
+def _full(tensors: Sequence[torch.Tensor], there: Sequence[bool]) -> list[Any]:
+    """The arguments again, None among them."""
+    rest = iter(tensors)
+    return [next(rest) if known else None for known in there]
+
+
+def _native(kind: str, given: list[Any], time_major: bool) -> tuple:
+    x, *rest = given
+    n = STATES[kind]
+    state, (kernel, recurrent, *biases) = rest[:n], rest[n:]
+    batch = _batch(x, time_major)
+    x = x if time_major else x.movedim(-2, 0)
+    x = x.reshape(x.shape[0], prod(batch), x.shape[-1])
+    state = [h.reshape(1, prod(batch), h.shape[-1]) for h in state]
+    weights = [kernel.mT, recurrent.mT]
+    biased = any(b is not None for b in biases)
+    if biased:
+        zeros = kernel.new_zeros(kernel.shape[1])
+        weights += [zeros if b is None else b for b in biases]
+    run = getattr(VF, kind)
+    first = state[0] if n == 1 else tuple(state)
+    hs, *last = run(x, first, weights, biased, 1, 0.0, True, False, False)
+    hs = hs.reshape(hs.shape[0], *batch, hs.shape[-1])
+    hs = hs if time_major else hs.movedim(0, -2)
+    return hs, *(h.reshape(*batch, h.shape[-1]) for h in last)
+
+
+def _batch(x: torch.Tensor, time_major: bool) -> torch.Size:
+    return x.shape[1:-1] if time_major else x.shape[:-2]
+
+
+@torch.library.custom_op("isomorph::recurrent", mutates_args=())
+def _whole(
+    kind: str, arrays: list[torch.Tensor], there: list[bool], time_major: bool
+) -> list[torch.Tensor]:
+    outs = _native(kind, _full(arrays, there), time_major)
+    return [y.clone(memory_format=torch.contiguous_format) for y in outs]
+
+
+@_whole.register_fake
+def _(
+    kind: str, arrays: list[torch.Tensor], there: list[bool], time_major: bool
+) -> list[torch.Tensor]:
+    x, h = arrays[:2]
+    last = [h.new_empty(h.shape) for _ in range(STATES[kind])]
+    return [x.new_empty((*x.shape[:-1], h.shape[-1])), *last]
+
+
+def _autograd() -> Any:
+    """Inside of an operation torch records nothing; within this it does again."""
+    C: Any = torch._C
+    kept = C._dispatch_tls_local_exclude_set()
+    for key in ("AutogradFunctionality", "AutogradCPU", "AutogradCUDA", "ADInplaceOrView"):
+        kept = kept.remove(getattr(C.DispatchKey, key))
+    return C._ForceDispatchKeyGuard(C._dispatch_tls_local_include_set(), kept)
+
+
+@torch.library.custom_op("isomorph::recurrent_back", mutates_args=())
+def _back(
+    kind: str,
+    arrays: list[torch.Tensor],
+    there: list[bool],
+    time_major: bool,
+    grads: list[torch.Tensor],
+) -> list[torch.Tensor]:
+    with _autograd(), torch.enable_grad():
+        leaves = [x.detach().requires_grad_() for x in arrays]
+        outs = _native(kind, _full(leaves, there), time_major)
+        found = torch.autograd.grad(outs, leaves, grads)
+    return [g.clone(memory_format=torch.contiguous_format) for g in found]
+
+
+@_back.register_fake
+def _(
+    kind: str,
+    arrays: list[torch.Tensor],
+    there: list[bool],
+    time_major: bool,
+    grads: list[torch.Tensor],
+) -> list[torch.Tensor]:
+    return [x.new_empty(x.shape) for x in arrays]
