@@ -34,8 +34,8 @@ class Pair(NamedTuple):
     theirs: Callable[[], Any]
     ours: Callable[[], Any]
     budget: float | None
-    rounds: int = 150
-    slice_s: float = 2e-3
+    rounds: int = 60
+    slice_s: float = 2e-2
 
 
 def run() -> str:
@@ -51,6 +51,7 @@ def run() -> str:
         )
         if done.returncode:
             raise RuntimeError(done.stderr)
+        print(f"{name} done", file=sys.stderr)  # it takes minutes
         lines = done.stdout.splitlines()
         rows += [line.split("\t") for line in lines if line.startswith(f"{name}\t")]
         notes += [line for line in lines if line.startswith("Note: ") and line not in notes]
@@ -94,7 +95,7 @@ class NumPy:
 
 class JAX:
     tape, vectorised, compiler = "jax.value_and_grad", "jax.jacrev", "jax.jit"
-    overhead, rows = 1.05, 1.1
+    overhead, rows, compilable = 1.05, 1.1, 200
 
     def __init__(self):
         import jax
@@ -112,7 +113,7 @@ class JAX:
 
 class TensorFlow:
     tape, vectorised, compiler = "GradientTape", "tape.jacobian", "tf.function, XLA"
-    overhead, rows = 1.1, 1.1
+    overhead, rows, compilable = 1.1, 1.1, 200
     ratio, wait = JAX.ratio, NumPy.wait
 
     def __init__(self):
@@ -149,7 +150,7 @@ class TensorFlow:
 class Torch:
     tape, vectorised = "torch.func.grad_and_value", "torch.func.jacrev"
     compiler = "torch.compile"
-    overhead, rows = 1.1, 1.1
+    overhead, rows, compilable = 1.1, 1.1, 10  # two hundred take its compiler many minutes
     ratio, wait = JAX.ratio, NumPy.wait
 
     def __init__(self):
@@ -202,7 +203,7 @@ def transforms(name: str, peer: Any) -> Iterator[Pair]:
         native, our = peer.value_and_grad(program(theirs)), iso.value_and_grad(program(own(peer)))
         yield Pair(
             f"value_and_grad, {label}", peer.tape,
-            partial(native, x), partial(our, x), peer.overhead, 300,
+            partial(native, x), partial(our, x), peer.overhead,
         )  # fmt: skip
     rng = np.random.default_rng(1)
     w, x = rng.standard_normal((256, 256)) / 16, rng.standard_normal(256)
@@ -211,7 +212,7 @@ def transforms(name: str, peer: Any) -> Iterator[Pair]:
     native, our = peer.jac(f), iso.jac(f)
     yield Pair(
         "jac, tanh(W x), 256 to 256", peer.vectorised,
-        partial(native, x), partial(our, x), peer.rows, 40, 2e-2,
+        partial(native, x), partial(our, x), peer.rows,
     )  # fmt: skip
 
 
@@ -260,20 +261,23 @@ OURS: dict[str, Callable] = {
 }
 
 
-def nests(name: str, size: int) -> list[dict[str, Any]]:
-    """Parameters, gradients and moments: dicts of 200 arrays of size x size, float32."""
+SIZES = {16: 60, 256: 15}  # size of an array -> rounds
+
+
+def nests(name: str, count: int, size: int) -> list[dict[str, Any]]:
+    """Parameters, gradients and moments: dicts of arrays of size x size, float32."""
     rng = np.random.default_rng(2)
-    draw = lambda: {f"w{i}": rng.random((size, size), np.float32) for i in range(200)}
+    draw = lambda: {f"w{i}": rng.random((size, size), np.float32) for i in range(count)}
     return iso.convert([draw() for _ in range(4)], name)
 
 
 def optimizers(name: str, peer: Any) -> Iterator[Pair]:
-    for size, rounds in ((16, 60), (256, 12)):
-        arrays = nests(name, size)
+    for size, rounds in SIZES.items():
+        arrays = nests(name, 200, size)
         for label, by_hand in steps(peer).items():
             yield Pair(
                 f"{label}_update, 200 arrays {size}x{size}", "a loop by hand",
-                partial(by_hand, *arrays, 3), partial(OURS[label], *arrays, 3), 1.1, rounds, 2e-2,
+                partial(by_hand, *arrays, 3), partial(OURS[label], *arrays, 3), 1.1, rounds,
             )  # fmt: skip
 
 
@@ -290,16 +294,16 @@ def compiled(name: str, peer: Any) -> Iterator[Pair]:
         native, our = peer.jit(peer.value_and_grad(f)), jit(iso.value_and_grad(f))
         yield Pair(
             f"compiled value_and_grad, {label}", peer.compiler,
-            partial(native, x), partial(our, x), 1.0, 300,
+            partial(native, x), partial(our, x), 1.0,
         )  # fmt: skip
-    step = iso.convert(np.asarray(3, np.float32), name)
-    for size, rounds in ((16, 60), (256, 12)):
-        arrays = nests(name, size)
+    step, count = iso.convert(np.asarray(3, np.float32), name), peer.compilable
+    for size, rounds in SIZES.items():
+        arrays = nests(name, count, size)
         for label, by_hand in steps(peer).items():
             native, our = peer.jit(by_hand), jit(OURS[label])
             yield Pair(
-                f"compiled {label}_update, 200 arrays {size}x{size}", peer.compiler,
-                partial(native, *arrays, step), partial(our, *arrays, step), 1.0, rounds, 2e-2,
+                f"compiled {label}_update, {count} arrays {size}x{size}", peer.compiler,
+                partial(native, *arrays, step), partial(our, *arrays, step), 1.0, rounds,
             )  # fmt: skip
 
 
