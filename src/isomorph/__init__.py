@@ -64,6 +64,36 @@ from .layers.norm import batch_norm, group_norm, instance_norm, layer_norm, rms_
 from .layers.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool
 from .layers.position import local_window_mask, rotary_embedding
 from .layers.recurrent import gru_update, lstm_update
+from .modules import initializers as initializers
+from .modules.conv import (
+    Conv1D,
+    Conv1DTranspose,
+    Conv2D,
+    Conv2DTranspose,
+    Conv3D,
+    Conv3DTranspose,
+    DepthwiseConv2D,
+)
+from .modules.initializers import use_key
+from .modules.layers import (
+    Activation,
+    AdaptiveAvgPool,
+    AdaptiveMaxPool,
+    AvgPool,
+    BatchNorm,
+    Dropout,
+    Embedding,
+    Flatten,
+    GroupNorm,
+    LayerNorm,
+    Linear,
+    MaxPool,
+    RMSNorm,
+    Sequential,
+)
+from .modules.module import Module
+from .modules.sequence import GRU, LSTM, MultiHeadAttention
+from .modules.structure import State
 from .moving import convert, to_numpy
 from .optimizers.updates import (
     adam_step,
@@ -79,6 +109,32 @@ __version__ = "0.1.0"
 _prepare()
 
 __all__ = [
+    "GRU",
+    "LSTM",
+    "Activation",
+    "AdaptiveAvgPool",
+    "AdaptiveMaxPool",
+    "AvgPool",
+    "BatchNorm",
+    "Conv1D",
+    "Conv1DTranspose",
+    "Conv2D",
+    "Conv2DTranspose",
+    "Conv3D",
+    "Conv3DTranspose",
+    "DepthwiseConv2D",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "GroupNorm",
+    "LayerNorm",
+    "Linear",
+    "MaxPool",
+    "Module",
+    "MultiHeadAttention",
+    "RMSNorm",
+    "Sequential",
+    "State",
     "adam_step",
     "adam_update",
     "adaptive_avg_pool",
@@ -159,6 +215,7 @@ __all__ = [
     "to_numpy",
     "unset_with_grads",
     "use_backend",
+    "use_key",
     "value_and_grad",
     "vjp",
     "vmap",

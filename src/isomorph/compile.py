@@ -7,6 +7,7 @@ on every framework that has a compiler; NumPy has none and runs it as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from functools import wraps
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,10 @@ from .home import HOME, home
 
 if TYPE_CHECKING:
     from .backends.base import Backend
+
+
+# Whether a function given to `jit` is running: nothing may outlive it but its result.
+TRACING: ContextVar[bool] = ContextVar("isomorph.tracing", default=False)
 
 
 def jit(
@@ -51,14 +56,14 @@ def jit(
         types = () if kw else tuple(map(type, args))
         backend = flat.get(types)
         if backend is None:
-            leaves = tree.flatten((args, kw))[0]
+            leaves = tree.flatten_whole((args, kw))[0]
             backend = _speaker(leaves, args, kw)
             if tuple(map(type, leaves)) == types and not set(types) <= set(NUMBERS):
                 flat[types] = backend
         key = (backend.name, with_grads(), HOME.get(), fixed)
         program = programs.get(key)
         if program is None:
-            program = programs[key] = backend.jit(_bound(func, fixed) if fixed else func)
+            program = programs[key] = backend.jit(_marked(_bound(func, fixed)))
         return program(*args, **kw)
 
     return compiled
@@ -71,7 +76,7 @@ def traced(xp: Any, func: Callable[..., Any]) -> Callable[..., Any]:
     programs: dict[Any, tuple[Callable, Callable]] = {}
 
     def run(*args: Any, **kw: Any) -> Any:
-        leaves, form = tree.flatten((args, kw))
+        leaves, form = tree.flatten_whole((args, kw))
         arrays = _arrays(xp, leaves)
         if xp.is_tracing(arrays):
             return func(*args, **kw)
@@ -91,8 +96,8 @@ def _program(xp: Any, func: Callable, form: Any, arrays: Sequence[Any]) -> tuple
     def flat(*arrays: Any) -> tuple:
         args, kw = tree.unflatten(form, arrays)
         out = func(*args, **kw)
-        leaves, after["form"] = tree.flatten(out)
-        for x, path in zip(leaves, tree.paths(out)):
+        leaves, after["form"] = tree.flatten_whole(out)
+        for x, path in zip(leaves, tree.paths(out, whole=True)):
             if find_backend(x) is not xp and type(x) not in NUMBERS:
                 at = f" at {path}" if path else ""
                 raise TypeError(
@@ -120,7 +125,9 @@ def _speaker(leaves: list[Any], args: tuple, kw: dict[str, Any]) -> Backend:
     for x in arrays:
         if find_backend(x) is None:
             place = next(i for i, leaf in enumerate(leaves) if leaf is x)
-            named = [f"argument {path}" for path in (*tree.paths(args), *tree.paths(kw))]
+            named = [
+                f"argument {path}" for path in (*tree.paths(args, True), *tree.paths(kw, True))
+            ]
             raise TypeError(
                 f"jit: needed arrays and numbers, got a {type(x).__name__} at {named[place]}; "
                 "name the argument in static="
@@ -186,8 +193,23 @@ def _typed(x: Any) -> Any:
     return (type(x), repr(x)) if isinstance(x, (float, complex)) else type(x)
 
 
+def _marked(func: Callable) -> Callable:
+    """`func`, saying that it is being compiled while it runs."""
+
+    def call(*args: Any, **kw: Any) -> Any:
+        token = TRACING.set(True)
+        try:
+            return func(*args, **kw)
+        finally:
+            TRACING.reset(token)
+
+    return call
+
+
 def _bound(func: Callable, fixed: tuple) -> Callable:
     """`func` of what is not static."""
+    if not fixed:
+        return func
     names = {place: x for place, _, x in fixed if isinstance(place, str)}
     places = [(place, x) for place, _, x in fixed if isinstance(place, int)]
 

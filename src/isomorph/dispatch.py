@@ -53,11 +53,20 @@ BACKENDS = Backends(dict.fromkeys((*NUMBERS, type(None))))
 
 def load(name: str) -> Backend:
     """The backend of that name, importing its framework if need be."""
+    there = sys.modules.get(f"{__package__}.backends.{name}")
+    if hasattr(there, "backend"):
+        return there.backend  # pyright: ignore
     if name not in NAMES:
         raise ValueError(f"no backend is called {name!r}: needed one of {', '.join(NAMES)}")
     if find_spec(name) is None:
         raise ImportError(f"backend {name!r} is not installed: pip install 'isomorph[{name}]'")
     return import_module(f".backends.{name}", __package__).backend
+
+
+def loaded() -> list[Backend]:
+    """The backends that are there already."""
+    modules = (sys.modules.get(f"{__package__}.backends.{name}") for name in NAMES)
+    return [module.backend for module in modules if hasattr(module, "backend")]  # pyright: ignore
 
 
 def prepare() -> None:

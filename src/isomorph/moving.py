@@ -19,7 +19,7 @@ def to_numpy(nest: Any, /) -> Any:
     >>> iso.to_numpy({"a": np.ones(2)})
     {'a': array([1., 1.])}
     """
-    return tree.map(_to_numpy, nest)
+    return tree.map_whole(_to_numpy, nest)
 
 
 def _to_numpy(x: Any) -> Any:
@@ -54,4 +54,4 @@ def convert(nest: Any, backend: str, /, *, device: Any = None) -> Any:
             raise TypeError(f"convert: needed numbers or booleans, got {values.dtype.name} data")
         return target.from_numpy(values, device)
 
-    return tree.map(move, nest)
+    return tree.map_whole(move, nest)

@@ -1,31 +1,92 @@
-"""Nests of dicts, lists, tuples and None with arrays as leaves.
+"""Nests of dicts, lists, tuples, None and nodes of our own, with arrays as leaves.
 
 One tree library for all backends (optree: sorted dict keys, None is an empty nest), never a
-framework's own: they disagree on the order of keys and on None.
+framework's own: they disagree on the order of keys and on None. A node of our own, a module, is
+seen in two ways: what differentiates and updates sees the arrays that are trained; what compiles,
+moves and saves sees the whole of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import optree
 
+TRAINED, WHOLE = "isomorph.trained", "isomorph.whole"
+
 # Typed as what they are to callers: any nest in, any nest out.
-flatten: Callable[[Any], tuple[list[Any], Any]] = optree.tree_flatten
+flatten: Callable[[Any], tuple[list[Any], Any]] = partial(optree.tree_flatten, namespace=TRAINED)
+flatten_whole: Callable[[Any], tuple[list[Any], Any]] = partial(
+    optree.tree_flatten, namespace=WHOLE
+)
 unflatten: Callable[[Any, Any], Any] = optree.tree_unflatten
+
+
+class Node:
+    """A class whose objects are nests. It says what an object holds and makes one that holds
+    something else.
+    """
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **kw: Any) -> None:
+        super().__init_subclass__(**kw)
+        register: Any = optree.register_pytree_node
+        register(cls, cls.take_trained, cls.put_trained, namespace=TRAINED)
+        register(cls, cls.take_whole, cls.put_whole, namespace=WHOLE)
+        from .dispatch import loaded
+
+        for backend in loaded():
+            backend.adopt(cls)
+
+    def take_trained(self) -> tuple[Iterable[Any], Any, Iterable[Any]]:
+        """The parts that are trained, what else there is, and the keys of the parts."""
+        raise NotImplementedError
+
+    @staticmethod
+    def put_trained(rest: Any, parts: Iterable[Any]) -> Any:
+        """The object of other trained parts."""
+        raise NotImplementedError
+
+    def take_whole(self) -> tuple[Iterable[Any], Any, Iterable[Any]]:
+        """All parts with arrays, what else there is, and the keys of the parts."""
+        raise NotImplementedError
+
+    @staticmethod
+    def put_whole(rest: Any, parts: Iterable[Any]) -> Any:
+        """The object of other parts."""
+        raise NotImplementedError
+
+    def part(self, key: Any) -> Any:
+        """The trained part at a key."""
+        raise NotImplementedError
+
+
+def nodes(cls: type = Node) -> Iterator[type]:
+    """Every class of nodes there is."""
+    for sub in cls.__subclasses__():
+        yield sub
+        yield from nodes(sub)
 
 
 def map(func: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     """The nest of `func(leaf, ...)`."""
-    return optree.tree_map(func, tree, *rest)
+    return optree.tree_map(func, tree, *rest, namespace=TRAINED)
+
+
+def map_whole(func: Callable[..., Any], tree: Any) -> Any:
+    """The nest of `func(leaf)`, for all that nodes hold."""
+    return optree.tree_map(func, tree, namespace=WHOLE)
 
 
 def keys(tree: Any) -> list[Any]:
-    """The keys of a dict, list or tuple in the order of `flatten`."""
-    return list(optree.tree_flatten_one_level(tree).entries)
+    """The keys of a dict, list, tuple or node in the order of `flatten`."""
+    return list(optree.tree_flatten_one_level(tree, namespace=TRAINED).entries)
 
 
-def paths(tree: Any) -> list[str]:
-    """The key chain of each leaf, joined with `/`, in the order of `flatten`."""
-    return ["/".join(str(key) for key in path) for path in optree.tree_paths(tree)]
+def paths(tree: Any, whole: bool = False) -> list[str]:
+    """The key chain of each leaf, joined with `/`, in the order of `flatten` or `flatten_whole`."""
+    found = optree.tree_paths(tree, namespace=WHOLE if whole else TRAINED)
+    return ["/".join(str(key) for key in path) for path in found]

@@ -144,6 +144,10 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         """Whether a differentiation is recording what becomes of `x`."""
         xp._lacks("is_watched")
 
+    def is_local(xp, x: Any) -> bool:
+        """Whether `x` means something only inside the transform or compiler that made it."""
+        return xp.is_watched(x)
+
     def run_unseen(xp, func: Callable, args: tuple) -> tuple[Any, bool]:
         """`func(*args)` for arguments nobody is watching, and whether it used an array that
         somebody is.
@@ -221,7 +225,18 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         """Uniform numbers of [0, 1), or normal ones, of the framework's own generator."""
         xp._lacks("quick")
 
+    # Modules.
+
+    def adopt(xp, cls: type) -> None:
+        """Hear of a class of nests of our own, where the framework has nests of its own."""
+
     # Moving arrays.
+
+    def values(xp, x: Any) -> Any:
+        """A NumPy copy of the values of `x`, also while it is differentiated; where there are none
+        yet it raises.
+        """
+        return np.array(xp.to_numpy(xp.stop_gradient(x, False)))
 
     def to_numpy(xp, x: Any) -> Any:
         """A NumPy array with the values of `x`, sharing its memory where that is possible."""

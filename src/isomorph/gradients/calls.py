@@ -215,7 +215,7 @@ def arrays_of(backend: Backend, nest: Any) -> tuple[tuple, Callable[[Sequence[An
     """The arrays of an aux nest, and the function that puts (untraced) arrays back among its other
     leaves.
     """
-    leaves, form = tree.flatten(nest)
+    leaves, form = tree.flatten_whole(nest)
     where = [i for i, x in enumerate(leaves) if find_backend(x) is backend]
 
     def rebuild(arrays: Sequence[Any]) -> Any:

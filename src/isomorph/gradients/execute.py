@@ -102,7 +102,7 @@ def _follow(name: str, argument: str, nest: Any, path: Path) -> Any:
     here = nest
     for depth, key in enumerate(path):
         try:
-            here = here[key]
+            here = here.part(key) if isinstance(here, tree.Node) else here[key]
         except (KeyError, IndexError, TypeError):
             at = "/".join(map(str, path[:depth])) or "the top"
             raise KeyError(
@@ -113,6 +113,8 @@ def _follow(name: str, argument: str, nest: Any, path: Path) -> Any:
 
 
 def _entries(nest: Any) -> str:
+    if isinstance(nest, tree.Node):
+        return f"its keys are {tree.keys(nest)}"
     if isinstance(nest, dict):
         return f"its keys are {sorted(nest, key=str)}"
     if isinstance(nest, (list, tuple)):

@@ -63,6 +63,13 @@ class JAX(Layers):
     def jit(xp, func):
         return jax.jit(lambda *args, **kw: func(*args, **kw))  # jax.jit knows functions again
 
+    def adopt(xp, cls):
+        def take(x):
+            parts, rest, _ = cls.take_whole(x)
+            return tuple(parts), rest
+
+        jax.tree_util.register_pytree_node(cls, take, cls.put_whole)
+
     def is_watched(xp, x):
         return isinstance(x, Tracer)
 
@@ -182,3 +189,5 @@ def _conj(xs: Any) -> tuple:
 
 
 backend = JAX(names, jnp, linalg=[names, jnp.linalg], fft=[jnp.fft])
+for node in tree.nodes():
+    backend.adopt(node)

@@ -110,6 +110,9 @@ class TensorFlow(Layers):
     def is_watched(xp, x):
         return _is_watched(dtypes.tensor(x))
 
+    def is_local(xp, x):
+        return compiling.is_tracing([x])  # what a tape has seen is a tensor like any other
+
     def at_hand(xp, x):
         return drawing.at_hand(x)
 

@@ -11,9 +11,12 @@ import array_api_compat.torch.linalg as compat_linalg
 import numpy as np
 import torch
 from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
+    get_unwrapped,
     is_functorch_wrapped_tensor,
+    is_gradtrackingtensor,
     maybe_get_level,
 )
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch._subclasses.fake_tensor import FakeTensor
 
 from . import (
@@ -80,6 +83,10 @@ class Torch(Layers):
     def is_watched(xp, x):
         return maybe_get_level(x) > 0 or (x.requires_grad and torch.is_grad_enabled())
 
+    def is_local(xp, x):
+        inside = is_functorch_wrapped_tensor(x) or isinstance(x, FakeTensor)
+        return inside or x.grad_fn is not None  # else it would keep the graph alive
+
     def run_unseen(xp, func, args):
         with Escapes() as escapes:
             return func(*args), escapes.found
@@ -119,6 +126,14 @@ class Torch(Layers):
         if x.dtype is torch.bfloat16:  # NumPy has none of its own
             return x.view(torch.int16).numpy().view(import_module("ml_dtypes").bfloat16)
         return x.numpy()
+
+    def values(xp, x):
+        with temporarily_clear_interpreter_stack():
+            while is_gradtrackingtensor(x):
+                x = get_unwrapped(x)
+            if is_functorch_wrapped_tensor(x):
+                raise TypeError("values: needed one tensor, got one of each example of a vmap")
+            return super().values(x)
 
     def from_numpy(xp, x, device=None):
         x = np.asarray(x)

@@ -1,0 +1,178 @@
+"""What the arrays of new layers are filled with.
+
+An initialiser is a function of a key, a shape, and how many numbers go into and come out of one
+place, `fans`. It draws an array where creation lives (`iso.use_backend`), of the same bits on every
+backend. The functions here make initialisers; those of one number take it as it is.
+
+>>> draw = iso.initializers.glorot()
+>>> draw(iso.random.key(0), (2, 3), fans=(3, 2)).shape
+(2, 3)
+
+Layers made without a key take one after the other from the enclosing `use_key`; where there is
+none, from the system: other weights each time.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import count
+from math import prod, sqrt
+from typing import Any
+
+from .. import random
+from ..dispatch import backend_of
+from ..home import asarray, full, home
+from ..moving import to_numpy
+
+__all__ = [
+    "constant",
+    "glorot",
+    "he",
+    "lecun",
+    "normal",
+    "ones",
+    "orthogonal",
+    "truncated_normal",
+    "uniform",
+    "zeros",
+]
+
+Initializer = Callable[..., Any]
+KEYS: ContextVar[Iterator[Any] | None] = ContextVar("isomorph.keys", default=None)
+
+# Of a normal distribution cut off at two standard deviations, the standard deviation.
+CUT = 0.87962566103423978
+
+
+@contextmanager
+def use_key(key: Any, /) -> Iterator[None]:
+    """Within the block, layers made without a key take theirs from this one, an integer or a key of
+    `iso.random`, in the order in which they are made: the same program makes the same model.
+
+    >>> with iso.use_key(0):
+    ...     first, second = iso.Linear(2, 1), iso.Linear(2, 1)
+    >>> with iso.use_key(0):
+    ...     again = iso.Linear(2, 1)
+    >>> bool(np.all(first.w == again.w)), bool(np.all(first.w == second.w))
+    (True, False)
+    """
+    root = random.key(key) if isinstance(key, int) else key
+    random.check_key("use_key", root)
+    token = KEYS.set(random.fold_in(root, i) for i in count())
+    try:
+        yield
+    finally:
+        KEYS.reset(token)
+
+
+def new_key(key: Any = None) -> Any:
+    """A key where creation lives: the one given, an integer or a key, or the next one."""
+    if key is None:
+        keys = KEYS.get()
+        key = secrets.randbits(63) if keys is None else next(keys)
+    if isinstance(key, int):
+        return random.key(key)
+    random.check_key("key", key)
+    place = home()
+    return asarray(to_numpy(key), backend=place.backend.name, device=place.device)
+
+
+def zeros() -> Initializer:
+    """Zeros."""
+    return constant(0.0)
+
+
+def ones() -> Initializer:
+    """Ones."""
+    return constant(1.0)
+
+
+def constant(value: float) -> Initializer:
+    """One number."""
+
+    def draw(key: Any, shape: tuple, *, fans: tuple = ()) -> Any:
+        return full(shape, float(value), dtype=home().dtype or "float32")
+
+    return draw
+
+
+def uniform(scale: float = 0.05) -> Initializer:
+    """Numbers from -scale to scale."""
+    _positive("uniform", scale)
+    return lambda key, shape, *, fans=(): random.uniform(key, shape, minval=-scale, maxval=scale)
+
+
+def normal(scale: float = 0.05) -> Initializer:
+    """Numbers of the normal distribution, times scale."""
+    _positive("normal", scale)
+    return lambda key, shape, *, fans=(): random.normal(key, shape) * scale
+
+
+def truncated_normal(scale: float = 0.05) -> Initializer:
+    """Numbers of the normal distribution cut off at two standard deviations, times scale."""
+    _positive("truncated_normal", scale)
+    return lambda key, shape, *, fans=(): random.truncated_normal(key, shape) * scale
+
+
+def glorot(distribution: str = "uniform", gain: float = 1.0) -> Initializer:
+    """Variance gain² · 2 / (in + out): Glorot and Bengio, 2010."""
+    return _scaled("glorot", distribution, lambda fans: gain**2 * 2 / sum(fans))
+
+
+def he(distribution: str = "normal", gain: float = 1.0) -> Initializer:
+    """Variance gain² · 2 / in, for relu: He et al., 2015."""
+    return _scaled("he", distribution, lambda fans: gain**2 * 2 / fans[0])
+
+
+def lecun(distribution: str = "normal", gain: float = 1.0) -> Initializer:
+    """Variance gain² / in: LeCun et al., 1998."""
+    return _scaled("lecun", distribution, lambda fans: gain**2 / fans[0])
+
+
+def orthogonal(gain: float = 1.0) -> Initializer:
+    """Of a matrix of the last axis by all others, orthonormal rows or columns, whichever are fewer,
+    times gain: Saxe et al., 2014. Computed in float64 and rounded.
+    """
+
+    def draw(key: Any, shape: tuple, *, fans: tuple = ()) -> Any:
+        if len(shape) < 2:
+            raise ValueError(f"orthogonal: needed at least two axes, got shape {tuple(shape)}")
+        rows, columns = prod(shape[:-1]), shape[-1]
+        size = (max(rows, columns), min(rows, columns))
+        # the factorisation of NumPy, whatever the backend: the same signs, the same bits
+        host = random.normal(to_numpy(key), size, dtype="float64")
+        xp = backend_of(host)
+        q, r = xp.linalg.qr(host)
+        q = q * xp.sign(xp.linalg.diagonal(r))
+        q = gain * xp.reshape(q if rows >= columns else xp.matrix_transpose(q), shape)
+        place = home()
+        return asarray(
+            q, dtype=place.dtype or "float32", backend=place.backend.name, device=place.device
+        )
+
+    return draw
+
+
+def _scaled(name: str, distribution: str, variance: Callable[[tuple], float]) -> Initializer:
+    def draw(key: Any, shape: tuple, *, fans: tuple) -> Any:
+        scale = sqrt(variance(fans))
+        if distribution == "uniform":
+            edge = sqrt(3) * scale
+            return random.uniform(key, shape, minval=-edge, maxval=edge)
+        if distribution == "truncated_normal":
+            return random.truncated_normal(key, shape) * (scale / CUT)
+        return random.normal(key, shape) * scale
+
+    if distribution not in ("uniform", "normal", "truncated_normal"):
+        raise ValueError(
+            f"{name}: needed uniform, normal or truncated_normal, got {distribution!r}"
+        )
+    return draw
+
+
+def _positive(name: str, scale: Any) -> None:
+    if not isinstance(scale, (int, float)) or not scale > 0:
+        raise ValueError(f"{name}: needed a scale above 0, got {scale!r}")

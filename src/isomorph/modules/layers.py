@@ -1,0 +1,385 @@
+"""Layers as modules: linear, embedding, norms, dropout, pooling, activations, and one after the
+other. Each holds its arrays under short names and calls the function of its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from .. import random
+from ..home import namespace
+from ..layers import activation, norm, pooling
+from ..layers.dropout import dropout
+from ..layers.embedding import embedding
+from ..layers.linear import linear
+from . import initializers
+from .initializers import Initializer, new_key
+from .module import Module
+from .structure import State
+
+
+def sizes(name: str, **given: Any) -> None:
+    """Check that sizes are whole numbers from 1 on."""
+    for what, size in given.items():
+        if type(size) is not int or size < 1:
+            raise ValueError(f"{name}: needed {what} as an int from 1 on, got {size!r}")
+
+
+def filled(value: float, shape: Any) -> Any:
+    """An array of one number where creation lives."""
+    return initializers.constant(value)(None, shape)
+
+
+class Linear(Module):
+    """x·wᵀ + b: `w` is `[out, in]`, `b` `[out]`.
+
+    >>> layer = iso.Linear(3, 2, key=0)
+    >>> {name: x.shape for name, x in layer.v.items()}
+    {'w': (2, 3), 'b': (2,)}
+    >>> layer(np.ones((5, 3), np.float32)).shape
+    (5, 2)
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        *,
+        bias: bool = True,
+        key: Any = None,
+        w_init: Initializer | None = None,
+        b_init: Initializer | None = None,
+        v: Any = None,
+        with_partial_v: bool = False,
+    ):
+        sizes("Linear", in_features=in_features, out_features=out_features)
+        keys = random.split(new_key(key))
+        fans = (in_features, out_features)
+        draw = initializers.glorot() if w_init is None else w_init
+        self.w = draw(keys[0], (out_features, in_features), fans=fans)
+        start = initializers.zeros() if b_init is None else b_init
+        self.b = start(keys[1], (out_features,), fans=fans) if bias else None
+        super().__init__(v=v, with_partial_v=with_partial_v)
+
+    def forward(self, x: Any) -> Any:
+        return linear(x, self.w, bias=self.b)
+
+
+class Embedding(Module):
+    """Rows of `w`, `[rows, width]`, at integer ids.
+
+    >>> iso.Embedding(10, 4, key=0)(np.array([[1, 2]])).shape
+    (1, 2, 4)
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        width: int,
+        *,
+        key: Any = None,
+        w_init: Initializer | None = None,
+        v: Any = None,
+        with_partial_v: bool = False,
+    ):
+        sizes("Embedding", rows=rows, width=width)
+        draw = initializers.normal(1.0) if w_init is None else w_init
+        self.w = draw(new_key(key), (rows, width), fans=(rows, width))
+        super().__init__(v=v, with_partial_v=with_partial_v)
+
+    def forward(self, ids: Any) -> Any:
+        return embedding(ids, self.w)
+
+
+class Dropout(Module):
+    """Numbers of x set to zero with chance `prob` while training, the others scaled.
+
+    The key is state: each call draws with a new one.
+
+    >>> layer = iso.Dropout(0.5, key=0)
+    >>> layer(np.ones(4)).tolist(), layer(np.ones(4)).tolist()
+    ([2.0, 2.0, 0.0, 2.0], [2.0, 2.0, 2.0, 0.0])
+    >>> layer.eval()(np.ones(4))
+    array([1., 1., 1., 1.])
+    """
+
+    def __init__(self, prob: float, *, noise_shape: Any = None, key: Any = None):
+        if not isinstance(prob, (int, float)) or not 0 <= prob < 1:
+            raise ValueError(f"Dropout: needed prob from 0 up to 1, got {prob!r}")
+        self.prob, self.noise_shape = prob, noise_shape
+        self.key = State(new_key(key))
+
+    def forward(self, x: Any) -> Any:
+        if not self.training or not self.prob:
+            return x
+        keys = random.split(self.key.value)
+        self.key.value = keys[0]
+        return dropout(x, self.prob, rng=keys[1], noise_shape=self.noise_shape)
+
+
+class LayerNorm(Module):
+    """Normalised over the last axes, of `shape`, then times `w` plus `b`.
+
+    >>> iso.LayerNorm(2, epsilon=0.0)(np.array([1.0, 3.0], np.float32))
+    array([-1.,  1.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        shape: int | tuple[int, ...],
+        *,
+        epsilon: float = 1e-5,
+        affine: bool = True,
+        v: Any = None,
+        with_partial_v: bool = False,
+    ):
+        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        sizes("LayerNorm", **{f"size {i}": n for i, n in enumerate(self.shape)})
+        self.epsilon = epsilon
+        self.w = filled(1.0, self.shape) if affine else None
+        self.b = filled(0.0, self.shape) if affine else None
+        super().__init__(v=v, with_partial_v=with_partial_v)
+
+    def forward(self, x: Any) -> Any:
+        axes = tuple(range(-len(self.shape), 0))
+        return norm.layer_norm(x, weight=self.w, bias=self.b, axis=axes, epsilon=self.epsilon)
+
+
+class RMSNorm(Module):
+    """Divided by the root of the mean square over the last axis, then times `w`.
+
+    >>> iso.RMSNorm(2, epsilon=0.0)(np.array([3.0, -3.0], np.float32))
+    array([ 1., -1.], dtype=float32)
+    """
+
+    def __init__(
+        self, width: int, *, epsilon: float = 1e-6, v: Any = None, with_partial_v: bool = False
+    ):
+        sizes("RMSNorm", width=width)
+        self.epsilon = epsilon
+        self.w = filled(1.0, (width,))
+        super().__init__(v=v, with_partial_v=with_partial_v)
+
+    def forward(self, x: Any) -> Any:
+        return norm.rms_norm(x, weight=self.w, epsilon=self.epsilon)
+
+
+class BatchNorm(Module):
+    """Each channel normalised by the statistics of the batch while training, else by the running
+    ones, which are state; then times `w` plus `b`.
+
+    >>> layer = iso.BatchNorm(1, momentum=0.5)
+    >>> y = layer(np.array([[1.0], [3.0]], np.float32))
+    >>> layer.state
+    {'mean': array([1.], dtype=float32), 'variance': array([1.5], dtype=float32)}
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        *,
+        momentum: float = 0.1,
+        epsilon: float = 1e-5,
+        affine: bool = True,
+        data_format: str = "channel_last",
+        v: Any = None,
+        with_partial_v: bool = False,
+    ):
+        sizes("BatchNorm", channels=channels)
+        self.momentum, self.epsilon, self.data_format = momentum, epsilon, data_format
+        self.mean, self.variance = State(filled(0.0, (channels,))), State(filled(1.0, (channels,)))
+        self.w = filled(1.0, (channels,)) if affine else None
+        self.b = filled(0.0, (channels,)) if affine else None
+        super().__init__(v=v, with_partial_v=with_partial_v)
+
+    def forward(self, x: Any) -> Any:
+        y, mean, variance = norm.batch_norm(
+            x, self.mean.value, self.variance.value, weight=self.w, bias=self.b,
+            training=self.training, momentum=self.momentum, epsilon=self.epsilon,
+            data_format=self.data_format,
+        )  # fmt: skip
+        if self.training:
+            self.mean.value, self.variance.value = mean, variance
+        return y
+
+
+class GroupNorm(Module):
+    """Each example normalised over its sizes and over `groups` groups of channels; then times `w`
+    plus `b`.
+
+    >>> layer = iso.GroupNorm(4, 2, epsilon=0.0)
+    >>> layer(np.array([[1.0, 3.0, 2.0, 6.0]], np.float32)).tolist()
+    [[-1.0, 1.0, -1.0, 1.0]]
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        groups: int,
+        *,
+        epsilon: float = 1e-5,
+        affine: bool = True,
+        data_format: str = "channel_last",
+        v: Any = None,
+        with_partial_v: bool = False,
+    ):
+        sizes("GroupNorm", channels=channels, groups=groups)
+        self.groups, self.epsilon, self.data_format = groups, epsilon, data_format
+        self.w = filled(1.0, (channels,)) if affine else None
+        self.b = filled(0.0, (channels,)) if affine else None
+        super().__init__(v=v, with_partial_v=with_partial_v)
+
+    def forward(self, x: Any) -> Any:
+        return norm.group_norm(
+            x, self.groups, weight=self.w, bias=self.b, epsilon=self.epsilon,
+            data_format=self.data_format,
+        )  # fmt: skip
+
+
+class MaxPool(Module):
+    """The largest number of each window; see `iso.max_pool`.
+
+    >>> iso.MaxPool(2)(np.array([[[1.0], [3.0], [2.0], [0.0]]])).tolist()
+    [[[3.0], [2.0]]]
+    """
+
+    def __init__(
+        self,
+        window: Any,
+        strides: Any = None,
+        padding: Any = 0,
+        *,
+        data_format: str = "channel_last",
+    ):
+        self.window, self.strides, self.padding = window, strides, padding
+        self.data_format = data_format
+
+    def forward(self, x: Any) -> Any:
+        return pooling.max_pool(
+            x, self.window, self.strides, self.padding, data_format=self.data_format
+        )
+
+
+class AvgPool(Module):
+    """The mean of each window; see `iso.avg_pool`.
+
+    >>> iso.AvgPool(2)(np.array([[[1.0], [3.0], [2.0], [0.0]]])).tolist()
+    [[[2.0], [1.0]]]
+    """
+
+    def __init__(
+        self,
+        window: Any,
+        strides: Any = None,
+        padding: Any = 0,
+        *,
+        data_format: str = "channel_last",
+        count_include_pad: bool = False,
+    ):
+        self.window, self.strides, self.padding = window, strides, padding
+        self.data_format, self.count_include_pad = data_format, count_include_pad
+
+    def forward(self, x: Any) -> Any:
+        return pooling.avg_pool(
+            x, self.window, self.strides, self.padding, data_format=self.data_format,
+            count_include_pad=self.count_include_pad,
+        )  # fmt: skip
+
+
+class AdaptiveMaxPool(Module):
+    """The largest numbers of as many windows as are asked for.
+
+    >>> iso.AdaptiveMaxPool(2)(np.array([[[1.0], [3.0], [2.0]]])).tolist()
+    [[[3.0], [3.0]]]
+    """
+
+    def __init__(self, size: Any, *, data_format: str = "channel_last"):
+        self.size, self.data_format = size, data_format
+
+    def forward(self, x: Any) -> Any:
+        return pooling.adaptive_max_pool(x, self.size, data_format=self.data_format)
+
+
+class AdaptiveAvgPool(Module):
+    """The means of as many windows as are asked for.
+
+    >>> iso.AdaptiveAvgPool(2)(np.array([[[1.0], [3.0], [2.0]]])).tolist()
+    [[[2.0], [2.5]]]
+    """
+
+    def __init__(self, size: Any, *, data_format: str = "channel_last"):
+        self.size, self.data_format = size, data_format
+
+    def forward(self, x: Any) -> Any:
+        return pooling.adaptive_avg_pool(x, self.size, data_format=self.data_format)
+
+
+class Activation(Module):
+    """A function of one array as a module; keywords are handed on to it.
+
+    >>> iso.Activation(iso.leaky_relu, alpha=0.5)(np.array([-2.0, 1.0]))
+    array([-1.,  1.])
+    """
+
+    def __init__(self, function: Callable[..., Any] | str, **settings: Any):
+        if isinstance(function, str):
+            found = getattr(activation, function, None)
+            if found is None or function.startswith("_"):
+                raise ValueError(f"Activation: needed a function of isomorph, got {function!r}")
+            function = found
+        if not callable(function):
+            raise TypeError(f"Activation: needed a function, got {type(function).__name__}")
+        self.function, self.settings = function, settings
+
+    def forward(self, x: Any) -> Any:
+        return self.function(x, **self.settings)
+
+
+class Flatten(Module):
+    """All axes but the first `keep` as one.
+
+    >>> iso.Flatten()(np.ones((2, 3, 4))).shape
+    (2, 12)
+    """
+
+    def __init__(self, keep: int = 1):
+        sizes("Flatten", keep=keep)
+        self.keep = keep
+
+    def forward(self, x: Any) -> Any:
+        shape = tuple(x.shape)
+        kept = (-1 if n is None else n for n in shape[: self.keep])  # a batch of unknown size
+        return namespace(x).reshape(x, (*kept, prod(shape[self.keep :])))
+
+
+class Sequential(Module):
+    """One after the other: modules, and functions of one argument.
+
+    >>> net = iso.Sequential(iso.Linear(3, 4, key=0), iso.relu, iso.Linear(4, 1, key=1))
+    >>> net(np.ones((2, 3), np.float32)).shape
+    (2, 1)
+    >>> list(net.v["layers"])
+    [0, 2]
+    """
+
+    def __init__(self, *layers: Any, v: Any = None, with_partial_v: bool = False):
+        for i, layer in enumerate(layers):
+            if not callable(layer):
+                raise TypeError(
+                    f"Sequential: needed modules and functions, got {type(layer).__name__} at {i}"
+                )
+        self.layers = list(layers)
+        super().__init__(v=v, with_partial_v=with_partial_v)
+
+    def forward(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __getitem__(self, i: int) -> Any:
+        return self.layers[i]

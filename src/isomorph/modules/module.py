@@ -1,0 +1,439 @@
+"""A module: attributes and a `forward`. Nothing is registered; what it holds is found when asked.
+
+A call that needs other variables, detached ones, or to be watched runs on a copy of the module,
+made for that call. So nothing has to be put back afterwards, whatever happens inside, and calls in
+threads, in each other and in compiled code cannot meet.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from functools import wraps
+from math import prod
+from typing import Any
+
+from .. import tree
+from ..dispatch import backend_of, dtype_of
+from ..gradients.mode import MODES, with_grads
+from ..gradients.transforms import stop_gradient
+from . import showing, tracking
+from .copying import (
+    How,
+    Rest,
+    Skeleton,
+    Unusual,
+    bound,
+    copied,
+    replace,
+    set_slot,
+    substitutes,
+)
+from .structure import (
+    PLAIN,
+    VARIABLE,
+    Held,
+    State,
+    direct,
+    gather,
+    is_module,
+    kind_of,
+    matched,
+    origin_of,
+    put,
+    submodules,
+)
+
+
+class Module(tree.Node):
+    """A function with variables: set layers and arrays as attributes in `__init__`, and say in
+    `forward` what is computed.
+
+    `v` is the nest of the floating-point arrays, keyed by attribute (one leading `_` dropped); a
+    list, tuple or dict contributes its positions or keys, None nothing, and what is bound twice
+    appears once. `module(x)` is `forward(x)`; `module(x, v=other)` computes with other variables
+    and leaves the module as it was. Assigning to `v` changes the module. A module is a nest itself:
+    gradients can be taken with respect to it, and `jit`, `convert` and `save` take it whole.
+
+    >>> class Net(iso.Module):
+    ...     def __init__(self):
+    ...         self.w = np.array([1.0, 2.0])
+    ...
+    ...     def forward(self, x):
+    ...         return np.sum(self.w * x)
+    >>> net = Net()
+    >>> float(net(np.ones(2))), float(net(np.ones(2), v={"w": np.zeros(2)}))
+    (3.0, 0.0)
+    >>> iso.grad(lambda v: net(np.ones(2), v=v))(net.v)
+    {'w': array([1., 1.])}
+    """
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_call",
+        "_frozen",
+        "_parent",
+        "submod_call_order",
+        "submod_rets",
+    )
+
+    training = True
+    names_its_variables = False
+
+    def __init_subclass__(cls, **kw: Any) -> None:
+        super().__init_subclass__(**kw)
+        cls.names_its_variables = cls._create_variables is not Module._create_variables
+        if "__init__" in vars(cls):
+            cls.__init__ = _adopting(cls.__init__)
+
+    def __new__(cls, *args: Any, **kw: Any) -> Any:
+        self = object.__new__(cls)
+        set_slot(self, "_call", None)
+        set_slot(self, "_parent", None)
+        set_slot(self, "_frozen", frozenset())
+        return self
+
+    def __init__(self, *, v: Any = None, with_partial_v: bool = False):
+        """To be called last by an `__init__` that takes `v`: variables in the place of those just
+        made; all of them, or some `with_partial_v`.
+        """
+        if v is not None:
+            self._assign(v, with_partial_v)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        set_slot(self, name, value)
+        if type(value) not in PLAIN:
+            _adopt(self, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "forward":
+            raise NotImplementedError(f"{type(self).__name__}: needed a method forward, got none")
+        if name in ("submod_rets", "submod_call_order"):
+            raise AttributeError(
+                f"{name}: there is none before a call with track_{name}=True has returned"
+            )
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    # Calling.
+
+    def __call__(
+        self,
+        *args: Any,
+        v: Any = None,
+        track_submod_rets: bool = False,
+        submod_depth: int | None = None,
+        submods_to_track: Iterable[Any] | None = None,
+        track_submod_call_order: bool = False,
+        expected_submod_rets: Any = None,
+        **kw: Any,
+    ) -> Any:
+        """`forward`, with other variables where `v` is given.
+
+        With `track_submod_rets`, `submod_rets` holds afterwards what each module below returned,
+        with `track_submod_call_order`, `submod_call_order` the tree of calls; `submod_depth` and
+        `submods_to_track`, modules or key chains, say for which. With `expected_submod_rets`, what
+        they return is compared with an earlier `submod_rets`. State is not changed where `v` is
+        given: see `apply`.
+        """
+        call = self._call  # of a copy: what it is a copy of, and what its calls report to
+        watched = track_submod_rets or track_submod_call_order or expected_submod_rets is not None
+        if v is None and not watched:
+            if call is None:
+                if not MODES.get() or with_grads():
+                    return self.forward(*args, **kw)
+            elif call[1] is None:
+                return self.forward(*args, **kw)
+            else:
+                return call[1].enter(self, args, kw)
+        lent = v is not None
+        if not with_grads() and (lent or call is None):
+            v = stop_gradient(v if lent else self.v, preserve_type=False)
+        if not watched:
+            return self._copied(v, How(lent=lent)).forward(*args, **kw)
+        frame = tracking.Frame(
+            track_submod_rets, submod_depth, submods_to_track, track_submod_call_order,
+            expected_submod_rets,
+        )  # fmt: skip
+        return frame.run(self, self._copied(v, How(frame, lent)), args, kw)
+
+    def apply(self, v: Any, state: Any, /, *args: Any, **kw: Any) -> tuple[Any, Any]:
+        """`(forward(*args, **kw), new state)`, computed with the variables and the state given;
+        the module is left as it was. What to compile and differentiate where there is state.
+
+        >>> norm = iso.BatchNorm(1, momentum=0.5)
+        >>> y, state = norm.apply(norm.v, norm.state, np.array([[1.0], [3.0]], np.float32))
+        >>> state["mean"], norm.state["mean"]
+        (array([1.], dtype=float32), array([0.], dtype=float32))
+        """
+        if not with_grads():
+            v = stop_gradient(v, preserve_type=False)
+        memo = self._substitutes(v, state)
+        new = copied(origin_of(self), self, memo, How())
+        out = new.forward(*args, **kw)
+        return out, gather(new).state
+
+    def _copied(self, v: Any, how: How) -> Any:
+        """A copy for one call, with other variables unless `v` is None."""
+        if v is not None:
+            try:
+                return bound(self, v, {}, how)
+            except (Unusual, AttributeError):
+                pass
+        memo = {} if v is None else self._substitutes(v)
+        return copied(origin_of(self), self, memo, how)
+
+    def _substitutes(self, v: Any, state: Any = None) -> dict[int, Any]:
+        held = gather(self, raw=True)
+        memo = substitutes(held.variables, v, type(self).__name__)
+        if state is not None:
+            memo |= substitutes(held.state, state, f"{type(self).__name__}, state")
+        return memo
+
+    # What it holds.
+
+    @property
+    def v(self) -> dict[str, Any]:
+        """The nest of the variables; assigning one of the same form changes the module."""
+        return gather(self).variables
+
+    @v.setter
+    def v(self, new: Any) -> None:
+        self._assign(new, False)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The nest of what is held but not trained: values of `State`, and frozen arrays."""
+        return gather(self).state
+
+    @state.setter
+    def state(self, new: Any) -> None:
+        own = gather(self, raw=True).state
+        found = substitutes(own, new, f"{type(self).__name__}, state")
+        found = {i: x.value if type(x) is State else x for i, x in found.items()}
+        replace(origin_of(self), self, found)
+
+    def _create_variables(self) -> dict[str, Any]:
+        """To be overridden by a module that wants other keys in `v`: the nest of arrays that its
+        attributes hold.
+        """
+        raise NotImplementedError
+
+    def _assign(self, new: Any, partly: bool) -> None:
+        name = type(self).__name__
+        own = gather(self, raw=True).variables
+        leaves, paths = tree.flatten(own)[0], tree.paths(own)
+        given = dict(zip(tree.paths(new), tree.flatten(new)[0]))
+        chosen = set(matched(name, paths, given, partly))
+        memo: dict[int, Any] = {}
+        for path, old in zip(paths, leaves):
+            if path not in chosen:
+                continue
+            x = given[path]
+            xp = backend_of(x)
+            if tuple(x.shape) != tuple(old.shape) or not xp.is_float(x.dtype):
+                raise ValueError(
+                    f"{name}: needed {list(old.shape)} of floats for {path}, "
+                    f"got {dtype_of(x)} {list(x.shape)}"
+                )
+            # one object for two variables would be one variable the next time
+            memo[id(old)] = (
+                x if all(x is not y for y in memo.values()) else xp.asarray(x, copy=True)
+            )
+        backend_of(*(memo.get(id(x), x) for x in leaves)) if leaves else None
+        replace(origin_of(self), self, memo)
+
+    # A module as a nest.
+
+    def take_trained(self) -> tuple[Iterable[Any], Any, Iterable[Any]]:
+        held = gather(self)
+        keys = tuple(held.variables)
+        return held.variables.values(), Rest(Skeleton(self), held, keys), keys
+
+    @staticmethod
+    def put_trained(rest: Any, parts: Iterable[Any]) -> Any:
+        skeleton, held, keys = rest
+        return skeleton.filled(Held(dict(zip(keys, parts)), held.state, held.constants))
+
+    def take_whole(self) -> tuple[Iterable[Any], Any, Iterable[Any]]:
+        return gather(self), Skeleton(self), Held._fields
+
+    @staticmethod
+    def put_whole(rest: Any, parts: Iterable[Any]) -> Any:
+        return rest.filled(Held(*parts))
+
+    def part(self, key: Any) -> Any:
+        return self.v[key]
+
+    def __getstate__(self) -> Any:
+        return self.__dict__, self._frozen
+
+    def __setstate__(self, state: Any) -> None:
+        attributes, frozen = state
+        for name, value in attributes.items():
+            setattr(self, name, value)
+        set_slot(self, "_frozen", frozen)
+
+    # Where it stands among modules.
+
+    def top_mod(self, depth: int | None = None) -> Module:
+        """The root above this module, or the ancestor `depth` levels up, the root if there are
+        fewer.
+        """
+        here, steps = self, 0
+        while depth is None or steps < depth:
+            above = here._parent and here._parent()
+            if above is None:
+                break
+            here, steps = above, steps + 1
+        return here
+
+    def top_v(self, depth: int | None = None) -> dict[str, Any]:
+        """The variables of `top_mod(depth)`."""
+        return self.top_mod(depth).v
+
+    def v_with_top_v_key_chains(
+        self, depth: int | None = None, flatten_key_chains: bool = False
+    ) -> dict[str, Any]:
+        """Its own variables under their path in `top_mod(depth)`; keyed by whole key chains with
+        `flatten_key_chains`.
+        """
+        path = _path(self.top_mod(depth), self)
+        own = self.v
+        if flatten_key_chains:
+            chains = ["/".join([*map(str, path), chain]) for chain in tree.paths(own)]
+            return dict(zip(chains, tree.flatten(own)[0]))
+        nest: dict = {}
+        if not path:
+            return own
+        put(nest, path, own)
+        return nest
+
+    def mod_depth(self) -> int:
+        """How many modules there are above this one."""
+        above = self._parent and self._parent()
+        return 0 if above is None else 1 + above.mod_depth()
+
+    def mod_height(self) -> int:
+        """How many modules there are below this one, on the longest way down."""
+        return max((level for _, _, level in submodules(self)), default=0)
+
+    def sub_mods(
+        self, depth: int | None = None, flatten_key_chains: bool = False, show_v: bool = True
+    ) -> dict[str, Any]:
+        """The nest of modules below this one, `depth` levels at most: at its ends the variables of
+        the modules there, or, without `show_v`, the modules; keyed by whole key chains with
+        `flatten_key_chains`.
+        """
+        nest: dict = {}
+        for path, sub, level in submodules(self, depth):
+            if level == depth or not any(is_module(x) for _, x in direct(sub)):
+                shown = sub.v if show_v else sub
+                if flatten_key_chains:
+                    nest["/".join(map(str, path))] = shown
+                else:
+                    put(nest, path, shown)
+        return nest
+
+    # What is trained, and how.
+
+    def train(self, mode: bool = True) -> Module:
+        """Set `training` here and in every module below: dropout drops, batch norm takes the
+        statistics of the batch.
+
+        >>> iso.Dropout(0.5).train(False)(np.ones(2))
+        array([1., 1.])
+        """
+        for sub in [self, *(sub for _, sub, _ in submodules(self))]:
+            sub.training = mode
+        return self
+
+    def eval(self) -> Module:
+        """`train(False)`."""
+        return self.train(False)
+
+    def freeze(self, *patterns: str) -> Module:
+        """Take the variables whose key chain, or a beginning of it, matches a pattern such as
+        "encoder/*/w" out of `v`, and so out of training; they are in `state` then.
+
+        >>> net = iso.Linear(2, 1).freeze("w")
+        >>> list(net.v), list(net.state)
+        (['b'], ['w'])
+        """
+        return self._mark("freeze", patterns, True)
+
+    def unfreeze(self, *patterns: str) -> Module:
+        """Put frozen variables back into `v`: all, or those that match."""
+        return self._mark("unfreeze", patterns or ("*",), False)
+
+    def _mark(self, name: str, patterns: tuple[str, ...], frozen: bool) -> Module:
+        chains = []
+        for path, sub, _ in [((), self, 0), *submodules(self)]:
+            if sub.names_its_variables:
+                raise TypeError(
+                    f"{name}: {type(sub).__name__} names its variables itself; leave them out of "
+                    "_create_variables instead"
+                )
+            for local, x in direct(sub):
+                if kind_of(x) != VARIABLE:
+                    continue
+                chain = "/".join(map(str, (*path, *local)))
+                chains.append(chain)
+                if any(_matches(chain, p) for p in patterns):
+                    own = {"/".join(map(str, local))}
+                    set_slot(sub, "_frozen", sub._frozen | own if frozen else sub._frozen - own)
+        for pattern in patterns:
+            if not any(_matches(chain, pattern) for chain in chains):
+                raise ValueError(
+                    f"{name}: needed a pattern for some of {', '.join(chains)}, got {pattern!r}"
+                )
+        return self
+
+    @property
+    def num_params(self) -> int:
+        """How many numbers are trained."""
+        return sum(prod(x.shape) for x in tree.flatten(self.v)[0])
+
+    def __repr__(self) -> str:
+        return showing.outline(self)
+
+
+def _adopt(parent: Module, value: Any) -> None:
+    """Tell the modules in an attribute whose they are."""
+    if is_module(value):
+        here: Any = parent
+        while here is not None and here is not value:  # a module that its own part points back to
+            here = here._parent and here._parent()
+        if here is None:
+            set_slot(value, "_parent", weakref.ref(parent))
+    elif isinstance(value, (list, tuple)):
+        for x in value:
+            _adopt(parent, x)
+    elif isinstance(value, dict):
+        for x in value.values():
+            _adopt(parent, x)
+
+
+def _path(root: Module, module: Module) -> tuple:
+    """The path from a module down to one of those below it."""
+    return next((path for path, sub, _ in submodules(root) if sub is module), ())
+
+
+def _adopting(init: Callable[..., None]) -> Callable[..., None]:
+    """An `__init__` after which the modules in lists that were filled late know whose they are."""
+
+    @wraps(init)
+    def __init__(self: Module, *args: Any, **kw: Any) -> None:
+        init(self, *args, **kw)
+        for value in vars(self).values():
+            if type(value) not in PLAIN:
+                _adopt(self, value)
+
+    return __init__
+
+
+def _matches(chain: str, pattern: str) -> bool:
+    """Whether a key chain, or what it begins with, is of a pattern."""
+    keys = chain.split("/")
+    return any(fnmatchcase("/".join(keys[: n + 1]), pattern) for n in range(len(keys)))
