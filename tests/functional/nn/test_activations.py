@@ -105,8 +105,11 @@ def test_seams(backend, xp):
     np.testing.assert_array_equal(numpy_of(iso.leaky_relu(zero - 1)), [-0.01])
 
 
-def test_what_is_not_a_number_shows(backend, xp):
-    nan = xp.asarray([np.nan, 1.0])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_is_not_a_number_shows(backend, xp, dtype):
+    nan = xp.asarray(np.array([np.nan, 1.0], dtype))
+    infinite = numpy_of(iso.softmax(xp.asarray(np.array([-np.inf, 1.0, 1.0], dtype))))
+    np.testing.assert_array_equal(infinite, np.array([0.0, 0.5, 0.5], dtype))
     for name, (f, _) in (UNARY | {"softmax": (iso.softmax, None)}).items():
         value = f(nan) if name != "logsumexp" else iso.logsumexp(nan)
         if name in ("softmax", "log_softmax", "logsumexp"):  # one is enough for all of them
