@@ -81,9 +81,10 @@ def multi_head_attention(
     same = key is query and value is key
     query, key, value = (_batch(xp, x, batched, batch_first) for x in (query, key, value))
     n, length, width = query.shape[0], query.shape[1], _width(query, in_proj_weights, projections)
-    if num_heads < 1 or width % num_heads:
+    whole = hasattr(num_heads, "__index__") and not isinstance(num_heads, bool)
+    if not whole or num_heads < 1 or width % num_heads:
         raise ValueError(
-            f"{NAME}: needed num_heads that divides the {width} features, got {num_heads}"
+            f"{NAME}: needed num_heads that divides the {width} features, got {num_heads!r}"
         )
     if same:
         key = value = query

@@ -145,6 +145,43 @@ REFUSED = {
         lambda a: iso.linear(a(2, 4), a(3, 4), bias=a(4)),
         "linear: needed bias [*outer, out], [3], got [4]",
     ),
+    "linear_dtypes": (
+        lambda a: iso.linear(a(2, 4), a(3, 4, dtype=np.float64)),
+        "linear: needed x, weight and bias of one dtype, got float32, float64",
+    ),
+    "linear_number": (
+        lambda a: iso.linear(1.0, a(3, 4)),
+        "linear: needed arrays of x, weight and bias, got float and {array} and NoneType",
+    ),
+    "list": (
+        lambda a: iso.linear([1.0, 2.0], a(3, 2)),
+        "no backend speaks for builtins.list: needed an array of numpy, jax, tensorflow or torch",
+    ),
+    "attention_number": (
+        lambda a: iso.scaled_dot_product_attention(a(2, 3), 1.0, a(2, 3)),
+        "scaled_dot_product_attention: needed arrays of query, key and value, got {array} and "
+        "float and {array}",
+    ),
+    "dropout_word": (
+        lambda a: attend(a, dropout_p="0.5"),
+        "scaled_dot_product_attention: needed dropout_p from 0 up to, not including, 1, got '0.5'",
+    ),
+    "half_heads": (
+        lambda a: heads(a, num_heads=2.0),
+        "multi_head_attention: needed num_heads that divides the 6 features, got 2.0",
+    ),
+    "noise_number": (
+        lambda a: iso.dropout(a(3), 0.5, rng=a(2, dtype=np.uint32), noise_shape=3),
+        "dropout: needed noise_shape with None, 1 or its size for each axis of [3], got 3",
+    ),
+    "dims": (
+        lambda a: iso.conv_general_dilated(a(1, 4, 3), a(2, 3, 2), 1, 0, dims=[1]),
+        "conv_general_dilated: needed dims of 1, 2 or 3, got [1]",
+    ),
+    "half_dims": (
+        lambda a: iso.conv_general_transpose(a(1, 4, 3), a(2, 3, 2), 1, 0, dims=1.0),
+        "conv_general_transpose: needed dims of 1, 2 or 3, got 1.0",
+    ),
     "kernel": (
         lambda a: lstm(a, kernel=(3, 20)),
         "lstm_update: needed kernel [in, 4·out], [4, 20], got [3, 20]",
@@ -181,7 +218,7 @@ def test_the_words_of_a_refusal(backend, name):
     call, words = REFUSED[name]
     with pytest.raises((TypeError, ValueError)) as caught:
         call(lambda *shape, dtype=np.float32: of(backend, *shape, dtype=dtype))
-    assert str(caught.value) == words
+    assert str(caught.value) == words.format(array=type(of(backend, 1)).__name__)
     # it was raised by the layer itself, not by what it had handed the arrays to
     frames = [entry.path for entry in caught.traceback]
     own = [path.relative_to(LAYERS) for path in map(Path, frames) if path.is_relative_to(LAYERS)]
