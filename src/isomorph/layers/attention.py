@@ -100,7 +100,7 @@ def grouped_query_attention(
     drops = check_dropout(name, "dropout_p", dropout_p, training, rng)
     scale = _scale(scale, q[-1])
     each = heads // groups
-    if mask is not None and mask.ndim >= 3:
+    if mask is not None and len(mask.shape) >= 3:
         mask = _grouped(xp, mask, groups, each)
     query = _grouped(xp, query, groups, each)
     key, value = xp.expand_dims(key, axis=-3), xp.expand_dims(value, axis=-3)

@@ -51,8 +51,10 @@ def dropout(
 def _shared(shape: tuple, noise_shape: Any) -> tuple[int, ...]:
     """The shape of what is drawn."""
     sizes = tuple(noise_shape) if isinstance(noise_shape, Sequence) else None
-    if sizes is None or len(sizes) != len(shape) or any(
-        n not in (None, 1, m) for n, m in zip(sizes, shape) if m is not None
+    if (
+        sizes is None
+        or len(sizes) != len(shape)
+        or any(n not in (None, 1, m) for n, m in zip(sizes, shape) if m is not None)
     ):
         raise ValueError(
             f"dropout: needed noise_shape with None, 1 or its size for each axis of {list(shape)}, "

@@ -40,7 +40,7 @@ def linear(x: Any, weight: Any, /, *, bias: Any = None) -> Any:
 
 def product(xp: Any, x: Any, weight: Any, bias: Any) -> Any:
     """The meaning of `linear`."""
-    n = weight.ndim - 2
+    n = len(weight.shape) - 2
     turned = xp.matrix_transpose(weight)
     if n == 0:
         y = xp.matmul(x, turned)

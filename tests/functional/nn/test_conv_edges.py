@@ -29,7 +29,11 @@ def test_what_is_not_a_number_shows(backend, xp):
                 wanted = case.conv(x, w)
                 y = numpy_of(
                     iso.conv_general_dilated(
-                        xp.asarray(x), xp.asarray(w), strides, "SAME", feature_group_count=groups,
+                        xp.asarray(x),
+                        xp.asarray(w),
+                        strides,
+                        "SAME",
+                        feature_group_count=groups,
                         **options,
                     )  # fmt: skip
                 )
@@ -52,9 +56,7 @@ def test_gradients_of_a_convolution_alone_in_its_filters(backend, xp):
     there = [xp.asarray(a) for a in (c, r)]
 
     def along(x, w):
-        loss = lambda w: xp.sum(
-            there[0] * iso.conv2d(x, w, (2, 1), [(1, 0), (1, 1)]) ** 2
-        ) / 2
+        loss = lambda w: xp.sum(there[0] * iso.conv2d(x, w, (2, 1), [(1, 0), (1, 1)]) ** 2) / 2
         return xp.sum(there[1] * iso.grad(loss)(w))
 
     both = iso.grad(along, (0, 1))
@@ -99,7 +101,7 @@ def test_one_element(backend):
 def test_large_samples_are_convolved_in_pieces(backend):
     """One sample whose windows are several pieces, of rows and of samples."""
     x, w = drawn(5, (3, 61, 40, 8), (3, 3, 8, 2))
-    assert 2 * PIECE < 61 * 40 * 9 * 8 * x.itemsize * 3
+    assert 61 * 40 * 9 * 8 * x.itemsize * 3 > 2 * PIECE
     assert 61 * 40 * 9 * 8 * x.itemsize < PIECE
     check_pieces(x, w)
     x, w = drawn(6, (2, 131, 60, 8), (3, 3, 8, 2))

@@ -9,7 +9,7 @@ every tenth of the sample asks `jax.lax`.
 
 import os
 import random
-from functools import lru_cache
+from functools import cache
 from itertools import product
 from typing import NamedTuple
 
@@ -158,7 +158,9 @@ def _turns(point, layout):
     )
     same = lambda a: a
     first = "channel_first"
-    return conv_oracles.first if layout[0] == first else same, turned if layout[1] == first else same
+    return conv_oracles.first if layout[0] == first else same, turned if layout[
+        1
+    ] == first else same
 
 
 def _padding(point):
@@ -186,7 +188,7 @@ def _case(point):
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def _arrays(point):
     """x, the filters and a cotangent."""
     into, out, groups = 4, 8, point.groups
@@ -197,7 +199,7 @@ def _arrays(point):
     return conv_oracles.drawn(0, *shapes, (2, *size, out))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _loops(point):
     """Value and gradients by naive loops."""
     x, w, c = _arrays(point)
@@ -206,7 +208,7 @@ def _loops(point):
     return [linear.apply(x, w), linear.back_x(c, w), linear.back_w(x, c)]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _lax(point):
     """Value and gradients by `jax.lax.conv_general_dilated`."""
     x, w, c = _arrays(point)
