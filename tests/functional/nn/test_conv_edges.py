@@ -35,7 +35,7 @@ def test_what_is_not_a_number_shows(backend, xp):
                         "SAME",
                         feature_group_count=groups,
                         **options,
-                    )  # fmt: skip
+                    )
                 )
             assert np.isfinite(wanted).any()
             assert strides != (1, 1) or np.isnan(wanted).any()
