@@ -103,6 +103,8 @@ def test_seams(backend, xp):
     assert (slope(iso.relu), slope(iso.sigmoid), slope(iso.softplus)) == (0.0, 0.25, 0.5)
     np.testing.assert_allclose([curve(iso.sigmoid), curve(iso.softplus)], [0.0, 0.25], atol=1e-15)
     np.testing.assert_array_equal(numpy_of(iso.leaky_relu(zero - 1)), [-0.01])
+    far = iso.grad(lambda x: xp.sum(iso.softplus(x)))(zero + 21)  # not yet 1
+    np.testing.assert_allclose(numpy_of(far), 1 / (1 + np.exp(-21.0)), rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
