@@ -102,8 +102,8 @@ def find_backend(x: Any) -> Backend | None:
 
 
 def dtype_of(x: Any) -> str:
-    """The dtype of an array as messages show it."""
-    return getattr(x.dtype, "name", None) or str(x.dtype)
+    """The dtype of an array as messages show it, by one name on every backend."""
+    return getattr(x.dtype, "name", None) or str(x.dtype).removeprefix("torch.")
 
 
 def _mixed(*arrays: Any) -> str:

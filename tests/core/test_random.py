@@ -367,8 +367,17 @@ def test_quick_draws(backend, draw):
     assert np.mean(x == other) < 0.6
     if draw == "bernoulli":
         assert stats.binomtest(int(x.sum()), N).pvalue > LIKELY
-    else:
-        kolmogorov(x, stats.uniform.cdf if draw == "uniform" else stats.norm.cdf)
+        chances = load(backend).asarray(np.full(N, 0.5, np.float32))
+        each = numpy_of(func(key_of(backend), chances, exact=False))
+        assert stats.binomtest(int(each.sum()), N).pvalue > LIKELY
+        exact = numpy_of(func(key_of(backend), chances))
+        assert np.mean(each == exact) < 0.6 or backend == "jax"  # whose own generator it is
+        return
+    if draw == "uniform":
+        wide = numpy_of(func(key_of(backend), N, minval=-2, maxval=3, exact=False))
+        assert wide.min() >= -2
+        kolmogorov(wide, stats.uniform(-2, 5).cdf)
+    kolmogorov(x, stats.uniform.cdf if draw == "uniform" else stats.norm.cdf)
 
 
 # Dtypes and bad input.

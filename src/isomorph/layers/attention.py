@@ -6,6 +6,7 @@ that attends to everything, so that nothing is ever 0/0, and what came of them i
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 from ..dispatch import backend_of, dtype_of
@@ -99,7 +100,7 @@ def grouped_query_attention(
     drops = check_dropout(name, "dropout_p", dropout_p, training, rng)
     scale = _scale(scale, q[-1])
     each = heads // groups
-    if mask is not None and mask.ndim >= 3:
+    if mask is not None and len(mask.shape) >= 3:
         mask = _grouped(xp, mask, groups, each)
     query = _grouped(xp, query, groups, each)
     key, value = xp.expand_dims(key, axis=-3), xp.expand_dims(value, axis=-3)
@@ -216,7 +217,11 @@ def _grouped(xp: Any, x: Any, groups: int, each: int) -> Any:
 
 
 def _shapes(name: str, xp: Any, query: Any, key: Any, value: Any, least: int = 2) -> tuple:
-    q, k, v = tuple(query.shape), tuple(key.shape), tuple(value.shape)
+    try:
+        q, k, v = tuple(query.shape), tuple(key.shape), tuple(value.shape)
+    except AttributeError:  # a number beside arrays
+        kinds = " and ".join(type(x).__name__ for x in (query, key, value))
+        raise TypeError(f"{name}: needed arrays of query, key and value, got {kinds}") from None
     if len(q) < least or len(k) < least or len(v) < least or q[-1] != k[-1] or k[-2] != v[-2]:
         heads = (", H", ", G") if least == 3 else ("", "")
         raise ValueError(
@@ -258,8 +263,8 @@ def check_mask(name: str, xp: Any, mask: Any, query: Any, shape: tuple, word: st
 
 def check_dropout(name: str, word: str, prob: float, training: bool, rng: Any) -> bool:
     """Whether anything is to be dropped."""
-    if not 0 <= prob < 1:
-        raise ValueError(f"{name}: needed {word} from 0 up to, not including, 1, got {prob}")
+    if not isinstance(prob, (float, Real)) or not 0 <= prob < 1:
+        raise ValueError(f"{name}: needed {word} from 0 up to, not including, 1, got {prob!r}")
     if training and prob and rng is None:
         raise ValueError(f"{name}: needed rng, a key, to drop weights while training, got None")
     return bool(training and prob)

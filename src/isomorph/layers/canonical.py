@@ -150,7 +150,7 @@ def transposed(
 
 def rank(name: str, dims: Any) -> int:
     """The number of axes convolved over."""
-    if dims not in FORMATS:
+    if not isinstance(dims, SupportsIndex) or dims not in FORMATS:
         raise ValueError(f"{name}: needed dims of 1, 2 or 3, got {dims!r}")
     return int(dims)
 
@@ -166,10 +166,10 @@ def spread(name: str, word: str, value: Any, n: int) -> Sizes:
     """A positive int, or one per axis, as one per axis."""
     if isinstance(value, int):
         if value > 0:
-            return (value,) * n
+            return (int(value),) * n
     elif isinstance(value, Sequence) and not isinstance(value, str) and len(value) == n:
         try:
-            found = tuple([index(i) for i in value])
+            found = tuple([int(index(i)) for i in value])
         except TypeError:
             found = (0,)
         if min(found) > 0:
@@ -186,7 +186,7 @@ def pairs(name: str, padding: Any, n: int) -> Any:
         if word in ("SAME", "VALID"):
             return word
     elif isinstance(padding, int):
-        return ((padding, padding),) * n
+        return ((int(padding), int(padding)),) * n
     elif isinstance(padding, Sequence):
         each: Any = padding
         try:
@@ -240,7 +240,7 @@ def _bias(name: str, bias: Any, out: int) -> None:
 def _groups(name: str, groups: Any) -> int:
     if not hasattr(groups, "__index__") or index(groups) < 1:
         raise ValueError(f"{name}: needed feature_group_count as a positive int, got {groups!r}")
-    return index(groups)
+    return int(index(groups))
 
 
 def _known(name: str, shape: tuple, sizes: tuple, kernel: tuple, k: tuple) -> None:

@@ -50,13 +50,15 @@ def dropout(
 
 def _shared(shape: tuple, noise_shape: Any) -> tuple[int, ...]:
     """The shape of what is drawn."""
-    sizes = tuple(noise_shape)
-    if len(sizes) != len(shape) or any(
-        n not in (None, 1, m) for n, m in zip(sizes, shape) if m is not None
+    sizes = tuple(noise_shape) if isinstance(noise_shape, Sequence) else None
+    if (
+        sizes is None
+        or len(sizes) != len(shape)
+        or any(n not in (None, 1, m) for n, m in zip(sizes, shape) if m is not None)
     ):
         raise ValueError(
             f"dropout: needed noise_shape with None, 1 or its size for each axis of {list(shape)}, "
-            f"got {list(sizes)}"
+            f"got {noise_shape if sizes is None else list(sizes)}"
         )
     return tuple(1 if n is None else n for n in sizes)
 

@@ -18,7 +18,7 @@ def embedding(ids: Any, weight: Any, /) -> Any:
     xp = backend_of(ids, weight)
     if not xp.isdtype(ids.dtype, "integral"):
         raise TypeError(f"embedding: needed integer ids, got {dtype_of(ids)}")
-    if weight.ndim < 1:
+    if len(weight.shape) < 1:
         raise ValueError("embedding: needed weight [rows, *sizes], got a 0-d array")
     return xp.take_rows(weight, ids)
 

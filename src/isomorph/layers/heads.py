@@ -81,9 +81,10 @@ def multi_head_attention(
     same = key is query and value is key
     query, key, value = (_batch(xp, x, batched, batch_first) for x in (query, key, value))
     n, length, width = query.shape[0], query.shape[1], _width(query, in_proj_weights, projections)
-    if num_heads < 1 or width % num_heads:
+    whole = hasattr(num_heads, "__index__") and not isinstance(num_heads, bool)
+    if not whole or num_heads < 1 or width % num_heads:
         raise ValueError(
-            f"{NAME}: needed num_heads that divides the {width} features, got {num_heads}"
+            f"{NAME}: needed num_heads that divides the {width} features, got {num_heads!r}"
         )
     if same:
         key = value = query
@@ -200,7 +201,7 @@ def _mask(
     if attention is not None:
         masks.append(_attention_mask(xp, q, attention, sizes))
     if padding is not None:
-        _check_shape("key_padding_mask", padding, [n, keys] if padding.ndim == 2 else [keys])
+        _check_shape("key_padding_mask", padding, [n, keys] if len(padding.shape) == 2 else [keys])
         check_mask(NAME, xp, padding, q, tuple(padding.shape), "key_padding_mask")
         masks.append(xp.reshape(padding, (*_known(padding.shape[:-1]), 1, 1, keys)))
     if not masks and not (extra and is_causal):
@@ -275,7 +276,7 @@ def _width(query: Any, whole: Any, parts: tuple) -> int:
                 f"{NAME}: needed in_proj_weights, or q_, k_ and v_proj_weights, got both"
             )
         rows = whole.shape[0]
-        if whole.ndim != 2 or rows % 3 or whole.shape[1] != query.shape[-1]:
+        if len(whole.shape) != 2 or rows % 3 or whole.shape[1] != query.shape[-1]:
             raise ValueError(
                 f"{NAME}: needed in_proj_weights [3E, E] for the {query.shape[-1]} features of "
                 f"query, got {list(whole.shape)}"

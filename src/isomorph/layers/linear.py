@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dispatch import backend_of
+from ..dispatch import backend_of, dtype_of
 
 
 def linear(x: Any, weight: Any, /, *, bias: Any = None) -> Any:
@@ -14,23 +14,33 @@ def linear(x: Any, weight: Any, /, *, bias: Any = None) -> Any:
     >>> iso.linear(np.array([1.0, 2.0]), np.array([[1.0, 1.0], [0.0, 3.0]]), bias=np.ones(2))
     array([4., 7.])
     """
-    shape, matrix = tuple(x.shape), tuple(weight.shape)
+    xp = backend_of(x, weight, bias)
+    try:
+        shape, matrix = tuple(x.shape), tuple(weight.shape)
+        size = None if bias is None else tuple(bias.shape)
+    except AttributeError:  # a number beside arrays, or none at all
+        kinds = " and ".join(type(a).__name__ for a in (x, weight, bias))
+        raise TypeError(f"linear: needed arrays of x, weight and bias, got {kinds}") from None
     n = len(matrix) - 2
     if n < 0 or len(shape) <= n or shape[:n] != matrix[:n] or shape[-1] != matrix[-1]:
         raise ValueError(
             "linear: needed x [*outer, *inner, in] and weight [*outer, out, in], got "
             f"{list(shape)} and {list(matrix)}"
         )
-    if bias is not None and tuple(bias.shape) != matrix[:-1]:
+    if bias is not None and size != matrix[:-1]:
         raise ValueError(
             f"linear: needed bias [*outer, out], {list(matrix[:-1])}, got {list(bias.shape)}"
         )
-    return backend_of(x, weight, bias).linear(x, weight, bias)
+    dtype = x.dtype
+    if weight.dtype != dtype or (bias is not None and bias.dtype != dtype):
+        found = ", ".join(dtype_of(a) for a in (x, weight, bias) if a is not None)
+        raise TypeError(f"linear: needed x, weight and bias of one dtype, got {found}")
+    return xp.linear(x, weight, bias)
 
 
 def product(xp: Any, x: Any, weight: Any, bias: Any) -> Any:
     """The meaning of `linear`."""
-    n = weight.ndim - 2
+    n = len(weight.shape) - 2
     turned = xp.matrix_transpose(weight)
     if n == 0:
         y = xp.matmul(x, turned)

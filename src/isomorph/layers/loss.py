@@ -32,9 +32,9 @@ def cross_entropy(
     name = "cross_entropy"
     xp = backend_of(logits, labels)
     _check_reduction(name, reduction)
-    if not -logits.ndim <= axis < logits.ndim:
+    if not -len(logits.shape) <= axis < len(logits.shape):
         raise ValueError(f"{name}: needed an axis of logits {list(logits.shape)}, got {axis}")
-    axis %= logits.ndim
+    axis %= len(logits.shape)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"{name}: needed label_smoothing from 0 to 1, got {label_smoothing}")
     shape = tuple(logits.shape)

@@ -124,7 +124,7 @@ def instance_norm(
     [[[-1.0], [1.0]]]
     """
     channel = _channel("instance_norm", x, data_format)
-    if x.ndim < 3:
+    if len(x.shape) < 3:
         raise ValueError(
             f"instance_norm: needed x with at least one size, got shape {list(x.shape)}"
         )
@@ -157,10 +157,10 @@ class Norms:
         epsilon: float,
         channel: int,
     ) -> tuple[Any, Any, Any]:
-        axes = tuple(i for i in range(x.ndim) if i != channel)
+        axes = tuple(i for i in range(len(x.shape)) if i != channel)
         if not training:
-            centred = x - _along(xp, mean, x.ndim, (channel,))
-            y = centred / xp.sqrt(_along(xp, variance, x.ndim, (channel,)) + epsilon)
+            centred = x - _along(xp, mean, len(x.shape), (channel,))
+            y = centred / xp.sqrt(_along(xp, variance, len(x.shape), (channel,)) + epsilon)
             return _scaled(xp, y, weight, bias, (channel,)), mean, variance
         centre = xp.mean(x, axis=axes, keepdims=True)
         centred = x - centre
@@ -192,15 +192,15 @@ def _along(xp: Any, part: Any, ndim: int, axes: tuple) -> Any:
 
 def _scaled(xp: Any, y: Any, weight: Any, bias: Any, axes: tuple) -> Any:
     if weight is not None:
-        y = y * _along(xp, weight, y.ndim, axes)
-    return y if bias is None else y + _along(xp, bias, y.ndim, axes)
+        y = y * _along(xp, weight, len(y.shape), axes)
+    return y if bias is None else y + _along(xp, bias, len(y.shape), axes)
 
 
 def _axes(name: str, x: Any, axis: Any) -> tuple[int, ...]:
     axes = (axis,) if type(axis) is int else tuple(axis)
-    if not axes or any(type(a) is not int or not -x.ndim <= a < x.ndim for a in axes):
-        raise ValueError(f"{name}: needed axes of an array of {x.ndim} axes, got {axis!r}")
-    found = tuple(sorted(a % x.ndim for a in axes))
+    if not axes or any(type(a) is not int or not -len(x.shape) <= a < len(x.shape) for a in axes):
+        raise ValueError(f"{name}: needed axes of an array of {len(x.shape)} axes, got {axis!r}")
+    found = tuple(sorted(a % len(x.shape) for a in axes))
     if len(set(found)) != len(found):
         raise ValueError(f"{name}: needed each axis once, got {axis!r}")
     return found
@@ -217,6 +217,6 @@ def _channel(name: str, x: Any, data_format: str) -> int:
         raise ValueError(
             f'{name}: needed data_format "{CHANNEL_LAST}" or "{CHANNEL_FIRST}", got {data_format!r}'
         )
-    if x.ndim < 2:
+    if len(x.shape) < 2:
         raise ValueError(f"{name}: needed x [batch, ..., channels], got shape {list(x.shape)}")
-    return x.ndim - 1 if data_format == CHANNEL_LAST else 1
+    return len(x.shape) - 1 if data_format == CHANNEL_LAST else 1

@@ -141,7 +141,7 @@ def joint(bias: Any, recurrent_bias: Any) -> Any:
 
 def turned(xp: Any, x: Any, time_major: bool, source: int, target: int) -> Any:
     """`x` with the axis of time moved between where the caller has it and the front."""
-    return x if time_major or x.ndim == 2 else xp.moveaxis(x, source, target)
+    return x if time_major or len(x.shape) == 2 else xp.moveaxis(x, source, target)
 
 
 def _projected(xp: Any, x: Any, kernel: Any, bias: Any, time_major: bool) -> Any:

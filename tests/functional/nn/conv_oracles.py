@@ -127,56 +127,59 @@ PLAIN = (lambda x: x, lambda w: w)  # how the call wants x and the filters
 def check(backend, call, linear, x, w, bias=True, forms=PLAIN, second=False, compiled=False):
     """`call(x, w, bias)` and its gradients on a backend against the loops: float64 within 1e-10,
     float32 within 1e-5 of the largest value; the loss is ½ Σ c·y².
+
+    With `second`, also the gradient of Σ r · (gradient of x), in x and in w; with `compiled`, all
+    of it eagerly and compiled.
     """
     rng = np.random.default_rng(1)
     of_x, of_w = forms
     y = linear.apply(x, w)
-    b = rng.standard_normal(y.shape[-1]) if bias else None
-    if bias:
-        y = y + b
-    c = rng.standard_normal(y.shape)
-    u = c * y
+    b = [rng.standard_normal(y.shape[-1])] if bias else []
+    y = y + b[0] if bias else y
+    c, r = rng.standard_normal(y.shape), rng.standard_normal(x.shape)
+    u, through = c * y, c * linear.apply(r, w)
     grads = [of_x(linear.back_x(u, w)), of_w(linear.back_w(x, u))]
     grads += [u.sum(tuple(range(u.ndim - 1)))] if bias else []
     expected = [of_x(y), np.sum(c * y * y) / 2, *grads]
+    again = [
+        of_x(linear.back_x(through, w)),
+        of_w(linear.back_w(r, u) + linear.back_w(x, through)),
+    ]
 
-    def loss(c, x, w, *b):
+    def loss(x, w, c, *b):
         y = call(x, w, b[0] if b else None)
         return iso.namespace(x).sum(c * y * y) / 2, y
 
-    def all_of(c, x, w, *b):
-        wanted = tuple(range(1, 3 + len(b)))
-        (total, y), grads = iso.value_and_grad(loss, argnums=wanted, has_aux=True)(c, x, w, *b)
+    def first_order(c, r, x, w, *b):
+        given = (0, 1, *([3] if b else []))
+        (total, y), grads = iso.value_and_grad(loss, argnums=given, has_aux=True)(x, w, c, *b)
         return [y, total, *grads]
 
-    # JAX compiles each operation of an eager call by itself: once is enough
-    quick = iso.jit if backend == "jax" else lambda func: func
+    def along(x, w, c, r, *b):
+        grad, _ = iso.grad(loss, has_aux=True)(x, w, c, *b)
+        return iso.namespace(x).sum(r * grad)
+
+    def both_orders(c, r, x, w, *b):
+        found = first_order(c, r, x, w, *b)
+        return [*found, *iso.grad(along, argnums=(0, 1))(x, w, c, r, *b)]
+
+    # JAX compiles each operation of an eager call by itself: of first order, once, is enough
+    eager = (lambda f: f) if compiled or backend != "jax" else iso.jit
     for dtype, tolerance in ((np.float64, 1e-10), (np.float32, 1e-5)):
-        arrays = [of_x(c), of_x(x), of_w(w), *([b] if bias else [])]
-        arrays = [iso.convert(np.asarray(a, dtype), backend) for a in arrays]
+        arrays = [iso.convert(np.asarray(a, dtype), backend) for a in (of_x(c), of_x(r), of_x(x))]
+        arrays += [iso.convert(np.asarray(a, dtype), backend) for a in (of_w(w), *b)]
+        if dtype is np.float32:
+            quick = iso.jit if backend == "jax" else lambda f: f
+            compare(quick(first_order)(*arrays), expected, backend, dtype, tolerance)
+        elif second and backend != "jax":
+            compare(eager(both_orders)(*arrays), expected + again, backend, dtype, tolerance)
+        else:
+            compare(eager(first_order)(*arrays), expected, backend, dtype, tolerance)
         if compiled and dtype is np.float64:
-            compare(all_of(*arrays), expected, backend, dtype, tolerance)
-            compare(iso.jit(all_of)(*arrays), expected, backend, dtype, tolerance)
-        elif compiled or dtype is np.float64 or backend != "jax":
-            compare(quick(all_of)(*arrays), expected, backend, dtype, tolerance)
-
-    if second:  # the gradient of Σ r · (gradient of x), in x and in w
-        r = rng.standard_normal(x.shape)
-        through = c * linear.apply(r, w)
-        wanted = [
-            of_x(linear.back_x(through, w)),
-            of_w(linear.back_w(r, u) + linear.back_w(x, through)),
-        ]
-        there = [iso.convert(a, backend) for a in (of_x(c), of_x(r))]
-        rest = [iso.convert(b, backend)] if bias else []
-
-        def along(x, w):
-            xp = iso.namespace(x)
-            grad, _ = iso.grad(loss, argnums=1, has_aux=True)(there[0], x, w, *rest)
-            return xp.sum(there[1] * grad)
-
-        x, w = iso.convert(of_x(x), backend), iso.convert(of_w(w), backend)
-        compare(quick(iso.grad(along, argnums=(0, 1)))(x, w), wanted, backend, np.float64, 1e-10)
+            wanted = expected + again if second else expected
+            run = iso.jit(both_orders if second else first_order)
+            compare(run(*arrays), wanted, backend, dtype, tolerance)
+    assert compiled or not second
 
 
 def compare(found, expected, backend, dtype, tolerance):

@@ -102,15 +102,25 @@ def program(xp, func, n, second=True):
 
 
 def check(xp, func, reference, arrays, second=True, compiled=False, rtol=1e-10):
-    """Values and derivatives of `func` are those of `reference`, a function of torch's tensors."""
+    """Values and derivatives of `func` are those of `reference`, a function of torch's tensors.
+
+    With `compiled` also compiled, and values and first derivatives in float32 within 1e-5.
+    """
     expected = derivatives(reference, arrays, second)
     given = [xp.asarray(x) for x in arrays]
     run = program(xp, func, len(given), second)
-    for call in (run, iso.jit(run))[: 2 if compiled else 1]:
-        for order, (ours, theirs) in enumerate(zip(call(*given), expected, strict=True)):
+    ways = [(run, given, rtol)]
+    if compiled:
+        first = program(xp, func, len(given), False)
+        quick = iso.jit if xp.name == "jax" else lambda f: f  # eagerly it compiles each operation
+        narrow = [xp.asarray(x.astype(np.float32)) for x in arrays]
+        ways += [(iso.jit(run), given, rtol), (quick(first), narrow, 1e-5)]
+    for call, inputs, tolerance in ways:
+        for order, (ours, theirs) in enumerate(zip(call(*inputs), expected)):
             assert len(ours) == len(theirs)
             for y, wanted in zip(ours, theirs):
+                assert y.dtype == inputs[0].dtype
                 scale = max(1.0, np.abs(wanted).max())
                 np.testing.assert_allclose(
-                    numpy_of(y), wanted, rtol=rtol, atol=rtol * scale, err_msg=f"order {order}"
+                    numpy_of(y), wanted, tolerance, tolerance * scale, err_msg=f"order {order}"
                 )

@@ -64,6 +64,26 @@ def test_values_and_gradients(backend, xp, name):
     np.testing.assert_allclose(numpy_of(narrow), value, rtol=1e-5, atol=1e-7)
 
 
+def test_all_of_them_compiled(backend, xp):
+    """One program, since a compiler takes its time: values, gradients and second ones."""
+    ends = {"logsumexp": (1, 1)}
+    weights = {n: np.linspace(0.5, 1.5, 8).reshape(2, 4) for n in UNARY if n not in ends}
+    weights |= {n: np.ones(shape) for n, shape in ends.items()}
+    given = {n: xp.asarray(w) for n, w in weights.items()}
+
+    def program(x, given):
+        found = {}
+        for name, w in given.items():
+            first = iso.grad(lambda x, f=UNARY[name][0], w=w: xp.sum(f(x) * w))
+            second = iso.grad(lambda x, first=first: xp.sum(first(x) ** 2))
+            found[name] = UNARY[name][0](x), first(x), second(x)
+        return found
+
+    for name, results in iso.jit(program)(xp.asarray(X), given).items():
+        for got, wanted in zip(results, native(UNARY[name][1], X, weights[name]), strict=True):
+            np.testing.assert_allclose(numpy_of(got), wanted, 1e-10, 1e-12, err_msg=name)
+
+
 @names
 def test_large_inputs_give_finite_values_and_gradients(backend, xp, name):
     ours, _ = UNARY[name]
@@ -82,9 +102,24 @@ def test_seams(backend, xp):
     )
     assert (slope(iso.relu), slope(iso.sigmoid), slope(iso.softplus)) == (0.0, 0.25, 0.5)
     np.testing.assert_allclose([curve(iso.sigmoid), curve(iso.softplus)], [0.0, 0.25], atol=1e-15)
-    nan = xp.asarray([np.nan, 1.0])
-    for f in (iso.relu, iso.leaky_relu, iso.elu, iso.gelu, iso.silu, iso.sigmoid, iso.softplus):
-        np.testing.assert_array_equal(np.isnan(numpy_of(f(nan))), [True, False])
+    np.testing.assert_array_equal(numpy_of(iso.leaky_relu(zero - 1)), [-0.01])
+    far = iso.grad(lambda x: xp.sum(iso.softplus(x)))(zero + 21)  # not yet 1
+    np.testing.assert_allclose(numpy_of(far), 1 / (1 + np.exp(-21.0)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_is_not_a_number_shows(backend, xp, dtype):
+    nan = xp.asarray(np.array([np.nan, 1.0], dtype))
+    infinite = numpy_of(iso.softmax(xp.asarray(np.array([-np.inf, 1.0, 1.0], dtype))))
+    np.testing.assert_array_equal(infinite, np.array([0.0, 0.5, 0.5], dtype))
+    for name, (f, _) in (UNARY | {"softmax": (iso.softmax, None)}).items():
+        value = f(nan) if name != "logsumexp" else iso.logsumexp(nan)
+        if name in ("softmax", "log_softmax", "logsumexp"):  # one is enough for all of them
+            assert np.isnan(numpy_of(value)).all(), name
+            continue
+        grad = iso.grad(lambda x, f=f: xp.sum(f(x)))(nan)
+        np.testing.assert_array_equal(np.isnan(numpy_of(value)), [True, False], err_msg=name)
+        assert np.isfinite(numpy_of(grad)[1]), name
 
 
 def test_logsumexp_of_infinities(backend, xp):
@@ -139,6 +174,93 @@ def test_norms(backend, xp):
     compare(xp, ours, theirs, IMAGE, SCALE, SHIFT)
 
 
+def test_norms_with_an_epsilon_and_axes_of_their_own(backend, xp):
+    e = 0.3
+    ours = lambda x, w: iso.rms_norm(x, weight=w, axis=(1, 2), epsilon=e)
+    turned = lambda x: x.movedim(-1, 1)
+    theirs = lambda x, w: last(F.rms_norm(turned(x), (5, 3), w, eps=e))
+    compare(xp, ours, theirs, IMAGE, RNG.normal(size=(5, 3)))
+    ours = lambda x: iso.group_norm(x, 2, epsilon=e)
+    compare(xp, ours, lambda x: last(F.group_norm(first(x), 2, eps=e)), IMAGE)
+    ours = lambda x: iso.instance_norm(x, epsilon=e, data_format="channel_first")
+    compare(xp, ours, lambda x: F.instance_norm(x, eps=e), IMAGE)
+    ours = lambda x: iso.layer_norm(x, axis=(0, 2), epsilon=e)
+
+    def by_hand(x):
+        centred = x - x.mean((0, 2), keepdim=True)
+        return centred / torch.sqrt((centred**2).mean((0, 2), keepdim=True) + e)
+
+    compare(xp, ours, by_hand, IMAGE)
+    mean, var = np.zeros(4), np.ones(4)
+    for training in (True, False):
+        ours = lambda x, t=training: iso.batch_norm(
+            x, xp.asarray(mean), xp.asarray(var), training=t, epsilon=e
+        )[0]
+        theirs = lambda x, t=training: last(
+            F.batch_norm(first(x), torch.tensor(mean), torch.tensor(var), training=t, eps=e)
+        )
+        compare(xp, ours, theirs, IMAGE)
+
+
+def test_norms_and_losses_compiled(backend, xp):
+    """One program: values, gradients, and for some the gradient of the sum of their squares."""
+    x, scale = RNG.normal(size=(2, 3, 4)), RNG.normal(size=4)
+    zero, one = np.zeros(4), np.ones(4)
+    hard = np.array([[0, 3, 1], [2, -1, 3]])
+    norm = lambda x, w: F.batch_norm(
+        first(x), torch.tensor(zero), torch.tensor(one), w, training=True
+    )
+    pairs = {
+        "layer": (lambda x, w: iso.layer_norm(x, weight=w), lambda x, w: F.layer_norm(x, (4,), w)),
+        "rms": (
+            lambda x, w: iso.rms_norm(x, weight=w),
+            lambda x, w: F.rms_norm(x, (4,), w, eps=1e-6),
+        ),
+        "group": (
+            lambda x, w: iso.group_norm(x, 2, weight=w),
+            lambda x, w: last(F.group_norm(first(x), 2, w)),
+        ),
+        "batch": (
+            lambda x, w: iso.batch_norm(
+                x, xp.asarray(zero), xp.asarray(one), weight=w, training=True
+            )[0],
+            lambda x, w: last(norm(x, w)),
+        ),
+        "cross": (
+            lambda x, w: iso.cross_entropy(
+                x * w, xp.asarray(hard), ignore_index=-1, label_smoothing=0.1
+            ),
+            lambda x, w: F.cross_entropy(
+                first(x * w), torch.tensor(hard), ignore_index=-1, label_smoothing=0.1
+            ),
+        ),
+        "binary": (
+            lambda x, w: iso.binary_cross_entropy(x * w, xp.asarray(x**0)),
+            lambda x, w: F.binary_cross_entropy_with_logits(x * w, torch.ones_like(x)),
+        ),
+        "huber": (
+            lambda x, w: iso.huber(x * w, x * 0, delta=0.5),
+            lambda x, w: F.huber_loss(x * w, x * 0, delta=0.5),
+        ),
+    }
+
+    def derived(name, grad, total, f, x, w):
+        loss = lambda x, w: total(f(x, w) ** 2)
+        again = lambda x, w: sum(total(g**2) for g in grad(loss, (0, 1))(x, w))
+        second = [grad(again, 0)(x, w)] if name in ("layer", "batch", "cross") else []
+        return [f(x, w), *grad(loss, (0, 1))(x, w), *second]
+
+    def program(x, w):
+        return {n: derived(n, iso.grad, xp.sum, ours, x, w) for n, (ours, _) in pairs.items()}
+
+    found = iso.jit(program)(xp.asarray(x), xp.asarray(scale))
+    for name, (_, theirs) in pairs.items():
+        given = torch.tensor(x), torch.tensor(scale)
+        wanted = derived(name, torch.func.grad, torch.sum, theirs, *given)
+        for a, b in zip(found[name], wanted, strict=True):
+            np.testing.assert_allclose(numpy_of(a), b, 1e-10, 1e-10, err_msg=name)
+
+
 @pytest.mark.parametrize("data_format", ["channel_last", "channel_first"])
 def test_batch_norm(backend, xp, data_format):
     image = IMAGE if data_format == "channel_last" else IMAGE.transpose(0, 3, 1, 2)
@@ -164,6 +286,12 @@ def test_batch_norm(backend, xp, data_format):
     np.testing.assert_allclose(numpy_of(new_var), v.numpy(), rtol=1e-12)
     same = iso.batch_norm(*given, data_format=data_format)
     np.testing.assert_array_equal(numpy_of(same[1]), mean)
+    np.testing.assert_array_equal(numpy_of(same[2]), var)
+    # what is kept is no way for gradients
+    kept = lambda x: sum(xp.sum(part) for part in iso.batch_norm(x, *given[1:], **options)[1:])
+    np.testing.assert_array_equal(
+        numpy_of(iso.grad(lambda x: kept(x) + 0 * xp.sum(x))(given[0])), 0
+    )
 
 
 LOGITS = RNG.normal(size=(3, 5, 4)) * 3
@@ -190,6 +318,28 @@ def test_cross_entropy(backend, xp, reduction):
     ours = lambda x: iso.cross_entropy(x, xp.asarray(HARD), axis=1, reduction=reduction)
     theirs = lambda x: F.cross_entropy(x, torch.tensor(HARD), reduction=reduction)
     compare(xp, ours, theirs, LOGITS.transpose(0, 2, 1))
+
+
+def test_labels_that_do_not_count(backend, xp):
+    """Also such as are no class; where none counts, the mean is that of nothing."""
+    labels = np.where(HARD == 1, -100, HARD)
+    ours = lambda x: iso.cross_entropy(x, xp.asarray(labels), ignore_index=-100)
+    theirs = lambda x: F.cross_entropy(first(x), torch.tensor(labels), ignore_index=-100)
+    compare(xp, ours, theirs, LOGITS)
+    none = xp.asarray(np.full((3, 5), -100))
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(numpy_of(iso.cross_entropy(xp.asarray(LOGITS), none, ignore_index=-100)))
+    for wrong in (-0.1, 1.1, float("nan")):
+        with pytest.raises(ValueError, match="needed label_smoothing from 0 to 1, got"):
+            iso.cross_entropy(xp.asarray(LOGITS), xp.asarray(HARD), label_smoothing=wrong)
+
+
+def test_binary_cross_entropy_of_large_logits(backend, xp):
+    logits, labels = np.array([-2000.0, 2000.0, 2000.0]), np.array([1.0, 0.0, 1.0])
+    f = lambda x: iso.binary_cross_entropy(x, xp.asarray(labels), reduction="sum")
+    value, grad = iso.value_and_grad(f)(xp.asarray(logits))
+    assert float(value) == 4000.0
+    np.testing.assert_array_equal(numpy_of(grad), [-1.0, 1.0, 0.0])
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])

@@ -186,6 +186,13 @@ def test_grouped_query_attention(backend, xp):
     plain = iso.grouped_query_attention(*map(xp.asarray, (q, k, v)), mask=xp.asarray(mask[0]))
     wanted = naive_attention(q, np.repeat(k, 3, 1), np.repeat(v, 3, 1), mask[0])
     np.testing.assert_allclose(numpy_of(plain), wanted, rtol=1e-11)
+    mask = kept(5, 0.4, (2, 2, 3, 4, 5)).reshape(2, 6, 4, 5)
+    shown = iso.grouped_query_attention(  # the identity as values shows the weights
+        *map(xp.asarray, (q, k, np.eye(5)[None, None].repeat(2, 1))), scale=0.3, dropout_p=0.4,
+        training=True, rng=key_of(backend, 5),
+    )  # fmt: skip
+    weights = naive_attention(q, np.repeat(k, 3, 1), np.eye(5), scale=0.3)
+    np.testing.assert_allclose(numpy_of(shown), np.where(mask, weights / 0.6, 0), rtol=1e-11)
     with pytest.raises(ValueError, match="grouped_query_attention: needed as many heads of value"):
         iso.grouped_query_attention(*map(xp.asarray, (q[:, :5], k, v)))
 
@@ -271,6 +278,83 @@ def test_multi_head_attention_without_a_batch_and_with_dropout(backend, xp):
     np.testing.assert_allclose(numpy_of(y), wanted, rtol=1e-11, atol=1e-13)
 
 
+def test_gradients_of_all_that_multi_head_attention_takes(backend, xp):
+    """Two more keys, keys of another array, an additive mask; then one array for all three."""
+    q, k, w, wo, b, bo, key, value, mask = drawn(
+        18, (2, 3, 4), (2, 3, 4), (12, 4), (4, 4), (12,), (4,), (1, 1, 4), (1, 1, 4), (3, 3)
+    )
+
+    def reference(*arrays, own=False):
+        q, k, w, wo, b, bo, *more = arrays
+        key, value, mask = (*more, None, None, None)[:3]
+        k = q if own else k
+        y, weights = F.multi_head_attention_forward(
+            *(x.movedim(0, 1) for x in (q, k, k)), 4, 2, w, b, key, value, not own, 0.0, wo, bo,
+            attn_mask=mask, need_weights=True,
+        )  # fmt: skip
+        return y.movedim(0, 1), weights
+
+    names = ["in_proj_weights", "out_proj_weights", "in_proj_bias", "out_proj_bias", "bias_k"]
+    names += ["bias_v", "attention_mask"]
+
+    def call(q, k, *rest, own=False):
+        return iso.multi_head_attention(
+            q, key=None if own else k, num_heads=2, add_zero_attn=not own,
+            return_attention_weights=True, **dict(zip(names, rest)),
+        )  # fmt: skip
+
+    check(xp, call, reference, [q, k, w, wo, b, bo, key, value, mask])
+    alone = lambda f: lambda q, *rest: f(q, None, *rest, own=True)
+    check(xp, alone(call), alone(reference), [q, w, wo, b, bo])
+
+
+def test_static_keys_and_values_have_gradients(backend, xp):
+    q, k, v = drawn(19, (2, 3, 4), (4, 5, 2), (4, 5, 2))
+
+    def reference(q, k, v):
+        heads = q.reshape(2, 3, 2, 2).movedim(2, 1)
+        y = torch_attention(heads, k.reshape(2, 2, 5, 2), v.reshape(2, 2, 5, 2), scale=0.4)
+        return y.movedim(1, 2).reshape(2, 3, 4)
+
+    call = lambda q, k, v: iso.multi_head_attention(
+        q, num_heads=2, static_k=k, static_v=v, scale=0.4
+    )
+    check(xp, call, reference, [q, k, v])
+
+
+def test_multi_head_attention_without_projections(backend, xp):
+    """Biases alone, a mask for each sample, and rows that attend to nothing."""
+    q, b, bo = drawn(20, (3, 4, 6), (18,), (6,))
+    open_ = np.random.default_rng(21).random((3, 4, 4)) > 0.4
+    open_[1, 2] = False
+    y, weights = iso.multi_head_attention(
+        xp.asarray(q), num_heads=2, attention_mask=xp.asarray(~open_), in_proj_bias=xp.asarray(b),
+        out_proj_bias=xp.asarray(bo), return_attention_weights=True,
+    )  # fmt: skip
+    heads = [(q + part).reshape(3, 4, 2, 3).swapaxes(1, 2) for part in np.split(b, 3)]
+    wanted = naive_attention(*heads, open_[:, None]).swapaxes(1, 2).reshape(3, 4, 6) + bo
+    np.testing.assert_allclose(numpy_of(y), wanted, rtol=1e-11)
+    np.testing.assert_array_equal(numpy_of(y)[1, 2], bo)
+    shown = naive_attention(*heads[:2], np.eye(4), open_[:, None]).mean(1)
+    np.testing.assert_allclose(numpy_of(weights), shown, rtol=1e-11, atol=1e-15)
+    np.testing.assert_array_equal(numpy_of(weights)[1, 2], 0)
+
+
+def test_what_is_not_a_number_shows(backend, xp):
+    """A NaN among the values reaches every query that may attend to it, and no other sample."""
+    arrays = drawn(22, (2, 4, 3), (2, 5, 3), (2, 5, 2))
+    arrays[2][0, 3, 1] = np.nan
+    for lead in (lambda x: x, lambda x: x[:, None]):  # torch's kernel is for four axes
+        q, k, v = (xp.asarray(lead(x)) for x in arrays)
+        y = numpy_of(iso.scaled_dot_product_attention(q, k, v)).reshape(2, 4, 2)
+        np.testing.assert_array_equal(np.isnan(y[0]), [[False, True]] * 4)
+        assert np.isfinite(y[1]).all()
+        grad = iso.grad(lambda q, k=k, v=v: xp.sum(iso.scaled_dot_product_attention(q, k, v)))(q)
+        grad = numpy_of(grad).reshape(2, 4, 3)
+        assert np.isnan(grad[0]).all()
+        assert np.isfinite(grad[1]).all()
+
+
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_rotary_embedding(backend, xp, interleaved):
     (x,) = drawn(12, (2, 5, 6))
@@ -284,6 +368,8 @@ def test_rotary_embedding(backend, xp, interleaved):
     np.testing.assert_allclose(
         numpy_of(call(xp.asarray(x), xp.asarray(positions))), wanted, atol=1e-13
     )
+    counted = iso.rotary_embedding(xp.asarray(x), base=100.0, interleaved=interleaved)
+    np.testing.assert_array_equal(numpy_of(counted), numpy_of(call(xp.asarray(x), xp.arange(5))))
     # products depend on the distance alone
     q, k = map(xp.asarray, drawn(13, (1, 6), (1, 6)))
     at = lambda i, j: float(numpy_of(xp.sum(call(q, xp.asarray([i])) * call(k, xp.asarray([j])))))
@@ -301,6 +387,8 @@ def test_local_window_mask(backend, xp):
     mask = iso.local_window_mask(5, 7, left=2, right=1, backend=backend)
     wanted = [[-2 <= j - i <= 1 for j in range(7)] for i in range(5)]
     np.testing.assert_array_equal(numpy_of(mask), wanted)
+    square = iso.local_window_mask(4, left=1, backend=backend)
+    np.testing.assert_array_equal(numpy_of(square), np.tri(4) - np.tri(4, k=-2) > 0)
     with pytest.raises(ValueError, match="local_window_mask: needed left of 0 or more, got -1"):
         iso.local_window_mask(3, left=-1)
 

@@ -63,6 +63,47 @@ def test_same_padding_compiled_and_ties(backend, xp):
     np.testing.assert_array_equal(numpy_of(grad)[0, :, 0], [0.5, 0.5])
 
 
+def test_pools_compiled(backend, xp):
+    """One program: values and gradients, in float64 and in float32."""
+    x = RNG.normal(size=(2, 7, 6, 3))
+    first, last = (lambda t: t.movedim(-1, 1)), (lambda t: t.movedim(1, -1))
+    pairs = [
+        (lambda x: iso.max_pool(x, 3, 2, 1), lambda x: F.max_pool2d(x, 3, 2, 1)),
+        (
+            lambda x: iso.avg_pool(x, (3, 2), 2, 1),
+            lambda x: F.avg_pool2d(x, (3, 2), 2, 1, count_include_pad=False),
+        ),
+        (lambda x: iso.adaptive_max_pool(x, (3, 4)), lambda x: F.adaptive_max_pool2d(x, (3, 4))),
+        (lambda x: iso.adaptive_avg_pool(x, (3, 4)), lambda x: F.adaptive_avg_pool2d(x, (3, 4))),
+    ]
+
+    def program(x):
+        found = []
+        for ours, _ in pairs:
+            found += [ours(x), iso.grad(lambda x, f=ours: xp.sum(xp.sin(f(x))))(x)]
+        return found
+
+    expected = []
+    for _, theirs in pairs:
+        t = torch.tensor(x, requires_grad=True)
+        y = last(theirs(first(t)))
+        expected += [y.detach(), torch.autograd.grad(y.sin().sum(), t)[0]]
+    ways = [(iso.jit(program), xp.float64, 1e-10)]
+    ways.append((program if backend != "jax" else iso.jit(program), xp.float32, 1e-5))
+    for run, dtype, tolerance in ways:
+        for got, wanted in zip(run(xp.asarray(x, dtype=dtype)), expected, strict=True):
+            assert got.dtype == dtype
+            np.testing.assert_allclose(numpy_of(got), wanted, tolerance, tolerance)
+
+
+def test_what_is_not_a_number_shows(backend, xp):
+    x = np.array([1.0, np.nan, 3.0, 4.0, -np.inf, -np.inf]).reshape(1, 6, 1)
+    for pool in (iso.max_pool, iso.avg_pool):
+        y = numpy_of(pool(xp.asarray(x), 2))[0, :, 0]
+        assert np.isnan(y[0])
+        np.testing.assert_array_equal(y[1:], [4.0 if pool is iso.max_pool else 3.5, -np.inf])
+
+
 def test_bad_input(backend, xp):
     x = xp.asarray(np.ones((1, 4, 3)))
     cases = [

@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from ..base import Backend
+from .kernels import ops
 
 
 class Layers(Backend):
@@ -19,7 +20,12 @@ class Layers(Backend):
         return tf.math.sigmoid(x)
 
     def softmax(xp, x: Any, axis: int) -> Any:
-        return tf.nn.softmax(x, axis)
+        y = tf.nn.softmax(x, axis)
+        if y.dtype == tf.float64:
+            return y
+        # the kernels of fewer digits give zeros beside a NaN: this is 0, or NaN for the whole row
+        total = ops.Sum(input=y, axis=axis, keep_dims=True)
+        return ops.AddV2(x=y, y=ops.Sub(x=total, y=total))
 
     def log_softmax(xp, x: Any, axis: int) -> Any:
         return tf.nn.log_softmax(x, axis)

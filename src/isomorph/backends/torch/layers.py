@@ -50,7 +50,7 @@ class Layers(Backend):
         return torch.logsumexp(x, tuple(range(x.ndim)) if axis is None else axis, keepdims)
 
     def take_rows(xp, weight: Any, ids: Any) -> Any:
-        return F.embedding(ids, weight)
+        return F.embedding(ids, weight) if weight.ndim == 2 else super().take_rows(weight, ids)
 
     def layer_norm(xp, x: Any, weight: Any, bias: Any, axes: tuple, epsilon: float) -> Any:
         if axes != tuple(range(x.ndim - len(axes), x.ndim)):
