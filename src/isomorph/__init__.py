@@ -91,7 +91,7 @@ from .modules.layers import (
     RMSNorm,
     Sequential,
 )
-from .modules.module import Module
+from .modules.module import Module, summary
 from .modules.sequence import GRU, LSTM, MultiHeadAttention
 from .modules.structure import State
 from .moving import convert, to_numpy
@@ -212,6 +212,7 @@ __all__ = [
     "softmax",
     "softplus",
     "stop_gradient",
+    "summary",
     "to_numpy",
     "unset_with_grads",
     "use_backend",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
+from time import perf_counter
 from typing import Any
 
-from ..dispatch import dtype_of
-from .structure import CONSTANT, STATE, State, direct, is_module, kind_of
+from .. import tree
+from ..dispatch import dtype_of, find_backend
+from .structure import CONSTANT, STATE, VARIABLE, State, direct, is_module, kind_of
 
 
 def outline(module: Any) -> str:
@@ -47,3 +50,58 @@ def described(x: Any, frozen: bool) -> str:
     if not hasattr(value, "shape"):
         return f"{value!r}{word}"
     return f"{dtype_of(value)} {list(value.shape)}{word}"
+
+
+class Watch:
+    """What a call of a module reports to that is to be summed up."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, list[Any]] = {}  # calls, seconds, output
+
+    def enter(self, module: Any, args: tuple, kw: dict[str, Any]) -> Any:
+        row = self.rows.setdefault(id(module), [0, 0.0, None])
+        start = perf_counter()
+        out = _done(module.forward(*args, **kw))
+        row[1] += perf_counter() - start
+        row[0], row[2] = row[0] + 1, out
+        return out
+
+
+def _done(out: Any) -> Any:
+    """A result that is there: some frameworks only promise it."""
+    for x in tree.flatten(out)[0]:
+        getattr(x, "block_until_ready", lambda: None)()
+    return out
+
+
+def table(watch: Watch, copies: list[tuple[str, Any]], total: int) -> str:
+    """One line for each module: what it is, what it returned, what it holds, how long it took."""
+    head = ["module", "output", "parameters", "bytes", "calls", "ms"]
+    rows = []
+    for name, copy in copies:
+        calls, seconds, out = watch.rows.get(id(copy), [0, 0.0, None])
+        held = [x for _, x in direct(copy) if kind_of(x) == VARIABLE]
+        rows.append([
+            f"{name or 'the whole'}: {type(copy).__name__}",
+            _shapes(out) if calls else "not called",
+            f"{sum(prod(x.shape) for x in held):,}",
+            f"{sum(_bytes(x) for x in held):,}",
+            str(calls),
+            f"{seconds * 1e3:.2f}" if calls else "",
+        ])  # fmt: skip
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    sides = ["<", "<", ">", ">", ">", ">"]
+    line = lambda row: "  ".join(f"{c:{s}{w}}" for c, s, w in zip(row, sides, widths)).rstrip()
+    rule = "  ".join("-" * w for w in widths)
+    last = f"parameters: {total:,}; ms of a module include those below it"
+    return "\n".join([line(head), rule, *map(line, rows), rule, last])
+
+
+def _shapes(out: Any) -> str:
+    found = [f"{list(x.shape)}" for x in tree.flatten(out)[0] if find_backend(x) is not None]
+    return ", ".join(found) or type(out).__name__
+
+
+def _bytes(x: Any) -> int:
+    each = x.dtype.itemsize if hasattr(x.dtype, "itemsize") else x.dtype.size
+    return prod(x.shape) * each
