@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dispatch import backend_of
+from .canonical import Remembered
 
 
 def linear(x: Any, weight: Any, /, *, bias: Any = None) -> Any:
@@ -14,18 +15,26 @@ def linear(x: Any, weight: Any, /, *, bias: Any = None) -> Any:
     >>> iso.linear(np.array([1.0, 2.0]), np.array([[1.0, 1.0], [0.0, 3.0]]), bias=np.ones(2))
     array([4., 7.])
     """
-    shape, matrix = tuple(x.shape), tuple(weight.shape)
+    _FITS(x.shape, weight.shape, None if bias is None else bias.shape)
+    return backend_of(x, weight, bias).linear(x, weight, bias)
+
+
+def _fits(shape: Any, matrix: Any, bias: Any) -> None:
+    """Raises where the shapes do not fit."""
+    shape, matrix = tuple(shape), tuple(matrix)
     n = len(matrix) - 2
     if n < 0 or len(shape) <= n or shape[:n] != matrix[:n] or shape[-1] != matrix[-1]:
         raise ValueError(
             "linear: needed x [*outer, *inner, in] and weight [*outer, out, in], got "
             f"{list(shape)} and {list(matrix)}"
         )
-    if bias is not None and tuple(bias.shape) != matrix[:-1]:
+    if bias is not None and tuple(bias) != matrix[:-1]:
         raise ValueError(
-            f"linear: needed bias [*outer, out], {list(matrix[:-1])}, got {list(bias.shape)}"
+            f"linear: needed bias [*outer, out], {list(matrix[:-1])}, got {list(bias)}"
         )
-    return backend_of(x, weight, bias).linear(x, weight, bias)
+
+
+_FITS = Remembered(_fits)
 
 
 def product(xp: Any, x: Any, weight: Any, bias: Any) -> Any:

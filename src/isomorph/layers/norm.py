@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 from ..dispatch import backend_of
+from .canonical import Remembered
 
 CHANNEL_LAST, CHANNEL_FIRST = "channel_last", "channel_first"
 
@@ -25,8 +26,7 @@ def layer_norm(
     >>> iso.layer_norm(np.array([1.0, 3.0]), epsilon=0.0)
     array([-1.,  1.])
     """
-    axes = _axes("layer_norm", x, axis)
-    _check_parts("layer_norm", [x.shape[a] for a in axes], weight=weight, bias=bias)
+    axes = _checked("layer_norm", x, axis, weight, bias)
     return backend_of(x, weight, bias).layer_norm(x, weight, bias, axes, epsilon)
 
 
@@ -38,8 +38,7 @@ def rms_norm(
     >>> iso.rms_norm(np.array([3.0, -3.0]), epsilon=0.0)
     array([ 1., -1.])
     """
-    axes = _axes("rms_norm", x, axis)
-    _check_parts("rms_norm", [x.shape[a] for a in axes], weight=weight)
+    axes = _checked("rms_norm", x, axis, weight, None)
     return backend_of(x, weight).rms_norm(x, weight, axes, epsilon)
 
 
@@ -196,20 +195,37 @@ def _scaled(xp: Any, y: Any, weight: Any, bias: Any, axes: tuple) -> Any:
     return y if bias is None else y + _along(xp, bias, y.ndim, axes)
 
 
-def _axes(name: str, x: Any, axis: Any) -> tuple[int, ...]:
+def _checked(name: str, x: Any, axis: Any, weight: Any, bias: Any) -> tuple[int, ...]:
+    """The axes, sorted and from 0 on."""
+    find = _AXES if type(axis) is int else _axes  # a tuple may hold anything
+    weight = None if weight is None else weight.shape
+    return find(name, x.shape, axis, weight, None if bias is None else bias.shape)
+
+
+def _axes(name: str, shape: Any, axis: Any, weight: Any, bias: Any) -> tuple[int, ...]:
     axes = (axis,) if type(axis) is int else tuple(axis)
-    if not axes or any(type(a) is not int or not -x.ndim <= a < x.ndim for a in axes):
-        raise ValueError(f"{name}: needed axes of an array of {x.ndim} axes, got {axis!r}")
-    found = tuple(sorted(a % x.ndim for a in axes))
+    n = len(shape)
+    if not axes or any(type(a) is not int or not -n <= a < n for a in axes):
+        raise ValueError(f"{name}: needed axes of an array of {n} axes, got {axis!r}")
+    found = tuple(sorted(a % n for a in axes))
     if len(set(found)) != len(found):
         raise ValueError(f"{name}: needed each axis once, got {axis!r}")
+    _check_shapes(name, [shape[a] for a in found], weight=weight, bias=bias)
     return found
 
 
+_AXES = Remembered(_axes)
+
+
 def _check_parts(name: str, sizes: list, **parts: Any) -> None:
-    for word, part in parts.items():
-        if part is not None and list(part.shape) != list(sizes):
-            raise ValueError(f"{name}: needed {word} {list(sizes)}, got {list(part.shape)}")
+    shapes = {word: None if part is None else part.shape for word, part in parts.items()}
+    _check_shapes(name, sizes, **shapes)
+
+
+def _check_shapes(name: str, sizes: list, **shapes: Any) -> None:
+    for word, shape in shapes.items():
+        if shape is not None and list(shape) != sizes:
+            raise ValueError(f"{name}: needed {word} {sizes}, got {list(shape)}")
 
 
 def _channel(name: str, x: Any, data_format: str) -> int:

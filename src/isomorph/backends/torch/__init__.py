@@ -160,9 +160,10 @@ class Torch(Layers):
         return dtype.is_floating_point or dtype.is_complex
 
     def conv(xp, x, w, bias, plan):
-        if not xp.is_float(x.dtype):  # torch multiplies no integers here
-            return super().conv(x, w, bias, plan)
-        return convolution.conv(xp, x, w, bias, plan)
+        dtype = x.dtype
+        if dtype.is_floating_point or dtype.is_complex:
+            return convolution.conv(xp, x, w, bias, plan)
+        return super().conv(x, w, bias, plan)  # torch multiplies no integers there
 
     def conv_transpose(xp, x, w, bias, plan):
         if min(map(min, plan.pads)) < 0 or not xp.is_float(x.dtype):
