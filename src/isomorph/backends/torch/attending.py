@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from ...layers.attention import broadcast, full_mask, settled
 from .fused import fused, is_watched
 
+kernel = F.scaled_dot_product_attention
 SHORT = 2**16  # products of a query and a key
 
 
@@ -32,8 +33,6 @@ def attention(
     mask: Any,
     is_causal: bool,
 ) -> torch.Tensor:
-    if mask is None and type(scale) is float and _is_plain(query, key, value):
-        return F.scaled_dot_product_attention(query, key, value, is_causal=is_causal, scale=scale)
     empty = 0 in query.shape or 0 in key.shape or 0 in value.shape
     short = query.shape[-2] * key.shape[-2] < SHORT
     watched = short and any(map(is_watched, (query, key, value)))
@@ -55,7 +54,7 @@ def attention(
 
     def native(query: Any, key: Any, value: Any) -> tuple:
         q, k, v = (_four(x, lead) for x in (query, key, value))
-        y = F.scaled_dot_product_attention(
+        y = kernel(
             q, k, v, _four_mask(one, lead), is_causal=causal, scale=scale
         )
         y = y if len(lead) == 2 else y.reshape(*lead, *y.shape[-2:])
@@ -64,7 +63,7 @@ def attention(
     return fused(native, meaning, (query, key, value))[0]
 
 
-def _is_plain(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
+def is_plain(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
     """Whether the kernel takes them as they are, and nobody looks on: most calls outside training,
     without the closures.
     """
