@@ -154,7 +154,9 @@ def row(way: Any, case: Case, both: bool) -> list[str]:
         "-" if budget is None else f"{budget}x",
         met,
         f"{best['Keras'] / best['native']:.2f}x" if "Keras" in best else "-",
-        ("yes" if best["ours"] <= best["Keras"] * (1 + NOISE) else "NO") if "Keras" in best else "-",
+        ("yes" if best["ours"] <= best["Keras"] * (1 + NOISE) else "NO")
+        if "Keras" in best
+        else "-",
         "-" if None in held else " / ".join(f"{mb:.0f}" for mb in held),
     ]
 

@@ -1,4 +1,4 @@
-"""What the door of a layer costs: one call on tiny arrays, eagerly, over the framework's own call on
+"""What the door of a layer costs: one call on tiny arrays, eagerly, over the framework's own on
 the same arrays, and Keras 3's.
 
 JAX's own calls take tens of microseconds eagerly, and what is compiled has no doors: it is measured
@@ -20,7 +20,15 @@ from .layer_cases import NATIVES, drawn
 from .timing import each_backend, minima, table
 
 BACKENDS = ("tensorflow", "torch")
-HEAD = ["backend", "layer", "native µs", "isomorph over native", "budget", "met", "Keras over native"]
+HEAD = [
+    "backend",
+    "layer",
+    "native µs",
+    "isomorph over native",
+    "budget",
+    "met",
+    "Keras over native",
+]
 
 
 def run() -> str:

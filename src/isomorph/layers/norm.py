@@ -133,7 +133,7 @@ def instance_norm(
 
 
 class Norms:
-    """The meanings. A division for each row, not for each element, which costs several times more."""
+    """The meanings. There is a division a row, not an element, which costs several times more."""
 
     def layer_norm(xp: Any, x: Any, weight: Any, bias: Any, axes: tuple, epsilon: float) -> Any:
         centred = x - xp.mean(x, axis=axes, keepdims=True)

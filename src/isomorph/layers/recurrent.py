@@ -1,8 +1,8 @@
 """Recurrent layers: what they keep from one step of a sequence to the next.
 
 All products with the input are one product before the loop, unless the backend says that each step
-does its own faster (`xp.has_quick_steps`); the loop is `xp.scan`, which compiles to one body, not to
-one per step, where the framework has such a loop.
+does its own faster (`xp.has_quick_steps`); the loop is `xp.scan`, which compiles to one body, not
+to one per step, where the framework has such a loop.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from ...layers import attention as attending
 from ...layers import recurrent
@@ -46,7 +47,7 @@ def _is_fused(query: Any, key: Any, value: Any, scale: Any) -> bool:
 
 def _devices(x: Any) -> Any:
     """Where `x` is; where it is going to be while a program is traced."""
-    return jax.devices() if isinstance(x, jax.core.Tracer) else x.devices()
+    return jax.devices() if isinstance(x, Tracer) else x.devices()
 
 
 lstm = jax.jit(recurrent.lstm, static_argnums=(0, 8))

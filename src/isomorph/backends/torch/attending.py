@@ -54,9 +54,7 @@ def attention(
 
     def native(query: Any, key: Any, value: Any) -> tuple:
         q, k, v = (_four(x, lead) for x in (query, key, value))
-        y = kernel(
-            q, k, v, _four_mask(one, lead), is_causal=causal, scale=scale
-        )
+        y = kernel(q, k, v, _four_mask(one, lead), is_causal=causal, scale=scale)
         y = y if len(lead) == 2 else y.reshape(*lead, *y.shape[-2:])
         return (y if alive is None else torch.where(alive, y, 0.0),)
 

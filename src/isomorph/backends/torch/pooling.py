@@ -71,8 +71,7 @@ class Largest(torch.autograd.Function):
         ctx.args = inputs[1:]
 
     @staticmethod
-    # pyright: ignore[reportIncompatibleMethodOverride]
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
+    def backward(ctx: Any, grad: Any) -> tuple:  # pyright: ignore
         x, y = (kept.detach() for kept in ctx.saved_tensors)
         window, strides, pads = ctx.args
         around = [p for p in reversed(pads) for _ in range(2)]
