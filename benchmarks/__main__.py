@@ -18,6 +18,8 @@ TABLES = {
     "calls": "Public call over native call, 8 x 8 float32",
     "tape": "NumPy tape",
     "gradients": "Gradients and optimizer updates over the framework's own",
+    "layers": "Layers over the framework's own",
+    "layers_tiny": "Layers on tiny arrays: a call over the framework's own",
 }
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from threading import Event, Thread
 
 
 def minima(
@@ -42,3 +46,66 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     line = lambda r: "| " + " | ".join(c.ljust(w) for c, w in zip(r, widths)) + " |"
     rule = "|" + "|".join("-" * (w + 2) for w in widths) + "|"
     return "\n".join([line(head), rule, *map(line, rows)])
+
+
+def within(calls: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, float]:
+    """`minima` in about that time, of one call a slice at least."""
+    for call in calls.values():
+        call()
+    start = time.perf_counter()
+    for call in calls.values():
+        call()
+    once = max(time.perf_counter() - start, len(calls) * 2e-3)
+    return minima(calls, rounds=min(60, max(4, int(seconds / once))), slice_s=2e-3)
+
+
+def peak(call: Callable[[], object]) -> float | None:
+    """Megabytes by which a call raises what the process holds, as seen every half millisecond,
+    where Linux tells.
+    """
+    gc.collect()
+    if not os.path.exists("/proc/self/statm"):
+        return None
+    seen, over = [_pages()], Event()
+
+    def watch() -> None:
+        while not over.is_set():
+            seen.append(_pages())
+            time.sleep(5e-4)
+
+    watcher = Thread(target=watch)
+    watcher.start()
+    call()
+    over.set()
+    watcher.join()
+    return (max(seen) - seen[0]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def _pages() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1])
+
+
+def each_backend(
+    module: str, names: Sequence[str], *args: str, env: Mapping[str, str] | None = None
+) -> list[list[str]]:
+    """The rows that `python -m module name *args` prints for each backend, in a process of its own:
+    Keras has one backend a process, and frameworks slow each other down.
+    """
+    rows = []
+    for name in names:
+        own = {"KERAS_BACKEND": name, "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            [sys.executable, "-m", module, name, *args],
+            env=os.environ | own | dict(env or {}),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+        print(f"{name} done", file=sys.stderr)
+        rows += [
+            line.split("\t") for line in done.stdout.splitlines() if line.startswith(f"{name}\t")
+        ]
+    return rows

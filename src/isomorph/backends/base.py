@@ -191,6 +191,10 @@ class Backend(Activations, Norms, Losses, Pools, Names):
     from ..layers.recurrent import gru, lstm
     from ..layers.recurrent import looped as scan
 
+    def has_quick_steps(xp) -> bool:
+        """Whether products of the steps of a loop cost less than one product of all of them."""
+        return False
+
     # Random numbers, drawn with a key, two words of 32 bits.
 
     word = "uint32"  # the dtype in which words are computed with

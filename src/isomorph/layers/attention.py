@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any
 
 from ..dispatch import backend_of, dtype_of
+from .canonical import Remembered
 from .dropout import dropout
 
 # ---- doors ---------------------------------------------------------------------------------------
@@ -43,18 +44,11 @@ def scaled_dot_product_attention(
     """
     name = "scaled_dot_product_attention"
     xp = backend_of(query, key, value, mask)
-    q, k, v = _shapes(name, xp, query, key, value)
-    lead = broadcast(q[:-2], k[:-2], v[:-2])
-    if lead is None:
-        raise ValueError(
-            f"{name}: needed leading axes that broadcast, got query {list(q)}, key {list(k)} and "
-            f"value {list(v)}"
-        )
+    scores, own_scale = _checked(name, xp, query, key, value, 2)
     if mask is not None:
-        check_mask(name, xp, mask, query, (*lead, q[-2], k[-2]))
-    drops = check_dropout(name, "dropout_p", dropout_p, training, rng)
-    scale = _scale(scale, q[-1])
-    if drops:
+        check_mask(name, xp, mask, query, scores)
+    scale = own_scale if scale is None else scale
+    if dropout_p != 0 and check_dropout(name, "dropout_p", dropout_p, training, rng):
         return dropped(xp, query, key, value, scale, mask, is_causal, dropout_p, rng)[0]
     return xp.attention(query, key, value, scale, mask, is_causal)
 
@@ -82,23 +76,12 @@ def grouped_query_attention(
     """
     name = "grouped_query_attention"
     xp = backend_of(query, key, value, mask)
-    q, k, v = _shapes(name, xp, query, key, value, 3)
-    heads, groups = q[-3], k[-3]
-    if v[-3] != groups or not groups or heads % groups:
-        raise ValueError(
-            f"{name}: needed as many heads of value as of key, and a number of them that divides "
-            f"the heads of query, got {heads} of query, {groups} of key and {v[-3]} of value"
-        )
-    lead = broadcast(q[:-3], k[:-3], v[:-3])
-    if lead is None:
-        raise ValueError(
-            f"{name}: needed leading axes that broadcast, got query {list(q)}, key {list(k)} and "
-            f"value {list(v)}"
-        )
+    scores, own_scale = _checked(name, xp, query, key, value, 3)
     if mask is not None:
-        check_mask(name, xp, mask, query, (*lead, heads, q[-2], k[-2]))
+        check_mask(name, xp, mask, query, scores)
     drops = check_dropout(name, "dropout_p", dropout_p, training, rng)
-    scale = _scale(scale, q[-1])
+    scale = own_scale if scale is None else scale
+    heads, groups = query.shape[-3], key.shape[-3]
     each = heads // groups
     if mask is not None and len(mask.shape) >= 3:
         mask = _grouped(xp, mask, groups, each)
@@ -198,12 +181,6 @@ def dropped(
 # ---- checks, of doors here and beside ------------------------------------------------------------
 
 
-def _scale(scale: Any, features: int) -> Any:
-    if scale is not None:
-        return scale
-    return features**-0.5 if features else 1.0
-
-
 def _sizes(x: Any) -> tuple[int, ...]:
     """The shape for `reshape`: -1 for the one size that is not known yet."""
     return tuple(-1 if n is None else n for n in x.shape)
@@ -216,20 +193,42 @@ def _grouped(xp: Any, x: Any, groups: int, each: int) -> Any:
     return xp.reshape(x, (*shape[:-3], *parts, *shape[-2:]))
 
 
-def _shapes(name: str, xp: Any, query: Any, key: Any, value: Any, least: int = 2) -> tuple:
+def _checked(name: str, xp: Any, query: Any, key: Any, value: Any, least: int) -> tuple:
+    """The shape of the scores, `[..., L, S]`, and the scale where none is given."""
     try:
-        q, k, v = tuple(query.shape), tuple(key.shape), tuple(value.shape)
+        dtype, q, k, v = query.dtype, query.shape, key.shape, value.shape
     except AttributeError:  # a number beside arrays
         kinds = " and ".join(type(x).__name__ for x in (query, key, value))
         raise TypeError(f"{name}: needed arrays of query, key and value, got {kinds}") from None
+    if not (dtype is key.dtype is value.dtype and dtype is xp.float32):  # most often
+        check_dtypes(name, xp, query=query, key=key, value=value)
+    return _SCORES(name, least, q, k, v)
+
+
+def _scores_shape(name: str, least: int, q: Any, k: Any, v: Any) -> tuple[tuple, float]:
+    """Of shapes with `least` axes at least; with three, the first of them are heads."""
+    q, k, v = tuple(q), tuple(k), tuple(v)
     if len(q) < least or len(k) < least or len(v) < least or q[-1] != k[-1] or k[-2] != v[-2]:
         heads = (", H", ", G") if least == 3 else ("", "")
         raise ValueError(
             f"{name}: needed query [...{heads[0]}, L, F], key [...{heads[1]}, S, F] and value "
             f"[...{heads[1]}, S, V], got {list(q)}, {list(k)} and {list(v)}"
         )
-    check_dtypes(name, xp, query=query, key=key, value=value)
-    return q, k, v
+    if least == 3 and (v[-3] != k[-3] or not k[-3] or q[-3] % k[-3]):
+        raise ValueError(
+            f"{name}: needed as many heads of value as of key, and a number of them that divides "
+            f"the heads of query, got {q[-3]} of query, {k[-3]} of key and {v[-3]} of value"
+        )
+    lead = broadcast(q[:-least], k[:-least], v[:-least])
+    if lead is None:
+        raise ValueError(
+            f"{name}: needed leading axes that broadcast, got query {list(q)}, key {list(k)} and "
+            f"value {list(v)}"
+        )
+    return (*lead, *q[-least:-1], k[-2]), q[-1] ** -0.5 if q[-1] else 1.0
+
+
+_SCORES = Remembered(_scores_shape)
 
 
 def check_dtypes(name: str, xp: Any, **arrays: Any) -> None:

@@ -1,22 +1,49 @@
 """The arguments of a convolution in one form, `Plan`, and every error about them in one wording.
 
 Ints become one per axis, padding becomes (low, high) pairs, formats become two flags, and the sizes
-of the result are known; a backend's convolution checks nothing again.
+of the result are known; a backend's convolution checks nothing again. What was found for shapes and
+arguments is remembered (`Remembered`): a plan costs more to make than a small convolution.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any, NamedTuple, SupportsIndex
 
-from ..dispatch import NUMBERS, dtype_of
+from ..dispatch import dtype_of
 
 Pairs = tuple[tuple[int, int], ...]
 Sizes = tuple[int, ...]
 
 GENERAL = ("channel_last", "channel_first")
 FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
+
+
+class Remembered(dict[tuple, Any]):
+    """What a pure function gave, by its arguments.
+
+    Not `functools.lru_cache`, of which torch's compiler warns whoever calls it. Numbers in the
+    arguments are ints, for 1.0 would find what was made for 1. A size that has no value yet has no
+    hash either: then nothing is remembered.
+    """
+
+    def __init__(self, make: Callable[..., Any], most: int = 4096):
+        super().__init__()
+        self.make, self.most = make, most
+
+    def __missing__(self, args: tuple) -> Any:
+        found = self.make(*args)
+        if len(self) >= self.most:
+            self.clear()
+        self[args] = found
+        return found
+
+    def __call__(self, *args: Any) -> Any:
+        try:
+            return self[args]
+        except TypeError:
+            return self.make(*args)
 
 
 class Plan(NamedTuple):
@@ -32,6 +59,23 @@ class Plan(NamedTuple):
     first: bool  # x and the result are [batch, channels, *sizes], else [batch, *sizes, channels]
     filters_first: bool  # filters are [out, in/groups, *k], else [*k, in/groups, out]
     size: Sizes  # of the result
+    alike: Sizes | None  # the padding where it is the same at both ends, and crops nothing
+
+
+def plan_of(
+    strides: Sizes,
+    pads: Pairs,
+    x_dilations: Sizes,
+    dilations: Sizes,
+    groups: int,
+    first: bool,
+    filters_first: bool,
+    size: Sizes,
+) -> Plan:
+    """The plan, with what follows of the rest."""
+    crooked = any(low != high or low < 0 for low, high in pads)
+    alike = None if crooked else tuple([low for low, _ in pads])
+    return Plan(strides, pads, x_dilations, dilations, groups, first, filters_first, size, alike)
 
 
 def forward(
@@ -50,7 +94,41 @@ def forward(
     groups: int,
 ) -> Plan:
     """The plan of a convolution over `n` axes."""
-    shape, kernel, strides, dilations = _start(name, n, x, filters, bias, strides, dilations)
+    shape, kernel, bias_shape = _shapes(name, x, filters, bias)
+    if type(strides) is not int:
+        strides = spread(name, "strides", strides, n)
+    if type(dilations) is not int:
+        dilations = spread(name, "dilations", dilations, n)
+    if type(x_dilations) is not int:
+        x_dilations = spread(name, "x_dilations", x_dilations, n)
+    if type(padding) is not int and type(padding) is not str:
+        padding = pairs(name, padding, n)
+    if type(groups) is not int:
+        groups = _groups(name, groups)
+    return _FORWARD(
+        name, n, shape, kernel, bias_shape, strides, padding, formats, data_format, filter_format,
+        x_dilations, dilations, groups,
+    )  # fmt: skip
+
+
+def _forward(
+    name: str,
+    n: int,
+    shape: Any,
+    kernel: Any,
+    bias_shape: Any,
+    strides: Any,
+    padding: Any,
+    formats: tuple[str, str],
+    data_format: str,
+    filter_format: str,
+    x_dilations: Any,
+    dilations: Any,
+    groups: int,
+) -> Plan:
+    shape, kernel = _axes(name, n, shape, kernel)
+    strides = spread(name, "strides", strides, n)
+    dilations = spread(name, "dilations", dilations, n)
     x_dilations = spread(name, "x_dilations", x_dilations, n)
     first = is_first(name, "data_format", data_format, formats)
     filters_first = is_first(name, "filter_format", filter_format, GENERAL)
@@ -66,7 +144,7 @@ def forward(
             f"{name}: needed filters {form} with in = {channels}, the channels of x, and out "
             f"divisible by groups = {groups}, got filters {list(kernel)} and x {list(shape)}"
         )
-    _bias(name, bias, out)
+    _bias(name, bias_shape, out)
     _known(name, shape, sizes, kernel, k)
     spans = tuple([(i - 1) * d + 1 for i, d in zip(k, dilations)])
     sizes = tuple([(i - 1) * d + 1 for i, d in zip(sizes, x_dilations)])
@@ -83,7 +161,10 @@ def forward(
                 f"{[i + j for i, j in zip(room, spans)]}, padded, of x {list(shape)}"
             )
         size = tuple([r // s + 1 for r, s in zip(room, strides)])
-    return Plan(strides, pads, x_dilations, dilations, groups, first, filters_first, size)
+    return plan_of(strides, pads, x_dilations, dilations, groups, first, filters_first, size)
+
+
+_FORWARD = Remembered(_forward)
 
 
 def transposed(
@@ -104,10 +185,36 @@ def transposed(
     """The plan of the convolution whose gradient with respect to its input is wanted; `size` is
     that of the input, the result here.
     """
-    shape, kernel, strides, dilations = _start(name, n, x, filters, bias, strides, dilations)
+    shape, kernel, bias_shape = _shapes(name, x, filters, bias)
+    strides = spread(name, "strides", strides, n)
+    dilations = spread(name, "dilations", dilations, n)
+    if type(padding) is not str:
+        padding = pairs(name, padding, n)
+    plan = _TRANSPOSED if output_shape is None else _transposed  # which may hold anything
+    return plan(
+        name, n, shape, kernel, bias_shape, strides, padding, output_shape, formats, data_format,
+        filter_format, dilations, _groups(name, groups),
+    )  # fmt: skip
+
+
+def _transposed(
+    name: str,
+    n: int,
+    shape: Any,
+    kernel: Any,
+    bias_shape: Any,
+    strides: Sizes,
+    padding: Any,
+    output_shape: Any,
+    formats: tuple[str, str],
+    data_format: str,
+    filter_format: str,
+    dilations: Sizes,
+    groups: int,
+) -> Plan:
+    shape, kernel = _axes(name, n, shape, kernel)
     first = is_first(name, "data_format", data_format, formats)
     filters_first = is_first(name, "filter_format", filter_format, GENERAL)
-    groups = _groups(name, groups)
     if filters_first:
         into, fewer, k = kernel[0], kernel[1], kernel[2:]
     else:
@@ -119,7 +226,7 @@ def transposed(
             f"{name}: needed filters {form} with in = {channels}, the channels of x, and divisible "
             f"by groups = {groups}, got filters {list(kernel)} and x {list(shape)}"
         )
-    _bias(name, bias, fewer * groups)
+    _bias(name, bias_shape, fewer * groups)
     _known(name, shape, sizes, kernel, k)
     spans = tuple([(i - 1) * d + 1 for i, d in zip(k, dilations)])
     pads = pairs(name, padding, n)
@@ -145,7 +252,10 @@ def transposed(
     elif pads == "VALID":
         pads = ((0, 0),) * n
     ones = (1,) * n
-    return Plan(strides, pads, ones, dilations, groups, first, filters_first, size)
+    return plan_of(strides, pads, ones, dilations, groups, first, filters_first, size)
+
+
+_TRANSPOSED = Remembered(_transposed)
 
 
 def rank(name: str, dims: Any) -> int:
@@ -155,11 +265,12 @@ def rank(name: str, dims: Any) -> int:
     return int(dims)
 
 
-def shape_of(name: str, word: str, x: Any) -> tuple:
-    """The shape of an argument that must be an array."""
-    if isinstance(x, NUMBERS) or x is None:
-        raise TypeError(f"{name}: needed an array of {word}, got {type(x).__name__}")
-    return tuple(x.shape)
+def shape_of(name: str, word: str, x: Any) -> Any:
+    """The shape, as it is, of an argument that must be an array."""
+    try:
+        return x.shape
+    except AttributeError:
+        raise TypeError(f"{name}: needed an array of {word}, got {type(x).__name__}") from None
 
 
 def spread(name: str, word: str, value: Any, n: int) -> Sizes:
@@ -210,31 +321,34 @@ def is_first(name: str, word: str, value: Any, formats: tuple[str, str]) -> bool
     raise ValueError(f'{name}: needed {word} "{formats[0]}" or "{formats[1]}", got {value!r}')
 
 
-def _start(
-    name: str, n: int, x: Any, filters: Any, bias: Any, strides: Any, dilations: Any
-) -> tuple[tuple, tuple, Sizes, Sizes]:
-    """What both kinds check first."""
+def _shapes(name: str, x: Any, filters: Any, bias: Any) -> tuple[Any, Any, Any]:
+    """The shapes, as they are, of arrays that must be of one dtype."""
     shape, kernel = shape_of(name, "x", x), shape_of(name, "filters", filters)
+    dtype, found = x.dtype, filters.dtype
+    one = found is dtype or found == dtype
+    if bias is None:
+        bias_shape = None
+    else:
+        bias_shape, found = shape_of(name, "bias", bias), bias.dtype
+        one = one and (found is dtype or found == dtype)
+    if not one:
+        listed = ", ".join(dtype_of(a) for a in (x, filters, bias) if a is not None)
+        raise TypeError(f"{name}: needed x, filters and bias of one dtype, got {listed}")
+    return shape, kernel, bias_shape
+
+
+def _axes(name: str, n: int, shape: Any, kernel: Any) -> tuple[tuple, tuple]:
+    shape, kernel = tuple(shape), tuple(kernel)
     if len(shape) != n + 2 or len(kernel) != n + 2:
         raise ValueError(
             f"{name}: needed x and filters of {n + 2} axes, got {list(shape)} and {list(kernel)}"
         )
-    dtype = x.dtype
-    if filters.dtype != dtype or (bias is not None and _dtype(name, bias) != dtype):
-        found = ", ".join(dtype_of(a) for a in (x, filters, bias) if a is not None)
-        raise TypeError(f"{name}: needed x, filters and bias of one dtype, got {found}")
-    strides = spread(name, "strides", strides, n)
-    return shape, kernel, strides, spread(name, "dilations", dilations, n)
+    return shape, kernel
 
 
-def _dtype(name: str, bias: Any) -> Any:
-    shape_of(name, "bias", bias)
-    return bias.dtype
-
-
-def _bias(name: str, bias: Any, out: int) -> None:
-    if bias is not None and tuple(bias.shape) != (out,):
-        raise ValueError(f"{name}: needed bias [out], {[out]}, got {list(bias.shape)}")
+def _bias(name: str, shape: Any, out: int) -> None:
+    if shape is not None and tuple(shape) != (out,):
+        raise ValueError(f"{name}: needed bias [out], {[out]}, got {list(shape)}")
 
 
 def _groups(name: str, groups: Any) -> int:

@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any
 
 from ..dispatch import backend_of
-from .canonical import FORMATS, GENERAL, Plan, forward, rank, shape_of, transposed
+from .canonical import FORMATS, GENERAL, Plan, forward, plan_of, rank, shape_of, transposed
 
 
 def conv1d(
@@ -115,7 +115,7 @@ def depthwise_conv2d(
     """
     name = "depthwise_conv2d"
     backend = backend_of(x, filters)
-    shape, kernel = shape_of(name, "x", x), shape_of(name, "filters", filters)
+    shape, kernel = tuple(shape_of(name, "x", x)), tuple(shape_of(name, "filters", filters))
     channels = shape[1 if data_format == "NCHW" else -1] if len(shape) == 4 else None
     if len(kernel) not in (3, 4) or kernel[2] != channels or not channels:
         raise ValueError(
@@ -327,7 +327,7 @@ def conv_transpose(xp: Any, x: Any, w: Any, bias: Any, plan: Plan) -> Any:
         reach = (j - 1) * d
         pads.append((reach - low, size + low - (i - 1) * s - 1))
     ones = (1,) * n
-    turned = Plan(
+    turned = plan_of(
         ones, tuple(pads), plan.strides, plan.dilations, groups, plan.first, False, plan.size
     )
     return xp.conv(x, w, bias, turned)

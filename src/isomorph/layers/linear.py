@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dispatch import backend_of, dtype_of
+from .canonical import Remembered
 
 
 def linear(x: Any, weight: Any, /, *, bias: Any = None) -> Any:
@@ -16,26 +17,33 @@ def linear(x: Any, weight: Any, /, *, bias: Any = None) -> Any:
     """
     xp = backend_of(x, weight, bias)
     try:
-        shape, matrix = tuple(x.shape), tuple(weight.shape)
-        size = None if bias is None else tuple(bias.shape)
+        _FITS(x.shape, weight.shape, None if bias is None else bias.shape)
     except AttributeError:  # a number beside arrays, or none at all
         kinds = " and ".join(type(a).__name__ for a in (x, weight, bias))
         raise TypeError(f"linear: needed arrays of x, weight and bias, got {kinds}") from None
+    dtype = x.dtype
+    if weight.dtype != dtype or (bias is not None and bias.dtype != dtype):
+        found = ", ".join(dtype_of(a) for a in (x, weight, bias) if a is not None)
+        raise TypeError(f"linear: needed x, weight and bias of one dtype, got {found}")
+    return xp.linear(x, weight, bias)
+
+
+def _fits(shape: Any, matrix: Any, bias: Any) -> None:
+    """Raises where the shapes do not fit."""
+    shape, matrix = tuple(shape), tuple(matrix)
     n = len(matrix) - 2
     if n < 0 or len(shape) <= n or shape[:n] != matrix[:n] or shape[-1] != matrix[-1]:
         raise ValueError(
             "linear: needed x [*outer, *inner, in] and weight [*outer, out, in], got "
             f"{list(shape)} and {list(matrix)}"
         )
-    if bias is not None and size != matrix[:-1]:
+    if bias is not None and tuple(bias) != matrix[:-1]:
         raise ValueError(
-            f"linear: needed bias [*outer, out], {list(matrix[:-1])}, got {list(bias.shape)}"
+            f"linear: needed bias [*outer, out], {list(matrix[:-1])}, got {list(bias)}"
         )
-    dtype = x.dtype
-    if weight.dtype != dtype or (bias is not None and bias.dtype != dtype):
-        found = ", ".join(dtype_of(a) for a in (x, weight, bias) if a is not None)
-        raise TypeError(f"linear: needed x, weight and bias of one dtype, got {found}")
-    return xp.linear(x, weight, bias)
+
+
+_FITS = Remembered(_fits)
 
 
 def product(xp: Any, x: Any, weight: Any, bias: Any) -> Any:

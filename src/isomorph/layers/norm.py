@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 from ..dispatch import backend_of
+from .canonical import Remembered
 
 CHANNEL_LAST, CHANNEL_FIRST = "channel_last", "channel_first"
 
@@ -25,8 +26,7 @@ def layer_norm(
     >>> iso.layer_norm(np.array([1.0, 3.0]), epsilon=0.0)
     array([-1.,  1.])
     """
-    axes = _axes("layer_norm", x, axis)
-    _check_parts("layer_norm", [x.shape[a] for a in axes], weight=weight, bias=bias)
+    axes = _checked("layer_norm", x, axis, weight, bias)
     return backend_of(x, weight, bias).layer_norm(x, weight, bias, axes, epsilon)
 
 
@@ -38,8 +38,7 @@ def rms_norm(
     >>> iso.rms_norm(np.array([3.0, -3.0]), epsilon=0.0)
     array([ 1., -1.])
     """
-    axes = _axes("rms_norm", x, axis)
-    _check_parts("rms_norm", [x.shape[a] for a in axes], weight=weight)
+    axes = _checked("rms_norm", x, axis, weight, None)
     return backend_of(x, weight).rms_norm(x, weight, axes, epsilon)
 
 
@@ -134,16 +133,16 @@ def instance_norm(
 
 
 class Norms:
-    """The meanings."""
+    """The meanings. There is a division a row, not an element, which costs several times more."""
 
     def layer_norm(xp: Any, x: Any, weight: Any, bias: Any, axes: tuple, epsilon: float) -> Any:
         centred = x - xp.mean(x, axis=axes, keepdims=True)
         spread = xp.mean(centred * centred, axis=axes, keepdims=True)
-        return _scaled(xp, centred / xp.sqrt(spread + epsilon), weight, bias, axes)
+        return _scaled(xp, centred * (1 / xp.sqrt(spread + epsilon)), weight, bias, axes)
 
     def rms_norm(xp: Any, x: Any, weight: Any, axes: tuple, epsilon: float) -> Any:
         size = xp.sqrt(xp.mean(x * x, axis=axes, keepdims=True) + epsilon)
-        return _scaled(xp, x / size, weight, None, axes)
+        return _scaled(xp, x * (1 / size), weight, None, axes)
 
     def batch_norm(
         xp: Any,
@@ -160,12 +159,12 @@ class Norms:
         axes = tuple(i for i in range(len(x.shape)) if i != channel)
         if not training:
             centred = x - _along(xp, mean, len(x.shape), (channel,))
-            y = centred / xp.sqrt(_along(xp, variance, len(x.shape), (channel,)) + epsilon)
+            y = centred * (1 / xp.sqrt(_along(xp, variance, len(x.shape), (channel,)) + epsilon))
             return _scaled(xp, y, weight, bias, (channel,)), mean, variance
         centre = xp.mean(x, axis=axes, keepdims=True)
         centred = x - centre
         spread = xp.mean(centred * centred, axis=axes, keepdims=True)
-        y = _scaled(xp, centred / xp.sqrt(spread + epsilon), weight, bias, (channel,))
+        y = _scaled(xp, centred * (1 / xp.sqrt(spread + epsilon)), weight, bias, (channel,))
         count = prod(x.shape[i] for i in axes)
         moved = lambda old, new: (
             old + momentum * (xp.stop_gradient(xp.reshape(new, tuple(old.shape))) - old)
@@ -196,20 +195,37 @@ def _scaled(xp: Any, y: Any, weight: Any, bias: Any, axes: tuple) -> Any:
     return y if bias is None else y + _along(xp, bias, len(y.shape), axes)
 
 
-def _axes(name: str, x: Any, axis: Any) -> tuple[int, ...]:
+def _checked(name: str, x: Any, axis: Any, weight: Any, bias: Any) -> tuple[int, ...]:
+    """The axes, sorted and from 0 on."""
+    find = _AXES if type(axis) is int else _axes  # a tuple may hold anything
+    weight = None if weight is None else weight.shape
+    return find(name, x.shape, axis, weight, None if bias is None else bias.shape)
+
+
+def _axes(name: str, shape: Any, axis: Any, weight: Any, bias: Any) -> tuple[int, ...]:
     axes = (axis,) if type(axis) is int else tuple(axis)
-    if not axes or any(type(a) is not int or not -len(x.shape) <= a < len(x.shape) for a in axes):
-        raise ValueError(f"{name}: needed axes of an array of {len(x.shape)} axes, got {axis!r}")
-    found = tuple(sorted(a % len(x.shape) for a in axes))
+    n = len(shape)
+    if not axes or any(type(a) is not int or not -n <= a < n for a in axes):
+        raise ValueError(f"{name}: needed axes of an array of {n} axes, got {axis!r}")
+    found = tuple(sorted(a % n for a in axes))
     if len(set(found)) != len(found):
         raise ValueError(f"{name}: needed each axis once, got {axis!r}")
+    _check_shapes(name, [shape[a] for a in found], weight=weight, bias=bias)
     return found
 
 
+_AXES = Remembered(_axes)
+
+
 def _check_parts(name: str, sizes: list, **parts: Any) -> None:
-    for word, part in parts.items():
-        if part is not None and list(part.shape) != list(sizes):
-            raise ValueError(f"{name}: needed {word} {list(sizes)}, got {list(part.shape)}")
+    shapes = {word: None if part is None else part.shape for word, part in parts.items()}
+    _check_shapes(name, sizes, **shapes)
+
+
+def _check_shapes(name: str, sizes: list, **shapes: Any) -> None:
+    for word, shape in shapes.items():
+        if shape is not None and list(shape) != sizes:
+            raise ValueError(f"{name}: needed {word} {sizes}, got {list(shape)}")
 
 
 def _channel(name: str, x: Any, data_format: str) -> int:

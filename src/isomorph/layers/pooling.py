@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 from ..dispatch import backend_of
-from .canonical import GENERAL, Pairs, Sizes, is_first, pairs, shape_of, spread
+from .canonical import GENERAL, Pairs, Remembered, Sizes, is_first, pairs, shape_of, spread
 
 
 def max_pool(
@@ -123,7 +123,23 @@ def _windows(x: Any, window: Sizes, strides: Sizes, size: Sizes, start: int) -> 
 def _plan(
     name: str, x: Any, window: Any, strides: Any, padding: Any, data_format: str
 ) -> tuple[Sizes, Sizes, Pairs, Sizes, bool]:
-    sizes, first = _sizes(name, x, data_format)
+    """Window, strides, pads and sizes of the result, and whether channels are first."""
+    shape = shape_of(name, "x", x)
+    n = len(shape) - 2
+    if n > 0:  # an error of its own otherwise
+        if type(window) is not int:
+            window = spread(name, "window", window, n)
+        if strides is not None and type(strides) is not int:
+            strides = spread(name, "strides", strides, n)
+        if type(padding) is not int and type(padding) is not str:
+            padding = pairs(name, padding, n)
+    return _PLANS(name, shape, window, strides, padding, data_format)
+
+
+def _planned(
+    name: str, shape: Any, window: Any, strides: Any, padding: Any, data_format: str
+) -> tuple[Sizes, Sizes, Pairs, Sizes, bool]:
+    sizes, first = _sizes(name, shape, data_format)
     n = len(sizes)
     window = spread(name, "window", window, n)
     strides = window if strides is None else spread(name, "strides", strides, n)
@@ -138,7 +154,7 @@ def _plan(
         if min(room) < 0:
             raise ValueError(
                 f"{name}: needed padded sizes of at least the window {list(window)}, got "
-                f"{[r + w for r, w in zip(room, window)]} of x {list(x.shape)}"
+                f"{[r + w for r, w in zip(room, window)]} of x {list(shape)}"
             )
         size = tuple(r // s + 1 for r, s in zip(room, strides))
     if any(not 0 <= p < w for pair, w in zip(pads, window) for p in pair):
@@ -148,16 +164,19 @@ def _plan(
     return window, strides, pads, size, first
 
 
+_PLANS = Remembered(_planned)
+
+
 def _adaptive(name: str, x: Any, size: Any, data_format: str) -> tuple[Sizes, bool]:
-    sizes, first = _sizes(name, x, data_format)
+    sizes, first = _sizes(name, shape_of(name, "x", x), data_format)
     wanted = spread(name, "size", size, len(sizes))
     if any(w > i for w, i in zip(wanted, sizes)):
         raise ValueError(f"{name}: needed at most the sizes {list(sizes)} of x, got {list(wanted)}")
     return wanted, first
 
 
-def _sizes(name: str, x: Any, data_format: str) -> tuple[Sizes, bool]:
-    shape = shape_of(name, "x", x)
+def _sizes(name: str, shape: Any, data_format: str) -> tuple[Sizes, bool]:
+    shape = tuple(shape)
     first = is_first(name, "data_format", data_format, GENERAL)
     if len(shape) < 3:
         raise ValueError(f"{name}: needed x with batch, sizes and channels, got {list(shape)}")

@@ -1,7 +1,8 @@
 """Recurrent layers: what they keep from one step of a sequence to the next.
 
-All products with the input are one product before the loop; the loop is `xp.scan`, which compiles
-to one body, not to one per step, where the framework has such a loop.
+All products with the input are one product before the loop, unless the backend says that each step
+does its own faster (`xp.has_quick_steps`); the loop is `xp.scan`, which compiles to one body, not
+to one per step, where the framework has such a loop.
 """
 
 from __future__ import annotations
@@ -95,14 +96,14 @@ def lstm(
 
     def step(carry: tuple, gates: Any) -> tuple:
         h, c = carry
-        gates = gates + xp.matmul(h, recurrent)
+        gates = own(gates) + xp.matmul(h, recurrent)
         i, f, o = (xp.sigmoid(gates[..., k * n : (k + 1) * n]) for k in (0, 1, 3))
         c = f * c + i * xp.tanh(gates[..., 2 * n : 3 * n])
         h = o * xp.tanh(c)
         return (h, c), h
 
-    gates = _projected(xp, x, kernel, joint(bias, recurrent_bias), time_major)
-    (h, c), hs = xp.scan(step, (h, c), gates)
+    rows, own = _projected(xp, x, kernel, joint(bias, recurrent_bias), time_major)
+    (h, c), hs = xp.scan(step, (h, c), rows)
     return turned(xp, hs, time_major, 0, -2), h, c
 
 
@@ -119,16 +120,18 @@ def gru(
     """The meaning of `gru_update`."""
     n = recurrent.shape[0]
 
+    rows, own = _projected(xp, x, kernel, bias, time_major)
+
     def step(h: Any, gates: Any) -> tuple:
-        own = xp.matmul(h, recurrent)
-        own = own if recurrent_bias is None else own + recurrent_bias
-        both = xp.sigmoid(gates[..., : 2 * n] + own[..., : 2 * n])
+        gates, added = own(gates), xp.matmul(h, recurrent)
+        added = added if recurrent_bias is None else added + recurrent_bias
+        both = xp.sigmoid(gates[..., : 2 * n] + added[..., : 2 * n])
         r, z = both[..., :n], both[..., n:]
-        new = xp.tanh(gates[..., 2 * n :] + r * own[..., 2 * n :])
+        new = xp.tanh(gates[..., 2 * n :] + r * added[..., 2 * n :])
         h = new + z * (h - new)
         return h, h
 
-    h, hs = xp.scan(step, h, _projected(xp, x, kernel, bias, time_major))
+    h, hs = xp.scan(step, h, rows)
     return turned(xp, hs, time_major, 0, -2), h
 
 
@@ -144,10 +147,17 @@ def turned(xp: Any, x: Any, time_major: bool, source: int, target: int) -> Any:
     return x if time_major or len(x.shape) == 2 else xp.moveaxis(x, source, target)
 
 
-def _projected(xp: Any, x: Any, kernel: Any, bias: Any, time_major: bool) -> Any:
-    """The products of all steps with the kernel, time first."""
-    gates = xp.matmul(x, kernel)
-    return turned(xp, gates if bias is None else gates + bias, time_major, -2, 0)
+def _projected(xp: Any, x: Any, kernel: Any, bias: Any, time_major: bool) -> tuple[Any, Any]:
+    """What the loop runs over, time first, and the gates of a row of it: products of all steps with
+    the kernel, or the steps themselves.
+    """
+
+    def gates(x: Any) -> Any:
+        y = xp.matmul(x, kernel)
+        return y if bias is None else y + bias
+
+    x = turned(xp, x, time_major, -2, 0)
+    return (x, gates) if xp.has_quick_steps() else (gates(x), lambda row: row)
 
 
 def looped(xp: Any, step: Any, carry: Any, xs: Any) -> tuple[Any, Any]:

@@ -401,8 +401,8 @@ def summary(module: Module, /, *args: Any, **kw: Any) -> str:
     it is called and how long that takes; the module is left as it was.
 
     >>> net = iso.Sequential(iso.Linear(3, 4, key=0), iso.relu, iso.Linear(4, 1, key=1))
-    >>> print(iso.summary(net, np.ones((2, 3), np.float32)).splitlines()[3][:42])
-    layers/0: Linear       [2, 4]           16
+    >>> print(iso.summary(net, np.ones((2, 3), np.float32)).splitlines()[3][:41])
+    layers/0: Linear       [2, 4]          16
     """
     if not is_module(module):
         raise TypeError(f"summary: needed a module, got {type(module).__name__}")

@@ -4,11 +4,51 @@ traced anew at each call otherwise, and attention is nine calls.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
+import jax.numpy as jnp
+from jax.core import Tracer
 
 from ...layers import attention as attending
 from ...layers import recurrent
 
-attention = jax.jit(attending.attention, static_argnums=(0, 6))
+composed = jax.jit(attending.attention, static_argnums=(0, 6))
+NARROW = (jnp.bfloat16, jnp.float16)
+
+
+def attention(
+    xp: Any, query: Any, key: Any, value: Any, scale: Any, mask: Any, is_causal: bool
+) -> Any:
+    """By cuDNN where that has a kernel, a GPU and narrow floats, and no row attends to nothing."""
+    if mask is None and query.dtype in NARROW and _is_fused(query, key, value, scale):
+        q, k, v = (jnp.swapaxes(x, 1, 2) for x in (query, key, value))
+        y = jax.nn.dot_product_attention(
+            q, k, v, scale=scale, is_causal=is_causal, implementation="cudnn"
+        )
+        return jnp.swapaxes(y, 1, 2)
+    return composed(xp, query, key, value, scale, mask, is_causal)
+
+
+def _is_fused(query: Any, key: Any, value: Any, scale: Any) -> bool:
+    """Whether cuDNN takes `[batch, heads, tokens, features]` of these shapes, on a GPU."""
+    q, k = query.shape, key.shape
+    return (
+        type(scale) is float
+        and len(q) == 4
+        and k == value.shape
+        and q[:2] == k[:2]
+        and 0 not in (*q, *k)
+        and q[-1] <= 128
+        and q[-1] % 8 == 0
+        and all(d.platform == "gpu" for x in (query, key, value) for d in _devices(x))
+    )
+
+
+def _devices(x: Any) -> Any:
+    """Where `x` is; where it is going to be while a program is traced."""
+    return jax.devices() if isinstance(x, Tracer) else x.devices()
+
+
 lstm = jax.jit(recurrent.lstm, static_argnums=(0, 8))
 gru = jax.jit(recurrent.gru, static_argnums=(0, 7))

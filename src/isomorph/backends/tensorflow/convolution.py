@@ -88,7 +88,8 @@ def _dense(xp: Any, x: Any, w: Any, plan: Plan) -> Any:
         )
     x, pads = _uncropped(xp, x, plan.pads)
     x, w, strides, pads = _planes(x, w, plan.strides, pads)
-    y = ops.Conv2D(input=x, filter=w, strides=[1, *strides, 1], **_padding(pads))
+    x, word = _framed(x, w, strides, pads)
+    y = ops.Conv2D(input=x, filter=w, strides=[1, *strides, 1], padding=word)
     return y if n == 2 else tf.squeeze(y, 1)
 
 
@@ -106,7 +107,10 @@ def _depthwise(xp: Any, x: Any, w: Any, plan: Plan) -> Any:
         y = tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "VALID", None, dilation)
     else:
         strides = (strides[-1], strides[-1])  # one axis of one element takes any
-        y = ops.DepthwiseConv2dNative(input=x, filter=w, strides=[1, *strides, 1], **_padding(pads))
+        x, word = _framed(x, w, strides, pads)
+        y = ops.DepthwiseConv2dNative(
+            input=x, filter=w, strides=[1, *strides, 1], padding=word
+        )  # fmt: skip
     return y if n == 2 else tf.squeeze(y, 1)
 
 
@@ -123,6 +127,19 @@ def _planes(x: Any, w: Any, strides: tuple, pads: tuple) -> tuple[Any, Any, tupl
     if len(strides) == 2:
         return x, w, strides, pads
     return tf.expand_dims(x, 1), tf.expand_dims(w, 0), (1, *strides), ((0, 0), *pads)
+
+
+def _framed(x: Any, w: Any, strides: tuple, pads: tuple) -> tuple[Any, str]:
+    """`x`, padded where no word of TensorFlow's says how, and the word for the rest: the gradients
+    of what is padded by numbers take twice as long.
+    """
+    if not any(map(any, pads)):
+        return x, "VALID"
+    for size, k, s, (low, high) in zip(x.shape[1:-1], w.shape, strides, pads):
+        total = max((-(-size // s) - 1) * s + k - size, 0)
+        if (low, high) != (total // 2, total - total // 2):
+            return ops.Pad(input=x, paddings=[(0, 0), *pads, (0, 0)]), "VALID"
+    return x, "SAME"
 
 
 def _padding(pads: tuple) -> dict[str, Any]:

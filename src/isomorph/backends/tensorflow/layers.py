@@ -1,4 +1,4 @@
-"""What TensorFlow has of its own for layers."""
+"""What TensorFlow has of its own for layers; what its kernels do not take is left to `super()`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,41 @@ from typing import Any
 import tensorflow as tf
 
 from ..base import Backend
+from . import dtypes, pooling
 from .kernels import ops
+
+KINDS = (tf.float32, tf.float64, tf.float16, tf.bfloat16)  # with kernels of their own
 
 
 class Layers(Backend):
     """Methods of the TensorFlow backend."""
+
+    def linear(xp, x: Any, weight: Any, bias: Any) -> Any:
+        x, weight = dtypes.tensor(x), dtypes.tensor(weight)
+        shape = [-1 if n is None else n for n in x.shape]
+        plain = x.dtype is weight.dtype and x.dtype in KINDS and shape.count(-1) < 2
+        if weight.ndim != 2 or len(shape) < 2 or not plain:
+            return super().linear(x, weight, bias)
+        rows = x if len(shape) == 2 else ops.Reshape(tensor=x, shape=[-1, shape[-1]])
+        y = ops.MatMul(a=rows, b=weight, transpose_b=True)
+        if bias is not None:
+            y = y + bias
+        return y if len(shape) == 2 else ops.Reshape(tensor=y, shape=[*shape[:-1], y.shape[-1]])
+
+    def relu(xp, x: Any) -> Any:
+        return tf.nn.relu(x) if x.dtype in KINDS else super().relu(x)
+
+    def leaky_relu(xp, x: Any, alpha: float) -> Any:
+        return tf.nn.leaky_relu(x, alpha) if x.dtype in KINDS else super().leaky_relu(x, alpha)
+
+    def elu(xp, x: Any, alpha: float) -> Any:
+        return tf.nn.elu(x) if alpha == 1 and x.dtype in KINDS else super().elu(x, alpha)
+
+    def gelu(xp, x: Any, approximate: bool) -> Any:
+        return tf.nn.gelu(x, approximate) if x.dtype in KINDS else super().gelu(x, approximate)
+
+    def silu(xp, x: Any) -> Any:
+        return tf.nn.silu(x) if x.dtype in KINDS else super().silu(x)
 
     def softplus(xp, x: Any) -> Any:
         return tf.math.softplus(x)
@@ -32,3 +62,42 @@ class Layers(Backend):
 
     def logsumexp(xp, x: Any, axis: Any, keepdims: bool) -> Any:
         return tf.reduce_logsumexp(x, axis, keepdims)
+
+    def cross_entropy(
+        xp,
+        logits: Any,
+        labels: Any,
+        axis: int,
+        smoothing: float,
+        ignored: int | None,
+        reduction: str,
+    ) -> Any:
+        logits = dtypes.tensor(logits)
+        fits = logits.ndim == 2 and axis == 1 and not smoothing and ignored is None
+        if not (fits and logits.dtype in KINDS and labels.dtype in (tf.int32, tf.int64)):
+            return super().cross_entropy(logits, labels, axis, smoothing, ignored, reduction)
+        each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        return xp.reduced(each, reduction)
+
+    def pool(
+        xp,
+        x: Any,
+        window: Any,
+        strides: Any,
+        pads: Any,
+        size: Any,
+        first: bool,
+        largest: bool,
+        counts_pads: bool,
+    ) -> Any:
+        x = dtypes.tensor(x)
+        deep = len(window) == 3 and not largest and x.dtype is not tf.float32  # no kernel
+        if x.dtype not in KINDS or len(window) > 3 or x.shape[0] == 0 or deep:
+            return super().pool(x, window, strides, pads, size, first, largest, counts_pads)
+        n = len(window)
+        x = tf.transpose(x, (0, *range(2, n + 2), 1)) if first else x
+        if largest:
+            y = pooling.largest(xp, x, window, strides, pads, size)
+        else:
+            y = pooling.mean(xp, x, window, strides, pads, size, counts_pads)
+        return tf.transpose(y, (0, n + 1, *range(1, n + 1))) if first else y

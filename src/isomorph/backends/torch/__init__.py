@@ -156,6 +156,8 @@ class Torch(Layers):
         ]
 
     def attention(xp, query, key, value, scale, mask, is_causal):
+        if mask is None and type(scale) is float and attending.is_plain(query, key, value):
+            return attending.kernel(query, key, value, None, 0.0, is_causal, scale=scale)
         meaning = super().attention
         return attending.attention(xp, meaning, query, key, value, scale, mask, is_causal)
 
@@ -175,9 +177,10 @@ class Torch(Layers):
         return dtype.is_floating_point or dtype.is_complex
 
     def conv(xp, x, w, bias, plan):
-        if not xp.is_float(x.dtype):  # torch multiplies no integers here
-            return super().conv(x, w, bias, plan)
-        return convolution.conv(xp, x, w, bias, plan)
+        dtype = x.dtype
+        if dtype.is_floating_point or dtype.is_complex:
+            return convolution.conv(xp, x, w, bias, plan)
+        return super().conv(x, w, bias, plan)  # torch multiplies no integers there
 
     def conv_transpose(xp, x, w, bias, plan):
         if min(map(min, plan.pads)) < 0 or not xp.is_float(x.dtype):

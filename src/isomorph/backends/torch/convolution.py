@@ -30,8 +30,8 @@ def conv(xp: Any, x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> to
         x = x.permute(TO[n])
     if not plan.filters_first:
         w = w.permute(FILTERS[n])
-    pads = [low for low, _ in plan.pads]
-    if any(low != high or low < 0 for low, high in plan.pads):  # torch pads both ends alike
+    pads = plan.alike
+    if pads is None:  # torch pads both ends alike
         pads = [max(0, min(pair)) for pair in plan.pads]
         rest = [(low - p, high - p) for (low, high), p in zip(plan.pads, pads)]
         x = F.pad(x, [i for pair in reversed(rest) for i in pair])

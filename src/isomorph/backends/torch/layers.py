@@ -8,6 +8,11 @@ import torch
 from torch.nn import functional as F
 
 from ..base import Backend
+from . import pooling
+
+CROSS_ENTROPY: Any = torch._C._nn.cross_entropy_loss  # pyright: ignore
+REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+NOBODY = -(1 << 63)  # the label that torch leaves out: without one, none that anybody has
 
 
 class Layers(Backend):
@@ -50,9 +55,51 @@ class Layers(Backend):
         return torch.logsumexp(x, tuple(range(x.ndim)) if axis is None else axis, keepdims)
 
     def take_rows(xp, weight: Any, ids: Any) -> Any:
-        return F.embedding(ids, weight) if weight.ndim == 2 else super().take_rows(weight, ids)
+        return torch.embedding(weight, ids) if weight.ndim == 2 else super().take_rows(weight, ids)
 
     def layer_norm(xp, x: Any, weight: Any, bias: Any, axes: tuple, epsilon: float) -> Any:
-        if axes != tuple(range(x.ndim - len(axes), x.ndim)):
+        n = x.ndim
+        if axes != (n - 1,) and axes != tuple(range(n - len(axes), n)):
             return super().layer_norm(x, weight, bias, axes, epsilon)
-        return F.layer_norm(x, x.shape[axes[0] :], weight, bias, epsilon)
+        return torch.layer_norm(x, x.shape[axes[0] :], weight, bias, epsilon)
+
+    def cross_entropy(
+        xp,
+        logits: Any,
+        labels: Any,
+        axis: int,
+        smoothing: float,
+        ignored: int | None,
+        reduction: str,
+    ) -> Any:
+        hard = not labels.is_floating_point()
+        if not logits.is_floating_point() or (not hard and labels.dtype != logits.dtype):
+            return super().cross_entropy(logits, labels, axis, smoothing, ignored, reduction)
+        if hard and labels.dtype is not torch.int64:
+            labels = labels.long()
+        n, shape = logits.ndim, None
+        if axis and axis == n - 1 > 1:  # torch wants the classes second: all else is one axis
+            shape = logits.shape[:-1]
+            logits = logits.reshape(-1, logits.shape[-1])
+            labels = labels.reshape(-1) if hard else labels.reshape(logits.shape)
+        elif n > 1 and axis != 1:
+            logits = logits.movedim(axis, 1)
+            labels = labels if hard else labels.movedim(axis, 1)
+        none = NOBODY if ignored is None else ignored
+        loss = CROSS_ENTROPY(logits, labels, None, REDUCTIONS[reduction], none, smoothing)
+        return loss if shape is None or reduction != "none" else loss.reshape(shape)
+
+    def pool(
+        xp,
+        x: Any,
+        window: Any,
+        strides: Any,
+        pads: Any,
+        size: Any,
+        first: bool,
+        largest: bool,
+        counts_pads: bool,
+    ) -> Any:
+        if pooling.takes(x, window, pads):
+            return pooling.pool(x, window, strides, pads, first, largest, counts_pads)
+        return super().pool(x, window, strides, pads, size, first, largest, counts_pads)

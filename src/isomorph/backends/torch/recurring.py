@@ -55,16 +55,21 @@ def _native(kind: str, given: list[Any], time_major: bool) -> tuple:
     x, *rest = given
     n = STATES[kind]
     state, (kernel, recurrent, *biases) = rest[:n], rest[n:]
+    weights = [kernel.mT, recurrent.mT]
+    biased = any(b is not None for b in biases)
+    if biased:
+        zeros = None if all(b is not None for b in biases) else kernel.new_zeros(kernel.shape[1])
+        weights += [zeros if b is None else b for b in biases]
+    run = getattr(VF, kind)
+    if x.ndim == 3:  # as torch has it: time or batch first
+        state = [h.unsqueeze(0) for h in state]
+        first = state[0] if n == 1 else tuple(state)
+        hs, *last = run(x, first, weights, biased, 1, 0.0, True, False, not time_major)
+        return hs, *(h.squeeze(0) for h in last)
     batch = _batch(x, time_major)
     x = x if time_major else x.movedim(-2, 0)
     x = x.reshape(x.shape[0], prod(batch), x.shape[-1])
     state = [h.reshape(1, prod(batch), h.shape[-1]) for h in state]
-    weights = [kernel.mT, recurrent.mT]
-    biased = any(b is not None for b in biases)
-    if biased:
-        zeros = kernel.new_zeros(kernel.shape[1])
-        weights += [zeros if b is None else b for b in biases]
-    run = getattr(VF, kind)
     first = state[0] if n == 1 else tuple(state)
     hs, *last = run(x, first, weights, biased, 1, 0.0, True, False, False)
     hs = hs.reshape(hs.shape[0], *batch, hs.shape[-1])

@@ -1,0 +1,93 @@
+"""Pooling by torch's kernels, which pad both ends alike, by half a window at most.
+
+Their gradient of a maximum goes to the first of equal values; here it is shared, so going back is
+our own: the places that held the maximum are found again, and their number.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import torch
+from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
+    peek_interpreter_stack,
+)
+from torch.nn import functional as F
+
+from .convolution import BACK, TO
+from .fused import is_watched
+
+Sizes = tuple[int, ...]
+MAX: Any = {1: torch.max_pool1d, 2: torch.max_pool2d, 3: torch.max_pool3d}
+MEAN: Any = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
+
+
+def takes(x: torch.Tensor, window: Sizes, pads: tuple) -> bool:
+    """Whether there is a kernel for it."""
+    return (
+        x.dtype.is_floating_point
+        and len(window) in MAX
+        and not any(low != high or 2 * low > w for (low, high), w in zip(pads, window))
+        and 0 not in x.shape
+        and not torch.compiler.is_compiling()  # torch.compile forgets how to go back
+    )
+
+
+def pool(
+    x: torch.Tensor,
+    window: Sizes,
+    strides: Sizes,
+    pads: tuple,
+    first: bool,
+    largest: bool,
+    counts_pads: bool,
+) -> torch.Tensor:
+    n = len(window)
+    x = x if first else x.permute(TO[n])
+    ends = tuple([low for low, _ in pads])
+    if not largest:
+        y = MEAN[n](x, window, strides, ends, False, counts_pads)
+    elif peek_interpreter_stack() is None and not is_watched(x):
+        y = MAX[n](x, window, strides, ends)
+    else:
+        y = Largest.apply(x, window, strides, ends)
+    return y if first else y.permute(BACK[n])
+
+
+class Largest(torch.autograd.Function):
+    """The largest under each window of x, channels first; its gradient is shared by equal ones."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    # pyright: ignore[reportIncompatibleMethodOverride]
+    def forward(x: torch.Tensor, window: Sizes, strides: Sizes, pads: Sizes) -> torch.Tensor:
+        return MAX[len(window)](x, window, strides, pads)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:
+        ctx.save_for_backward(inputs[0], output)
+        ctx.args = inputs[1:]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> tuple:  # pyright: ignore
+        x, y = (kept.detach() for kept in ctx.saved_tensors)
+        window, strides, pads = ctx.args
+        around = [p for p in reversed(pads) for _ in range(2)]
+        full = F.pad(x, around, value=-torch.inf) if any(pads) else x
+        cuts = [
+            (..., *(slice(p, p + (m - 1) * s + 1, s) for p, m, s in zip(place, size, strides)))
+            for size in [y.shape[2:]]
+            for place in product(*map(range, window))
+        ]
+        same = [full[cut] == y for cut in cuts]
+        count = torch.zeros_like(y)
+        for where in same:
+            count += where
+        share = grad / count
+        total = grad.new_zeros(full.shape)  # mapped over where `grad` is
+        for cut, where in zip(cuts, same):
+            total[cut] += share * where
+        kept = (..., *(slice(p, p + n) for p, n in zip(pads, x.shape[2:])))
+        return total[kept], None, None, None
