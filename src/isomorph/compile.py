@@ -194,14 +194,18 @@ def _typed(x: Any) -> Any:
 
 
 def _marked(func: Callable) -> Callable:
-    """`func`, saying that it is being compiled while it runs."""
+    """`func`, saying that it is being compiled while it runs. Modules among its arguments are its
+    own, also where nothing is compiled.
+    """
 
     def call(*args: Any, **kw: Any) -> Any:
         token = TRACING.set(True)
         try:
-            return func(*args, **kw)
+            args, kw = tree.renewed((args, kw))
+            out = func(*args, **kw)
         finally:
             TRACING.reset(token)
+        return tree.renewed(out)
 
     return call
 

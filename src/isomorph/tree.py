@@ -81,6 +81,12 @@ def map_whole(func: Callable[..., Any], tree: Any) -> Any:
     return optree.tree_map(func, tree, namespace=WHOLE)
 
 
+def renewed(tree: Any) -> Any:
+    """The nest with nodes of its own; itself where it has none."""
+    leaves, form = flatten_whole(tree)
+    return unflatten(form, leaves) if form.namespace else tree
+
+
 def keys(tree: Any) -> list[Any]:
     """The keys of a dict, list, tuple or node in the order of `flatten`."""
     return list(optree.tree_flatten_one_level(tree, namespace=TRAINED).entries)

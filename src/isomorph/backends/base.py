@@ -231,6 +231,10 @@ class Backend(Activations, Norms, Losses, Pools, Names):
 
     # Modules.
 
+    def own(xp, x: Any) -> Any:
+        """`x` for someone who may change it in place: a copy, where that can be done at all."""
+        return x
+
     def adopt(xp, cls: type) -> None:
         """Hear of a class of nests of our own, where the framework has nests of its own."""
 

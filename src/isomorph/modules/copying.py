@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import weakref
 from copy import copy
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .. import tree
+from ..compile import TRACING
 from ..dispatch import BACKENDS
 from .structure import (
     PLAIN,
@@ -25,6 +27,7 @@ from .structure import (
     gather,
     is_local,
     is_module,
+    is_number,
     kind_of,
     matched,
     origin_of,
@@ -172,6 +175,13 @@ def _bound(x: Any, cls: type, v: Any, memo: dict[int, Any], how: How, parent: An
     return x
 
 
+def own_array(xp: Any, x: Any, copied: bool) -> Any:
+    """`x` as a module can hold it: an array also where the library gives a number for one without
+    axes; an object of its own, as one object for two variables would be one the next time.
+    """
+    return xp.asarray(x, copy=True) if copied or is_number(x) else x
+
+
 def replace(ref: Any, node: Any, memo: dict[int, Any]) -> None:
     """Put what `memo` has in the place of what `ref` has, into `node` itself."""
     met: set[int] = set()
@@ -231,13 +241,14 @@ class Skeleton:
         backends = {type(x): BACKENDS.get(type(x)) for x in arrays}
         if None in backends.values():
             return copied(self.husk, self.husk, memo, How())
-        local = any(is_local(x.value if type(x) is State else x) for x in memo.values())
+        values = [x.value if type(x) is State else x for x in memo.values()]
+        local = TRACING.get() or any(map(is_local, values))
         met: set[int] = set()
         for place, x in memo.items():
             if type(x) is State:
                 x.lent = local
-            elif id(x) in met:  # one object for two would be one the next time
-                memo[place] = backends[type(x)].asarray(x, copy=True)  # type: ignore[union-attr]
+            else:
+                memo[place] = own_array(backends[type(x)], x, id(x) in met)
             met.add(id(x))
         return copied(self.husk, self.husk, memo, How(lent=local, free=True))
 
@@ -251,7 +262,8 @@ class Skeleton:
         return type(self.husk).__name__
 
 
-class Rest(NamedTuple):
+@dataclass(eq=False)
+class Rest:
     """What is beside the trained parts of a module; equal where the form is."""
 
     skeleton: Skeleton
@@ -263,6 +275,9 @@ class Rest(NamedTuple):
 
     def __hash__(self) -> int:
         return hash(self.skeleton)
+
+    def __repr__(self) -> str:
+        return repr(self.skeleton)
 
 
 def _same(a: Any, b: Any, met: dict[int, int]) -> bool:

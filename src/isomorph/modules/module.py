@@ -25,6 +25,7 @@ from .copying import (
     Unusual,
     bound,
     copied,
+    own_array,
     replace,
     set_slot,
     substitutes,
@@ -234,11 +235,9 @@ class Module(tree.Node):
                     f"{name}: needed {list(old.shape)} of floats for {path}, "
                     f"got {dtype_of(x)} {list(x.shape)}"
                 )
-            # one object for two variables would be one variable the next time
-            memo[id(old)] = (
-                x if all(x is not y for y in memo.values()) else xp.asarray(x, copy=True)
-            )
-        backend_of(*(memo.get(id(x), x) for x in leaves)) if leaves else None
+            memo[id(old)] = own_array(xp, x, any(x is y for y in memo.values()))
+        if leaves:
+            backend_of(*(memo.get(id(x), x) for x in leaves))  # one backend, or it raises
         replace(origin_of(self), self, memo)
 
     # A module as a nest.
@@ -250,8 +249,8 @@ class Module(tree.Node):
 
     @staticmethod
     def put_trained(rest: Any, parts: Iterable[Any]) -> Any:
-        skeleton, held, keys = rest
-        return skeleton.filled(Held(dict(zip(keys, parts)), held.state, held.constants))
+        held = rest.held._replace(variables=dict(zip(rest.keys, parts)))
+        return rest.skeleton.filled(held)
 
     def take_whole(self) -> tuple[Iterable[Any], Any, Iterable[Any]]:
         return gather(self), Skeleton(self), Held._fields

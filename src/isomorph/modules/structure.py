@@ -8,6 +8,7 @@ place where it was met first.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Number
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,7 +45,8 @@ class State:
     __slots__ = ("_value", "lent")
 
     def __init__(self, value: Any, *, lent: bool = False):
-        self._value, self.lent = value, lent
+        # what is lent may be changed in place, `state.value += 1`, and the owner's shall not
+        self._value, self.lent = tree.map(_private, value) if lent else value, lent
 
     @property
     def value(self) -> Any:
@@ -61,6 +63,11 @@ class State:
 
     def __repr__(self) -> str:
         return f"State({self._value!r})"
+
+
+def _private(x: Any) -> Any:
+    backend = find_backend(x)
+    return x if backend is None else backend.own(x)
 
 
 class Place:
@@ -90,6 +97,11 @@ def is_local(x: Any) -> bool:
     return backend is not None and backend.is_local(x)
 
 
+def is_number(x: Any) -> bool:
+    """Whether `x` is a number and no array, though it may be of an array library."""
+    return type(x).__hash__ is not None and isinstance(x, Number)
+
+
 def kind_of(x: Any) -> int | None:
     """Whether `x` is a variable, state or a constant; None for anything else."""
     cls = type(x)
@@ -106,8 +118,8 @@ def kind_of(x: Any) -> int | None:
         backend = BACKENDS.find(cls)
         if backend is None:
             return None
-    if cls.__hash__ is not None and hasattr(x, "as_integer_ratio"):
-        return None  # a number, also one of the array library's, is a setting
+    if is_number(x):
+        return None  # also one of the array library's: it is a setting
     dtype = x.dtype
     if dtype == backend.float32 or dtype == backend.float64:  # pyright: ignore
         return VARIABLE

@@ -34,6 +34,9 @@ class NumPy(Backend):
     def is_watched(xp, x):
         return type(x) is Traced
 
+    def own(xp, x):
+        return x.copy() if isinstance(x, np.ndarray) else x
+
     def draw(xp, meaning, key, start, shape, *args):
         drawn = hashing.blocks(meaning, xp, key, start, math.prod(shape), args)
         return drawn.reshape((*shape, *drawn.shape[1:]))
