@@ -6,6 +6,7 @@ and PyTorch, the caller's own arrays in, the same kind out.
 
 # The package is bound first, so that the function of that name is what `iso.backends` means.
 from . import backends as _backends  # noqa: F401
+from . import optimizers as optimizers
 from . import random as random
 from .compile import jit
 from .dispatch import prepare as _prepare
@@ -65,6 +66,7 @@ from .layers.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_
 from .layers.position import local_window_mask, rotary_embedding
 from .layers.recurrent import gru_update, lstm_update
 from .moving import convert, to_numpy
+from .optimizers.pairs import Optimizer, apply_updates, chain
 from .optimizers.updates import (
     adam_step,
     adam_update,
@@ -79,10 +81,12 @@ __version__ = "0.1.0"
 _prepare()
 
 __all__ = [
+    "Optimizer",
     "adam_step",
     "adam_update",
     "adaptive_avg_pool",
     "adaptive_max_pool",
+    "apply_updates",
     "arange",
     "asarray",
     "at",
@@ -91,6 +95,7 @@ __all__ = [
     "batch_norm",
     "binary_cross_entropy",
     "bind_custom_gradient_function",
+    "chain",
     "check_gradients",
     "checkpoint",
     "conv1d",
