@@ -75,12 +75,15 @@ from .optimizers.updates import (
     lars_update,
     optimizer_update,
 )
+from .training.checkpoint import load, save
+from .training.replacing import CheckpointError
 
 __version__ = "0.1.0"
 
 _prepare()
 
 __all__ = [
+    "CheckpointError",
     "Optimizer",
     "adam_step",
     "adam_update",
@@ -139,6 +142,7 @@ __all__ = [
     "leaky_relu",
     "linear",
     "linspace",
+    "load",
     "local_window_mask",
     "log_softmax",
     "logsumexp",
@@ -154,6 +158,7 @@ __all__ = [
     "relu",
     "rms_norm",
     "rotary_embedding",
+    "save",
     "scaled_dot_product_attention",
     "set_with_grads",
     "sigmoid",

@@ -81,7 +81,7 @@ def lamb_by_paper(decay, cap, epsilon):
 
 
 def by_rates_of(schedule):
-    """Descent with rates of an optax schedule, in float64: at integer steps it computes in float32."""
+    """Descent with rates of an optax schedule; it computes in float32 at integer steps."""
     ws = [w.copy() for w in W]
     with jax.enable_x64(True):
         for t, gradient in enumerate(GRADIENTS):
