@@ -37,7 +37,7 @@ def _parts(x: Any) -> Any:
     plain = x is None or isinstance(x, (dict, list, tuple)) or type(x) in WRITE
     if plain or find_backend(x) is not None or not (hasattr(x, "v") and hasattr(x, "state")):
         return x
-    return {"v": x.v, "state": x.state}
+    return {"v": getattr(x, "v"), "state": getattr(x, "state")}  # noqa: B009
 
 
 def describe(nest: Any, path: str, hold: Callable[[str, Any], Node]) -> Node:
