@@ -224,10 +224,13 @@ def zeros(lift: Lift) -> Any:
 
 
 def counter(lift: Lift) -> Any:
-    """No step taken yet: an int32 array where the first leaf lives."""
+    """No step taken yet: an int32 array where the first leaf lives, which may be on several
+    devices; so it is made of that leaf.
+    """
     xp, leaves = lift.xp, lift.columns[0]
-    device = xp.device_of(leaves[0]) if leaves and lift.devices else None
-    return xp.zeros((), dtype=xp.int32, device=device)
+    if not leaves:
+        return xp.zeros((), dtype=xp.int32)
+    return xp.zeros_like(xp.sum(leaves[0]), dtype=xp.int32)
 
 
 def tick(lift: Lift, step: Any) -> tuple[Any, Any]:
