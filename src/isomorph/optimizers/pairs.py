@@ -3,9 +3,10 @@ accumulation, averages.
 
 `init` makes a state from parameters, `update` turns gradients into updates; clipping, decay and
 learning rates are such pairs themselves. A state is a nest of dicts and tuples of arrays. It has
-the dtype of the parameters; steps are counted by an int32 array of their backend, so that no
-compiled program is made anew. No gradient flows through an update: to differentiate a step, use
-`iso.optimizer_update` and its like with `stop_gradients=False`.
+the dtype of the parameters (of float16 the squares of small gradients are 0: keep parameters of
+Adam and its like in bfloat16 or float32); steps are counted by an int32 array of their backend, so
+that no compiled program is made anew. No gradient flows through an update: to differentiate a step,
+use `iso.optimizer_update` and its like with `stop_gradients=False`.
 """
 
 from __future__ import annotations
