@@ -3,8 +3,9 @@
 Eight bytes of length, a head in JSON, the memory of the tensors one after the other. Under
 `__metadata__` the head has two entries of ours: `isomorph`, with the structure of the nests and a
 check of each tensor, and `isomorph.checksum`, the CRC-32 of the head itself with zeros in that
-place. The check of a tensor is the CRC-32 of the sums of each 64 KiB of it. Written directly, not
-by the library: that holds every tensor a second time, and has no place for checks.
+place. The check of a tensor is the CRC-32 of the sums of each 64 KiB of it. Read and written
+directly, not by the library: that holds what it loads twice, and a check is known only when its
+tensor has been written.
 """
 
 from __future__ import annotations
