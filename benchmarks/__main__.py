@@ -36,6 +36,7 @@ def main() -> None:
         "eagerpy",
         "keras",
         "autograd",
+        "safetensors",
     ]
     print(
         f"{platform.machine()}, Python {platform.python_version()}, one thread; "

@@ -215,9 +215,9 @@ def test_what_cannot_be_saved_is_named(backend, xp, tmp_path):
         iso.save(tmp_path / "a", {"w": x})
         return xp.sum(x)
 
-    if backend != "torch":  # there a value under differentiation has its numbers
-        with pytest.raises(Exception, match=r"save: w|[Tt]racer"):
-            iso.grad(inside)(x)
+    for transform in (iso.grad, *([] if backend == "numpy" else [iso.jit])):
+        with pytest.raises(TypeError, match="save: w: needed an array that has its values"):
+            transform(inside)(x)
         assert list(tmp_path.iterdir()) == []
 
 

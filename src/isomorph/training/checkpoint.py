@@ -124,8 +124,8 @@ def _memory(name: str, x: Any) -> memoryview:
     xp: Any = find_backend(x)
     try:
         return xp.pack(x)[2]
-    except TypeError as error:
-        raise TypeError(f"save: {name}: {error}") from None
+    except (TypeError, RuntimeError) as error:  # inside a transform it has no memory
+        raise TypeError(f"save: {name}: needed an array that has its values: {error}") from None
 
 
 def _trees(content: layout.Content, path: str) -> tuple[list[Any], dict[str, Any]]:

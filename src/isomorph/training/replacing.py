@@ -71,7 +71,8 @@ def _begin(path: Path) -> tuple[Path, int]:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         file = os.open(partial, flags, 0o666)
         if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            with suppress(OSError):  # a disk without locks: there nobody takes it away either
+                fcntl.flock(file, fcntl.LOCK_EX)
         if os.fstat(file).st_nlink:  # nobody took it for left behind before it was locked
             return partial, file
         os.close(file)
@@ -106,5 +107,8 @@ def _sync(folder: Path) -> None:
     file = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(file)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a disk that has no such thing
+            raise
     finally:
         os.close(file)
