@@ -20,6 +20,7 @@ TABLES = {
     "gradients": "Gradients and optimizer updates over the framework's own",
     "layers": "Layers over the framework's own",
     "layers_tiny": "Layers on tiny arrays: a call over the framework's own",
+    "checkpoints": "Checkpoints over the safetensors library",
 }
 
 
@@ -37,6 +38,7 @@ def main() -> None:
         "eagerpy",
         "keras",
         "autograd",
+        "safetensors",
     ]
     print(
         f"{platform.machine()}, Python {platform.python_version()}, one thread; "

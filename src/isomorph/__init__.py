@@ -6,6 +6,7 @@ and PyTorch, the caller's own arrays in, the same kind out.
 
 # The package is bound first, so that the function of that name is what `iso.backends` means.
 from . import backends as _backends  # noqa: F401
+from . import optimizers as optimizers
 from . import random as random
 from .compile import jit
 from .dispatch import prepare as _prepare
@@ -95,6 +96,7 @@ from .modules.module import Module, summary
 from .modules.sequence import GRU, LSTM, MultiHeadAttention
 from .modules.structure import State
 from .moving import convert, to_numpy
+from .optimizers.pairs import Optimizer, apply_updates, chain
 from .optimizers.updates import (
     adam_step,
     adam_update,
@@ -103,6 +105,8 @@ from .optimizers.updates import (
     lars_update,
     optimizer_update,
 )
+from .training.checkpoint import load, save
+from .training.replacing import CheckpointError
 
 __version__ = "0.1.0"
 
@@ -116,6 +120,7 @@ __all__ = [
     "AdaptiveMaxPool",
     "AvgPool",
     "BatchNorm",
+    "CheckpointError",
     "Conv1D",
     "Conv1DTranspose",
     "Conv2D",
@@ -132,6 +137,7 @@ __all__ = [
     "MaxPool",
     "Module",
     "MultiHeadAttention",
+    "Optimizer",
     "RMSNorm",
     "Sequential",
     "State",
@@ -139,6 +145,7 @@ __all__ = [
     "adam_update",
     "adaptive_avg_pool",
     "adaptive_max_pool",
+    "apply_updates",
     "arange",
     "asarray",
     "at",
@@ -147,6 +154,7 @@ __all__ = [
     "batch_norm",
     "binary_cross_entropy",
     "bind_custom_gradient_function",
+    "chain",
     "check_gradients",
     "checkpoint",
     "conv1d",
@@ -190,6 +198,7 @@ __all__ = [
     "leaky_relu",
     "linear",
     "linspace",
+    "load",
     "local_window_mask",
     "log_softmax",
     "logsumexp",
@@ -205,6 +214,7 @@ __all__ = [
     "relu",
     "rms_norm",
     "rotary_embedding",
+    "save",
     "scaled_dot_product_attention",
     "set_with_grads",
     "sigmoid",

@@ -55,7 +55,7 @@ def home(backend: str | None = None, device: Any = None, dtype: Any = None) -> H
     """The home of a new array: what was given, completed from the enclosing `use_backend` if that
     is the same backend.
     """
-    around = HOME.get() or Home(load("numpy"))
+    around = HOME.get() or Home(host())
     chosen = around.backend if backend is None else load(backend)
     if chosen is not around.backend:
         around = Home(chosen)
@@ -64,6 +64,11 @@ def home(backend: str | None = None, device: Any = None, dtype: Any = None) -> H
         around.device if device is None else chosen.device(device),
         around.dtype if dtype is None else chosen.dtype(dtype),
     )
+
+
+def host() -> Backend:
+    """NumPy's backend, which speaks for plain memory."""
+    return load("numpy")
 
 
 def namespace(x: Any = NOTHING, y: Any = None, /, *others: Any) -> Backend:

@@ -256,6 +256,9 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         """
         xp._lacks("from_numpy")
 
+    # Memory, as files hold it: `pack` and `unpack` an array, check `sums`.
+    from .memory import pack, sums, unpack
+
     def lend(xp, x: Any) -> Any:
         """What another framework may take over through DLPack: `x`, or None where NumPy is the
         better way.

@@ -1,1 +1,50 @@
-"""Optimizers: how parameters move along their gradients."""
+"""Optimizers: pairs of pure functions over nests of arrays, and schedules of their learning rates.
+
+>>> opt = iso.optimizers.adamw(iso.optimizers.warmup_cosine(1e-3, 10, 100), weight_decay=0.1)
+>>> v = {"w": np.ones(3)}
+>>> state = opt.init(v)
+>>> grads = iso.grad(lambda v: np.sum(v["w"] ** 2))(v)
+>>> updates, state = opt.update(grads, state, v)
+>>> v = iso.apply_updates(v, updates)
+
+`iso.chain` joins pairs. Steps of an optimizer without a state of its own are in `isomorph` itself:
+`iso.adam_update` and its like.
+"""
+
+from .pairs import accumulate, ema, freeze, masked
+from .recipes import adam, adamw, lamb, lars, lion, rmsprop, sgd
+from .schedules import constant, cosine, one_cycle, step, warmup, warmup_cosine
+from .transforms import (
+    add_decayed_weights,
+    clip_by_global_norm,
+    clip_by_norm,
+    clip_by_value,
+    scale,
+    scale_by_schedule,
+)
+
+__all__ = [
+    "accumulate",
+    "adam",
+    "adamw",
+    "add_decayed_weights",
+    "clip_by_global_norm",
+    "clip_by_norm",
+    "clip_by_value",
+    "constant",
+    "cosine",
+    "ema",
+    "freeze",
+    "lamb",
+    "lars",
+    "lion",
+    "masked",
+    "one_cycle",
+    "rmsprop",
+    "scale",
+    "scale_by_schedule",
+    "sgd",
+    "step",
+    "warmup",
+    "warmup_cosine",
+]

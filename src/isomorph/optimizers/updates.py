@@ -59,7 +59,7 @@ def adam_step(
     array([ 1., -1.])
     """
     lift = Lift("adam_step", {"dcdw": dcdw, "mw": mw, "vw": vw})
-    return lift.apply(adam, _adam(lift, step, beta1, beta2, epsilon, False), False, 3)
+    return lift.apply(adam, adam_numbers(lift, step, beta1, beta2, epsilon, False), False, 3)
 
 
 def adam_update(
@@ -76,7 +76,7 @@ def adam_update(
     """
     nests = {"w": w, "dcdw": dcdw, "mw_tm1": mw_tm1, "vw_tm1": vw_tm1}
     lift = Lift("adam_update", nests)
-    numbers = _adam(lift, step, beta1, beta2, epsilon, stop_gradients)
+    numbers = adam_numbers(lift, step, beta1, beta2, epsilon, stop_gradients)
     return lift.apply(descend_by_adam, [lift.rates(lr), *numbers], stop_gradients, 3)
 
 
@@ -92,9 +92,9 @@ def lars_update(
     array([3. , 3.5])
     """
     lift = Lift("lars_update", {"w": w, "dcdw": dcdw})
-    _refuse_complex(lift)
+    refuse_complex(lift)
     decay = number("lars_update", "decay_lambda", decay_lambda)
-    ratio, rates = _ratio(lift, lr, stop_gradients)
+    ratio, rates = trust_ratio(lift, lr, stop_gradients)
     return lift.apply(partial(lars, decay, ratio), [rates], stop_gradients, 1)[0]
 
 
@@ -115,10 +115,10 @@ def lamb_update(
     """
     nests = {"w": w, "dcdw": dcdw, "mw_tm1": mw_tm1, "vw_tm1": vw_tm1}
     lift = Lift("lamb_update", nests)
-    numbers = _adam(lift, step, beta1, beta2, epsilon, stop_gradients)
+    numbers = adam_numbers(lift, step, beta1, beta2, epsilon, stop_gradients)
     decay = number("lamb_update", "decay_lambda", decay_lambda)
     cap = number("lamb_update", "max_trust_ratio", max_trust_ratio)
-    ratio, rates = _ratio(lift, lr, stop_gradients)
+    ratio, rates = trust_ratio(lift, lr, stop_gradients)
     return lift.apply(partial(lamb, decay, cap, ratio), [rates, *numbers], stop_gradients, 3)
 
 
@@ -128,11 +128,11 @@ def _descent(name: str, w: Any, gradient: dict[str, Any], lr: Any, stop: bool) -
     return lift.nest(map(sub, ws, map(mul, lift.rates(lr), gs)), stop)
 
 
-def _adam(
+def adam_numbers(
     lift: Lift, step: Any, beta1: float, beta2: float, epsilon: float, stop: bool
 ) -> list[list[Any]]:
     """The numbers that Adam's rule takes for each array."""
-    _refuse_complex(lift)
+    refuse_complex(lift)
     beta1 = number(lift.name, "beta1", beta1, below=1)
     beta2 = number(lift.name, "beta2", beta2, below=1)
     epsilon = number(lift.name, "epsilon", epsilon)
@@ -146,7 +146,7 @@ def _adam(
     return numbers
 
 
-def _ratio(lift: Lift, lr: Any, stop: bool) -> tuple[Callable[..., Any], list[Any]]:
+def trust_ratio(lift: Lift, lr: Any, stop: bool) -> tuple[Callable[..., Any], list[Any]]:
     """The way to a trust ratio, and learning rates to be multiplied by it."""
     if not stop:
         return smooth_ratio, lift.rates(lr)
@@ -154,7 +154,7 @@ def _ratio(lift: Lift, lr: Any, stop: bool) -> tuple[Callable[..., Any], list[An
     return (counted_ratio if counts else plain_ratio), lift.rates(lr, plain=counts)
 
 
-def _refuse_complex(lift: Lift) -> None:
+def refuse_complex(lift: Lift) -> None:
     for kind in lift.kinds:
         if lift.xp.isdtype(kind, "complex floating"):
             lift.refuse("real floating-point", kind)
@@ -183,9 +183,17 @@ def descend_by_adam(
     return w - lr * u, m, v
 
 
+def trusted(
+    decay: float, cap: float | None, ratio: Callable[..., Any], xp: Any, w: Any, u: Any, lr: Any,
+    eta: float = 1.0,
+) -> Any:  # fmt: skip
+    """A step of the length that the trust ratio gives it, lr·r·(u + λw)."""
+    rate = lr * ratio(xp, w, u, decay, cap, eta)
+    return rate * (u + decay * w if decay else u)
+
+
 def lars(decay: float, ratio: Callable[..., Any], xp: Any, w: Any, g: Any, lr: Any) -> tuple[Any]:
-    rate = lr * ratio(xp, w, g, decay, None)
-    return (w - rate * (g + decay * w if decay else g),)
+    return (w - trusted(decay, None, ratio, xp, w, g, lr),)
 
 
 def lamb(
@@ -195,13 +203,13 @@ def lamb(
     u, m, v = adam(xp, g, m, v, *numbers)
     if decay:
         u = u + decay * w
-    return w - (lr * ratio(xp, w, u, 0.0, cap)) * u, m, v
+    return w - trusted(0.0, cap, ratio, xp, w, u, lr), m, v
 
 
-# Three ways to ‖w‖ / (‖u‖ + λ‖w‖), at most `cap`, and 1 where a norm is 0.
+# Three ways to η‖w‖ / (‖u‖ + λ‖w‖), at most `cap`, and 1 where a norm is 0.
 
 
-def smooth_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None) -> Any:
+def smooth_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None, eta: float) -> Any:
     """With a gradient, that is finite everywhere: what is not taken is harmless there too."""
 
     def norm(x: Any) -> Any:
@@ -211,10 +219,10 @@ def smooth_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None) -> An
 
     a, b = norm(w), norm(u)
     known = xp.minimum(a, b) > 0
-    return capped(xp, known, a / xp.where(known, b + decay * a, 1.0), cap, w.dtype)
+    return capped(xp, known, a / xp.where(known, b + decay * a, 1.0), cap, w.dtype, eta)
 
 
-def plain_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None) -> Any:
+def plain_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None, eta: float) -> Any:
     """Without a gradient, by the norm of a matrix: one step on most frameworks."""
 
     def norm(x: Any) -> Any:
@@ -222,24 +230,26 @@ def plain_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None) -> Any
         return xp.linalg.matrix_norm(x if x.ndim == 2 else xp.reshape(x, (1, -1)))
 
     a, b = norm(w), norm(u)
-    return capped(xp, xp.minimum(a, b) > 0, a / (b + decay * a if decay else b), cap, w.dtype)
+    return capped(xp, xp.minimum(a, b) > 0, a / (b + decay * a if decay else b), cap, w.dtype, eta)
 
 
-def counted_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None) -> Any:
+def counted_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None, eta: float) -> Any:
     """As a Python number, where arrays give numbers: 0-d arrays are five times slower there."""
     x, y = wide(xp, w).reshape(-1), wide(xp, u).reshape(-1)
     try:
         a, b = math.sqrt(xp.vecdot(x, x)), math.sqrt(xp.vecdot(y, y))
     except TypeError:  # under differentiation they are no numbers
-        return smooth_ratio(xp, w, u, decay, cap)
+        return smooth_ratio(xp, w, u, decay, cap, eta)
     if not (a > 0 and b > 0):
         return 1.0
-    ratio = a / (b + decay * a)
+    ratio = eta * a / (b + decay * a)
     return ratio if cap is None or not ratio > cap else cap
 
 
-def capped(xp: Any, known: Any, ratio: Any, cap: float | None, dtype: Any) -> Any:
+def capped(xp: Any, known: Any, ratio: Any, cap: float | None, dtype: Any, eta: float) -> Any:
     """A ratio of at most `cap` in a dtype, and 1 where it is not known."""
+    if eta != 1:
+        ratio = eta * ratio
     if cap is not None:
         ratio = xp.clip(ratio, None, cap)
     return cast(xp, xp.where(known, ratio, 1.0), dtype)

@@ -124,6 +124,14 @@ class JAX(Layers):
         dtype = canonicalize_dtype(x.dtype)
         return jnp.asarray(x if dtype == x.dtype else _narrowed(x, dtype), device=device)
 
+    def unpack(xp, word, shape, fill, device):
+        if word.endswith(("64", "128")) and word != "complex64" and not _has_64_bits():
+            raise TypeError(
+                f"JAX has no {word} here; turn on 64-bit types with "
+                'jax.config.update("jax_enable_x64", True)'
+            )
+        return super().unpack(word, shape, fill, device)
+
     def borrow(xp, x):
         # JAX would narrow these unseen; by way of NumPy their values are looked at
         wide = any(word in str(x.dtype) for word in ("int64", "float64", "complex128"))

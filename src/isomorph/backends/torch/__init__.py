@@ -147,6 +147,16 @@ class Torch(Layers):
         x = torch.from_numpy(x)
         return x if device is None else x.to(device)
 
+    def pack(xp, x):
+        if x.dtype is not torch.bfloat16:
+            return super().pack(x)
+        return "bfloat16", *super().pack(x.view(torch.int16))[1:]
+
+    def unpack(xp, word, shape, fill, device):
+        if word != "bfloat16":
+            return super().unpack(word, shape, fill, device)
+        return super().unpack("int16", shape, fill, device).view(torch.bfloat16)
+
     def lend(xp, x):
         return x.detach().resolve_conj().resolve_neg()  # DLPack knows no such bits
 

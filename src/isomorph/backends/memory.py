@@ -1,0 +1,63 @@
+"""Arrays as plain memory, and back: what a file holds of them.
+
+Memory is little-endian and in row-major order. Where NumPy has no dtype for it, a backend looks at
+its own memory as integers of that width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+BLOCK = 1 << 16  # the bytes of one sum
+WORD = np.dtype("<u8")
+
+
+def pack(xp: Any, x: Any) -> tuple[str, tuple[int, ...], memoryview]:
+    """The name of an array's dtype, its shape, and its memory."""
+    values = xp.to_numpy(x)
+    word = values.dtype.name
+    if values.dtype.hasobject or values.dtype.kind not in "biufcV" or values.dtype.names:
+        raise TypeError(f"needed numbers or booleans, got {word} data")
+    if values.dtype.byteorder == ">":
+        values = values.astype(values.dtype.newbyteorder("<"))
+    flat = np.ascontiguousarray(values).reshape(-1)
+    return word, tuple(values.shape), flat.view(np.uint8).data
+
+
+def unpack(
+    xp: Any, word: str, shape: tuple[int, ...], fill: Callable[[memoryview], None], device: Any
+) -> Any:
+    """An array of a dtype and shape whose memory `fill` writes."""
+    values = np.empty(shape, _dtype(word))
+    fill(values.reshape(-1).view(np.uint8).data)
+    return xp.from_numpy(values, device)
+
+
+def sums(xp: Any, data: memoryview) -> bytes:
+    """The sum of the 64-bit words of each 64 KiB of memory: at several times the speed of CRC-32,
+    every changed byte changes one of them.
+    """
+    whole = len(data) // BLOCK * BLOCK
+    rows = np.frombuffer(data[:whole], WORD).reshape(-1, BLOCK // WORD.itemsize)
+    found = np.sum(rows, axis=1, dtype=WORD).tobytes()
+    rest = bytes(data[whole:])
+    if rest:
+        rest += bytes(-len(rest) % WORD.itemsize)
+        found += np.sum(np.frombuffer(rest, WORD), dtype=WORD).tobytes()
+    return found
+
+
+def _dtype(word: str) -> np.dtype:
+    if word != "bfloat16":
+        return np.dtype(word).newbyteorder("<")
+    try:
+        return np.dtype(import_module("ml_dtypes").bfloat16)
+    except ImportError:
+        raise TypeError(
+            "NumPy has no bfloat16 of its own: needed the package ml_dtypes, or arrays of another "
+            "framework to load it like"
+        ) from None

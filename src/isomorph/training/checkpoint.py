@@ -1,0 +1,174 @@
+"""Checkpoints: nests of arrays, with what stands between them, in one file that every framework
+reads and that is never half there.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ..dispatch import find_backend
+from ..dispatch import load as load_backend
+from ..home import host
+from . import layout
+from .replacing import CheckpointError, replacing
+from .structure import build, describe, differences
+
+Name = str | os.PathLike[str]
+
+
+def save(path: Name, /, *nests: Any, **named: Any) -> None:
+    """Write nests to a file, for `load` on any backend.
+
+    Nests are dicts (with str and int keys), lists and tuples of arrays, Python numbers, strings and
+    None; an object with nests `v` and `state`, a module, counts as the dict of these. The file
+    takes the place of an old one as a whole: whatever happens meanwhile, one of the two is there.
+    It is a safetensors file; its tensors have the keys, joined with `/`, as names.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     iso.save(f"{folder}/model", v={"w": np.ones(2)}, epoch=3)
+    ...     iso.load(f"{folder}/model")
+    {'v': {'w': array([1., 1.])}, 'epoch': 3}
+    """
+    if "backend" in named:
+        raise ValueError("save: needed another name than backend, which is an argument of load")
+    tensors: dict[str, tuple[Any, str, tuple]] = {}
+    tree = {
+        "nests": [
+            describe(nest, str(i) if len(nests) > 1 or named else "", partial(_hold, tensors))
+            for i, nest in enumerate(nests)
+        ],
+        "named": [[k, describe(nest, k, partial(_hold, tensors))] for k, nest in named.items()],
+    }
+    head = {"format": layout.FORMAT, "version": _version(), "tree": tree}
+    stored = [
+        (name, word, shape, partial(_memory, name, x)) for name, (x, word, shape) in tensors.items()
+    ]
+    with replacing(Path(path)) as file:
+        layout.write(file, head, stored)
+
+
+def load(path: Name, /, *like: Any, backend: str | None = None, **named_like: Any) -> Any:
+    """What `save` wrote: one nest, or a tuple of several, or a dict of named ones; where there are
+    both, a tuple that ends with the dict.
+
+    With nests to load it like, arrays are of their kinds, on their devices; forms, shapes and
+    dtypes must be those of the file, and every one that is not is named. All nests without a name
+    are asked for, of the named ones those that are wanted. Without any, arrays are NumPy's, or
+    those of `backend`. A file of the safetensors library is a dict of its tensors.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     iso.save(f"{folder}/model", {"w": np.ones(2)})
+    ...     iso.load(f"{folder}/model", {"w": np.zeros(2)})
+    {'w': array([1., 1.])}
+    """
+    given = bool(like or named_like)
+    if given and backend is not None:
+        raise ValueError(
+            f"load: needed nests to load it like or a backend, got both; {backend!r} is not needed"
+        )
+    home = host() if backend is None else load_backend(backend)
+    with open(path, "rb", buffering=0) as file:
+        content = layout.read(file)
+        nests, named = _trees(content, file.name)
+        if given:
+            named = {k: x for k, x in named.items() if k in named_like}
+            _check(content, nests, named, like, named_like, file.name)
+
+        def array(node: Any, like: Any) -> Any:
+            tensor = content.tensors[node["array"]]
+            word, shape = _spec(content, node)
+            xp = home if like is None else find_backend(like)
+            device = None if like is None or xp is None else xp.device_of(like)
+            try:
+                return (xp or home).unpack(word, shape, layout.fill(file, content, tensor), device)
+            except TypeError as error:
+                raise CheckpointError(f"load: {tensor.name} in {file.name}: {error}") from None
+
+        likes = like if given else (None,) * len(nests)
+        values = [build(node, y, array) for node, y in zip(nests, likes)]
+        dicts = {k: build(node, named_like.get(k), array) for k, node in named.items()}
+    if given:
+        dicts = {k: dicts[k] for k in named_like}
+    if not dicts and (values or not content.head):
+        return values[0] if len(values) == 1 else tuple(values)
+    return (*values, dicts) if values else dicts
+
+
+def _hold(tensors: dict[str, tuple[Any, str, tuple]], path: str, x: Any) -> dict[str, str]:
+    """The node of an array, which gets a name that no other has."""
+    word, shape = _kind(path, x)
+    base = name = path.encode("utf-8", "backslashreplace").decode() or "array"
+    while name in tensors or name == "__metadata__":
+        name = f"{base}#{len(tensors)}"
+    tensors[name] = x, word, shape
+    return {"array": name, "dtype": word}
+
+
+def _kind(path: str, x: Any) -> tuple[str, tuple[int, ...]]:
+    xp: Any = find_backend(x)
+    word = getattr(x.dtype, "name", None) or str(x.dtype).rpartition(".")[2]
+    if word not in layout.WORDS and word not in layout.PAIRS:
+        raise TypeError(
+            f"save: needed one of {', '.join((*layout.WORDS, *layout.PAIRS))}, got {word} of "
+            f"{xp.name} as {path or 'the array'}"
+        )
+    return word, tuple(x.shape)
+
+
+def _memory(name: str, x: Any) -> memoryview:
+    xp: Any = find_backend(x)
+    try:
+        return xp.pack(x)[2]
+    except (TypeError, RuntimeError) as error:  # inside a transform it has no memory
+        raise TypeError(f"save: {name}: needed an array that has its values: {error}") from None
+
+
+def _trees(content: layout.Content, path: str) -> tuple[list[Any], dict[str, Any]]:
+    """The nodes of a file; one that another wrote is a dict of its tensors."""
+    if content.head is None:
+        flat = [[name, {"array": name, "dtype": t.word}] for name, t in content.tensors.items()]
+        return [{"dict": flat}], {}
+    try:
+        tree = content.head["tree"]
+        return tree["nests"], dict(tree["named"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"load: the head of {path} is damaged: {error!r}") from None
+
+
+def _spec(content: layout.Content, node: dict[str, str]) -> tuple[str, tuple[int, ...]]:
+    """Dtype and shape of a saved array: a complex one has an axis more in the file."""
+    word, shape = node["dtype"], content.tensors[node["array"]].shape
+    ours = content.head is not None and word in layout.PAIRS
+    return word, shape[:-1] if ours else shape
+
+
+def _check(
+    content: layout.Content, nests: list, named: dict, like: tuple, named_like: dict, path: str
+) -> None:
+    spec = partial(_spec, content)
+    several = len(nests) > 1 or (content.head is not None and bool(content.head["tree"]["named"]))
+    found = []
+    if len(nests) != len(like):
+        found.append(f"needed {len(like)} nests without a name, got {len(nests)}")
+    for i, (node, y) in enumerate(zip(nests, like)):
+        found += differences(node, y, str(i) if several else "", spec)
+    for name, y in named_like.items():
+        if name in named:
+            found += differences(named[name], y, name, spec)
+        else:
+            found.append(f"{name}: missing")
+    if found:
+        raise CheckpointError(
+            f"load: {path} is not like what it should be loaded into:\n  " + "\n  ".join(found)
+        )
+
+
+def _version() -> str:
+    from .. import __version__  # not there yet while the package is imported
+
+    return __version__

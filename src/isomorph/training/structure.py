@@ -1,0 +1,169 @@
+"""The structure of nests as JSON, and nests put together again from it.
+
+A node is None, or a dict with one word for what it is: `dict` (pairs of key and node), `list`,
+`tuple`, `array` (the name of its tensor), or the type of a Python scalar. Keys of a dict are
+strings and integers; a tuple with names is a tuple here, and takes its names from what it is loaded
+like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..dispatch import dtype_of, find_backend
+
+Node = Any
+WRITE: dict[type, Callable[[Any], Any]] = {
+    bool: bool,
+    int: hex,  # a decimal one has a longest length
+    float: float.hex,  # NaN and infinity are no JSON
+    complex: lambda x: [x.real.hex(), x.imag.hex()],
+    str: str,
+}
+READ: dict[str, Callable[[Any], Any]] = {
+    "bool": bool,
+    "int": lambda x: int(x, 16),
+    "float": float.fromhex,
+    "complex": lambda x: complex(*map(float.fromhex, x)),
+    "str": str,
+}
+
+
+def _parts(x: Any) -> Any:
+    """What is saved of an object: of one that has its arrays in `v` and `state`, a module, the dict
+    of these; anything else is what it is.
+    """
+    plain = x is None or isinstance(x, (dict, list, tuple)) or type(x) in WRITE
+    if plain or find_backend(x) is not None or not (hasattr(x, "v") and hasattr(x, "state")):
+        return x
+    return {"v": getattr(x, "v"), "state": getattr(x, "state")}  # noqa: B009
+
+
+def describe(nest: Any, path: str, hold: Callable[[str, Any], Node]) -> Node:
+    """The node of a nest; `hold(path, array)` gives that of an array."""
+    nest = _parts(nest)
+    if nest is None:
+        return None
+    if type(nest) in WRITE:
+        return {type(nest).__name__: WRITE[type(nest)](nest)}
+    if isinstance(nest, dict):
+        for key in nest:
+            if type(key) not in (str, int):
+                raise TypeError(
+                    f"save: needed str or int as keys, got {key!r}, a {type(key).__name__}"
+                    f"{at(path)}"
+                )
+        return {"dict": [[k, describe(x, join(path, k), hold)] for k, x in nest.items()]}
+    if isinstance(nest, (list, tuple)):
+        kind = "list" if isinstance(nest, list) else "tuple"
+        return {kind: [describe(x, join(path, i), hold) for i, x in enumerate(nest)]}
+    if find_backend(nest) is not None:
+        return hold(path, nest)
+    raise TypeError(
+        f"save: needed arrays, numbers, strings, None and dicts, lists and tuples of them, got a "
+        f"{type(nest).__name__}{at(path)}"
+    )
+
+
+def build(node: Node, like: Any, array: Callable[[Node, Any], Any]) -> Any:
+    """The nest of a node, with the types of `like` where there is one; `array(node, like)` gives
+    an array.
+    """
+    if node is None:
+        return None
+    ((kind, inner),) = ((k, x) for k, x in node.items() if k != "dtype")
+    like = _parts(like)
+    if kind == "dict":
+        built = {k: build(x, None if like is None else like[k], array) for k, x in inner}
+        # in the order of what it is like, and of its type
+        return built if like is None else _filled(like, {k: built[k] for k in like})
+    if kind in ("list", "tuple"):
+        likes = [None] * len(inner) if like is None else like
+        items = [build(x, y, array) for x, y in zip(inner, likes, strict=True)]
+        if hasattr(like, "_fields"):
+            return type(like)(*items)
+        return items if kind == "list" else tuple(items)
+    if kind == "array":
+        return array(node, like)
+    return READ[kind](inner)
+
+
+def _filled(like: dict, built: dict) -> dict:
+    if type(like) is dict:
+        return built
+    copy = like.copy()  # keeps what else such a dict has, a default say
+    copy.update(built)
+    return copy
+
+
+def differences(
+    node: Node, like: Any, path: str, spec: Callable[[Node], tuple[str, tuple[int, ...]]]
+) -> list[str]:
+    """Every way in which a saved nest is not what it should be loaded like; `spec` gives dtype and
+    shape of a saved array.
+    """
+    like = _parts(like)
+    needed, got = _kind(like), _saved(node)
+    if needed is None:
+        return [f"{path or 'the template'}: needed no {type(like).__name__}"]
+    if needed != got:
+        return [f"{path or 'the whole'}: needed {_said(needed)}, got {_said(got)}"]
+    found = []
+    if needed == "dict":
+        saved = dict(node["dict"])
+        for key in like:
+            if key not in saved:
+                found.append(f"{join(path, key)}: missing{_other(key, saved)}")
+        for key, child in saved.items():
+            if key in like:
+                found += differences(child, like[key], join(path, key), spec)
+            else:
+                found.append(f"{join(path, key)}: not needed{_other(key, like)}")
+    elif needed in ("list", "tuple"):
+        saved = node[needed]
+        for i, (child, y) in enumerate(zip(saved, like)):
+            found += differences(child, y, join(path, i), spec)
+        found += [f"{join(path, i)}: missing" for i in range(len(saved), len(like))]
+        found += [f"{join(path, i)}: not needed" for i in range(len(like), len(saved))]
+    elif needed == "array":
+        word, shape = spec(node)
+        wanted = dtype_of(like).rpartition(".")[2]
+        if tuple(like.shape) != shape:
+            found.append(f"{path or 'the array'}: needed shape {tuple(like.shape)}, got {shape}")
+        if wanted != word:
+            found.append(f"{path or 'the array'}: needed {wanted}, got {word}")
+    return found
+
+
+def _kind(like: Any) -> str | None:
+    if like is None:
+        return "None"
+    if type(like) in WRITE:
+        return type(like).__name__
+    for kind in (dict, list, tuple):
+        if isinstance(like, kind):
+            return kind.__name__
+    return None if find_backend(like) is None else "array"
+
+
+def _saved(node: Node) -> str:
+    return "None" if node is None else next(k for k in node if k != "dtype")
+
+
+def _said(kind: str) -> str:
+    return kind if kind == "None" else f"{'an' if kind[0] in 'ai' else 'a'} {kind}"
+
+
+def _other(key: Any, keys: Any) -> str:
+    """A hint where the same key is there as another type."""
+    twin = str(key) if isinstance(key, int) else int(key) if key.lstrip("-").isdecimal() else None
+    return f" as {key!r}, there is {twin!r}" if twin is not None and twin in keys else ""
+
+
+def join(path: str, key: Any) -> str:
+    return f"{path}/{key}" if path else str(key)
+
+
+def at(path: str) -> str:
+    return f" at {path}" if path else ""
