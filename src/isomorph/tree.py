@@ -59,6 +59,14 @@ class Node:
         """The object of other parts."""
         raise NotImplementedError
 
+    def take_saved(self) -> dict:
+        """All that is to be kept in a file, as one nest."""
+        raise NotImplementedError
+
+    def put_saved(self, nest: dict) -> Any:
+        """An object like this one with what was kept in a file."""
+        raise NotImplementedError
+
     def part(self, key: Any) -> Any:
         """The trained part at a key."""
         raise NotImplementedError

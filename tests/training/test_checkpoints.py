@@ -151,18 +151,6 @@ def test_one_several_and_named_nests(backend, xp, tmp_path):
         iso.load(path, z, backend="numpy")
 
 
-def test_an_object_with_v_and_state_is_its_nests(backend, xp, tmp_path):
-    class Module:
-        def __init__(self, w, mean):
-            self.v, self.state = {"w": w}, {"mean": mean}
-
-    iso.save(tmp_path / "a", model=Module(xp.ones(2), xp.zeros(1)), epoch=1)
-    got = iso.load(tmp_path / "a", model=Module(xp.zeros(2), xp.ones(1)), epoch=0)
-    assert plain(got) == {"model": {"v": {"w": [1.0, 1.0]}, "state": {"mean": [0.0]}}, "epoch": 1}
-    with pytest.raises(iso.CheckpointError, match="model/v/w: needed shape"):
-        iso.load(tmp_path / "a", model=Module(xp.zeros(3), xp.ones(1)))
-
-
 def test_every_difference_is_named(backend, xp, tmp_path):
     ones = lambda *shape: xp.ones(shape, dtype=xp.float32)
     iso.save(tmp_path / "a", {

@@ -35,11 +35,13 @@ from .structure import (
     VARIABLE,
     Held,
     State,
+    chosen,
     direct,
     gather,
     is_module,
     kind_of,
     matched,
+    merge,
     origin_of,
     put,
     submodules,
@@ -258,6 +260,16 @@ class Module(tree.Node):
     @staticmethod
     def put_whole(rest: Any, parts: Iterable[Any]) -> Any:
         return rest.filled(Held(*parts))
+
+    def take_saved(self) -> dict:
+        whole: dict = {}
+        for nest in gather(self):
+            merge(whole, nest, type(self).__name__)
+        return whole
+
+    def put_saved(self, nest: dict) -> Any:
+        held = gather(self)
+        return Skeleton(self).filled(Held(*(chosen(part, nest) for part in held)))
 
     def part(self, key: Any) -> Any:
         return self.v[key]

@@ -264,6 +264,22 @@ def put(nest: dict, path: tuple, value: Any) -> None:
     nest[path[-1]] = value
 
 
+def merge(whole: dict, nest: dict, name: str) -> None:
+    """Add a nest to another that has other leaves."""
+    for key, x in nest.items():
+        if isinstance(x, dict) and isinstance(whole.get(key, {}), dict):
+            merge(whole.setdefault(key, {}), x, f"{name}, {key}")
+        elif key in whole:
+            raise ValueError(f"{name}: a variable and something else both have the key {key!r}")
+        else:
+            whole[key] = x
+
+
+def chosen(like: Any, nest: Any) -> Any:
+    """Of a nest the part that is keyed like another."""
+    return {k: chosen(x, nest[k]) for k, x in like.items()} if isinstance(like, dict) else nest
+
+
 def direct(module: Any) -> list[tuple[tuple, Any]]:
     """The modules, arrays and state a module holds itself, with their paths: through lists, tuples
     and dicts, not through modules.

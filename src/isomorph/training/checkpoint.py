@@ -23,7 +23,7 @@ def save(path: Name, /, *nests: Any, **named: Any) -> None:
     """Write nests to a file, for `load` on any backend.
 
     Nests are dicts (with str and int keys), lists and tuples of arrays, Python numbers, strings and
-    None; an object with nests `v` and `state`, a module, counts as the dict of these. The file
+    None; a module counts as the nest of all arrays and state it holds. The file
     takes the place of an old one as a whole: whatever happens meanwhile, one of the two is there.
     It is a safetensors file; its tensors have the keys, joined with `/`, as names.
 
@@ -55,7 +55,8 @@ def load(path: Name, /, *like: Any, backend: str | None = None, **named_like: An
     """What `save` wrote: one nest, or a tuple of several, or a dict of named ones; where there are
     both, a tuple that ends with the dict.
 
-    With nests to load it like, arrays are of their kinds, on their devices; forms, shapes and
+    With nests to load it like, arrays are of their kinds, on their devices, and a module comes back
+    as one; forms, shapes and
     dtypes must be those of the file, and every one that is not is named. All nests without a name
     are asked for, of the named ones those that are wanted. Without any, arrays are NumPy's, or
     those of `backend`. A file of the safetensors library is a dict of its tensors.

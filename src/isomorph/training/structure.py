@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .. import tree
 from ..dispatch import dtype_of, find_backend
 
 Node = Any
@@ -31,13 +32,8 @@ READ: dict[str, Callable[[Any], Any]] = {
 
 
 def _parts(x: Any) -> Any:
-    """What is saved of an object: of one that has its arrays in `v` and `state`, a module, the dict
-    of these; anything else is what it is.
-    """
-    plain = x is None or isinstance(x, (dict, list, tuple)) or type(x) in WRITE
-    if plain or find_backend(x) is not None or not (hasattr(x, "v") and hasattr(x, "state")):
-        return x
-    return {"v": getattr(x, "v"), "state": getattr(x, "state")}  # noqa: B009
+    """What is saved of an object: of a module the nest of all it holds, anything else as it is."""
+    return x.take_saved() if isinstance(x, tree.Node) else x
 
 
 def describe(nest: Any, path: str, hold: Callable[[str, Any], Node]) -> Node:
@@ -73,7 +69,8 @@ def build(node: Node, like: Any, array: Callable[[Node, Any], Any]) -> Any:
     if node is None:
         return None
     ((kind, inner),) = ((k, x) for k, x in node.items() if k != "dtype")
-    like = _parts(like)
+    if isinstance(like, tree.Node):
+        return like.put_saved(build(node, like.take_saved(), array))
     if kind == "dict":
         built = {k: build(x, None if like is None else like[k], array) for k, x in inner}
         # in the order of what it is like, and of its type

@@ -11,6 +11,7 @@ from . import dtypes, pooling
 from .kernels import ops
 
 KINDS = (tf.float32, tf.float64, tf.float16, tf.bfloat16)  # with kernels of their own
+NARROW = (tf.float32, tf.float16, tf.bfloat16)  # constants of some kernels have float32's digits
 
 
 class Layers(Backend):
@@ -32,13 +33,13 @@ class Layers(Backend):
         return tf.nn.relu(x) if x.dtype in KINDS else super().relu(x)
 
     def leaky_relu(xp, x: Any, alpha: float) -> Any:
-        return tf.nn.leaky_relu(x, alpha) if x.dtype in KINDS else super().leaky_relu(x, alpha)
+        return tf.nn.leaky_relu(x, alpha) if x.dtype in NARROW else super().leaky_relu(x, alpha)
 
     def elu(xp, x: Any, alpha: float) -> Any:
         return tf.nn.elu(x) if alpha == 1 and x.dtype in KINDS else super().elu(x, alpha)
 
     def gelu(xp, x: Any, approximate: bool) -> Any:
-        return tf.nn.gelu(x, approximate) if x.dtype in KINDS else super().gelu(x, approximate)
+        return tf.nn.gelu(x, approximate) if x.dtype in NARROW else super().gelu(x, approximate)
 
     def silu(xp, x: Any) -> Any:
         return tf.nn.silu(x) if x.dtype in KINDS else super().silu(x)
