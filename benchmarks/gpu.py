@@ -16,13 +16,14 @@ import isomorph as iso
 
 from .timing import table
 
-ATTENTION = (16, 12, 1024, 64)  # batch, heads, tokens, features of GPT-2
+ATTENTION = (64, 12, 1024, 64)  # batch, heads, tokens, features of GPT-2
 CONVOLUTIONS = [  # x [batch, height, width, in], filters [k, k, in, out], stride, padding
-    ("3 x 3, 64 to 64, 56²", (64, 56, 56, 64), (3, 3, 64, 64), 1, 1),
-    ("1 x 1, 256 to 64, 56²", (64, 56, 56, 256), (1, 1, 256, 64), 1, 0),
-    ("3 x 3 / 2, 128 to 128, 56²", (64, 56, 56, 128), (3, 3, 128, 128), 2, 1),
-    ("3 x 3, 256 to 256, 14²", (64, 14, 14, 256), (3, 3, 256, 256), 1, 1),
+    ("3 x 3, 64 to 64, 56²", (512, 56, 56, 64), (3, 3, 64, 64), 1, 1),
+    ("1 x 1, 256 to 64, 56²", (512, 56, 56, 256), (1, 1, 256, 64), 1, 0),
+    ("3 x 3 / 2, 128 to 128, 56²", (512, 56, 56, 128), (3, 3, 128, 128), 2, 1),
+    ("3 x 3, 256 to 256, 14²", (512, 14, 14, 256), (3, 3, 256, 256), 1, 1),
 ]
+TURNS = 10  # calls between two looks at the clock
 HEAD = ["framework", "bfloat16", "native ms", "isomorph ms", "ratio", "off by", "peak MB"]
 
 
@@ -38,11 +39,11 @@ def torch_rows() -> list[list[str]]:
     def timed(call: Callable) -> float:
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         start.record()
-        for _ in range(10):
+        for _ in range(TURNS):
             call()
         end.record()
         torch.cuda.synchronize()
-        return start.elapsed_time(end) / 10
+        return start.elapsed_time(end) / TURNS
 
     def peak(call: Callable) -> float:
         torch.cuda.synchronize()
@@ -91,10 +92,10 @@ def jax_rows() -> list[list[str]]:
 
     def timed(call: Callable) -> float:
         start = time.perf_counter()
-        for _ in range(10):
+        for _ in range(TURNS):
             out = call()
         jax.block_until_ready(out)
-        return (time.perf_counter() - start) * 100
+        return (time.perf_counter() - start) * 1e3 / TURNS
 
     def attention(q: Any, k: Any, v: Any) -> Any:
         turned = (jnp.swapaxes(x, 1, 2) for x in (q, k, v))
@@ -131,10 +132,10 @@ def jax_rows() -> list[list[str]]:
 def cases(arrays: Callable, attention: Callable, conv: Callable) -> Any:
     """(label, ours, native, arrays) of each row."""
     causal = lambda q, k, v: iso.scaled_dot_product_attention(q, k, v, is_causal=True)
-    yield "attention, causal, 16 x 12 x 1024 x 64", causal, attention, arrays(*[ATTENTION] * 3)
+    yield "attention, causal, 64 x 12 x 1024 x 64", causal, attention, arrays(*[ATTENTION] * 3)
     for label, x, w, stride, pad in CONVOLUTIONS:
         ours = lambda x, w, stride=stride, pad=pad: iso.conv2d(x, w, stride, pad)
-        yield f"conv2d {label}, batch 64", ours, conv(stride, pad), arrays(x, w)
+        yield f"conv2d {label}, batch 512", ours, conv(stride, pad), arrays(x, w)
 
 
 def row(
