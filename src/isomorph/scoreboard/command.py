@@ -21,8 +21,13 @@ from .store import Store
 SAME, NEWS, USAGE, STALE = 0, 1, 2, 3
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The sub-commands, on a parser of ours or of the command that this one is part of."""
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="isomorph scoreboard", description=__doc__)
+    _arguments(parser)
+    return run(parser.parse_args(argv))
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--db", help="the database (the project's own)")
     verbs = parser.add_subparsers(dest="verb", required=True)
     one = verbs.add_parser("import", help="seeds, tables in their form, or JUnit files as a run")
@@ -50,12 +55,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one.add_argument("--complete", action="store_true")
     one = verbs.add_parser("ledger", help="write the failures of the latest run as expected ones")
     one.add_argument("--reason", help="why they fail: needed for what is new")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="isomorph scoreboard", description=__doc__)
-    add_arguments(parser)
-    return run(parser.parse_args(argv))
 
 
 def run(args: argparse.Namespace) -> int:

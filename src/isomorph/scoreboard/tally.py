@@ -78,6 +78,11 @@ def record_mode(mode: str) -> None:
         TALLY.modes.add(mode)
 
 
+# torch.compile, if it meets these inside what it compiles, runs them while it traces, and no more:
+# this is the mark that torch.compiler.assume_constant_result leaves, without importing torch.
+record_mode._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMemberAccess]
+
+
 def ulps(value: Any, reference: Any) -> float | None:
     """The largest error of an array against its reference, in units in the last place of the
     reference's largest element, in the dtype of `value` (a reference of zeros: of one). None for
@@ -134,16 +139,12 @@ class Counters:
     def start(self, rewriting: Any, pytest: Any) -> None:
         """Count `assert`, through what pytest's rewritten statements ask, and pytest's checks."""
         asked = rewriting._check_if_assertion_pass_impl
-        counted: dict[str, bool] = {}
 
         def ask() -> bool:
-            file = sys._getframe(1).f_code.co_filename
-            mine = counted.get(file)
-            if mine is None:
-                mine = counted[file] = file.startswith(self.roots)
-            TALLY.asserts += mine
+            TALLY.asserts += 1
             return asked()
 
+        ask._dynamo_marked_constant = True  # pyright: ignore  # see record_mode
         self._put(rewriting, "_check_if_assertion_pass_impl", ask)
         for name in CHECKS:
             self._put(pytest, name, _counting(getattr(pytest, name)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ def count_assertions(config: pytest.Config) -> None:
     if ".scoreboard" not in rewriting.PYC_TAIL:
         rewriting.PYC_TAIL = ".scoreboard" + rewriting.PYC_TAIL
     hook = config.pluginmanager.rewrite_hook
+    hook._must_rewrite.clear()  # installed plugins, the library under test among them, perhaps
     names = {
         ".".join(parts[i:])
         for root in test_roots(config)
@@ -44,15 +46,11 @@ def count_assertions(config: pytest.Config) -> None:
         for i in range(len(parts))
         if parts[-1] not in ("conftest", "__init__", "setup")
     }  # fmt: skip
-    import sys
-
     hook.mark_rewrite(*sorted(names - set(sys.modules)))
 
 
 def test_roots(config: pytest.Config) -> list[str]:
-    """The folders whose files are tests and their helpers: assertions count there and nowhere
-    else.
-    """
+    """The folders whose files are tests and their helpers: assertions count there."""
     named = [str(config.rootpath / p) for p in config.getini("testpaths")]
     for arg in getattr(config, "args", None) or config.known_args_namespace.file_or_dir:
         path = Path(config.invocation_params.dir, str(arg).partition("::")[0])

@@ -1,5 +1,7 @@
-"""The pytest plugin's door: options, and the rest only when `--scoreboard` is given, so that other
-runs pay for one small import.
+"""The pytest plugin's door: options, and the rest only when `--scoreboard` is given.
+
+It stands outside the package because pytest imports it in every run, of every project, and a module
+of a package brings the package: this one costs nothing and brings nothing of isomorph.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
         if arg == "--scoreboard":
             args[i] = "--scoreboard="
     if early_config.known_args_namespace.scoreboard is not None:
-        from .watching import count_assertions
+        from isomorph.scoreboard.watching import count_assertions
 
         count_assertions(early_config)
 
@@ -50,13 +52,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "mode(name): the mode a test runs in, for the scoreboard")
     if config.getoption("scoreboard") is None:
         return
-    from .watching import Watcher
+    from isomorph.scoreboard.watching import Watcher
 
     worker = hasattr(config, "workerinput")
     watcher = Watcher(config, worker)
     config.pluginmanager.register(watcher, "scoreboard-watcher")
     if not worker:
-        from .recorder import Recorder
+        from isomorph.scoreboard.recorder import Recorder
 
         config.pluginmanager.register(Recorder(config, watcher), "scoreboard-recorder")
 
@@ -64,6 +66,6 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def scoreboard_error() -> Any:
     """`record_error`, for tests that import nothing: scoreboard_error(value, reference)."""
-    from .tally import record_error
+    from isomorph.scoreboard.tally import record_error
 
     return record_error
