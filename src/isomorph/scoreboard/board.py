@@ -43,6 +43,7 @@ class Cell:
 class Row:
     name: str
     cells: dict[str, Cell] = field(default_factory=dict)
+    expected: bool = False  # in every run, on every backend
 
 
 @dataclass
@@ -62,7 +63,7 @@ class Board:
     run: sqlite3.Row
     suites: list[Suite]
     columns: list[str]
-    complete: bool
+    gaps: list[str]  # why the run is incomplete
     banners: dict[str, tuple[str, str]]  # backend -> why it does not load, traceback
     uncollected: dict[str, tuple[str, str]]  # file -> why, traceback
     facts: list[dict[str, Any]]
@@ -80,8 +81,9 @@ class Board:
         for p in store.planned(run):
             waiting.setdefault((p["suite"], p["name"]), set()).add(p["backend"])
             rows.setdefault((p["suite"], p["name"]), {})
-        for suite, name in _expected(store, run, settings):
-            rows.setdefault((suite, name), {})
+        expected = set(_expected(store, run, settings))
+        for where in _expected(store, run, settings):
+            rows.setdefault(where, {})
         columns = _columns(settings, {r["backend"] for r in results})
         layout = [
             row["name"] for row in store.db.execute(
@@ -96,6 +98,7 @@ class Board:
         for suite in suites:
             for row in suite.rows:
                 key = (suite.title, row.name)
+                row.expected = key in expected
                 for backend in suite.columns:
                     if backend in banners:
                         cell = Cell(states.NOT_RUN, message=banners[backend][0])
@@ -116,17 +119,34 @@ class Board:
             )
         }
         facts = [json.loads(job["facts"]) for job in store.jobs(run) if job["facts"]]
-        return cls(
-            found, suites, columns, store.complete(run), banners, broken, facts, settings
-        )  # fmt: skip
+        gaps = []
+        if not store.complete(run):
+            gaps.append("it did not come to its end")
+        absent = [
+            row for suite in suites for row in suite.rows
+            if row.expected and any(c.state == states.MISSING for c in row.cells.values())
+        ]  # fmt: skip
+        if absent:
+            gaps.append(f"{len(absent)} expected row{'s are' if len(absent) > 1 else ' is'} missing")
+        gaps += [f"{name} does not load" for name in banners]
+        gaps += [f"{name} could not be collected" for name in broken]
+        return cls(found, suites, columns, gaps, banners, broken, facts, settings)
+
+    @property
+    def complete(self) -> bool:
+        return not self.gaps
 
     def totals(self, main: bool | None = None) -> dict[str, Counter[int]]:
-        """How many cells of each state, by backend; skips are in the sum."""
+        """How many cells of each state, by backend. Skips are in the sum; a backend that a test
+        is not meant for is not, unless the row is expected.
+        """
         found: dict[str, Counter[int]] = {name: Counter() for name in self.columns}
         for suite in self.suites:
             if main is None or suite.main == main:
                 for row in suite.rows:
                     for backend, cell in row.cells.items():
+                        if cell.state == states.MISSING and not row.expected:
+                            continue
                         found.setdefault(backend, Counter())[cell.state] += 1
         return found
 

@@ -214,7 +214,7 @@ def _check(store: Store, settings: Config, args: argparse.Namespace) -> int:
         old = "of unknown age" if age is None else f"{age / 86400:.1f} days old"
         problems.append(f"is {old}, allowed are {args.max_age or settings.max_age}")
     if args.complete and not board.complete:
-        problems.append("is incomplete")
+        problems += [f"is incomplete: {gap}" for gap in board.gaps]
     for problem in problems:
         print(f"run {board.run['run']} {problem}")
     if not problems:

@@ -216,7 +216,7 @@ def index(board: Board, files: dict[str, str]) -> str:
     """The first page: when, what commit, complete or not, totals, and the tables."""
     run = board.run
     when = run["finished"] or run["started"] or "at an unknown date"
-    state = "complete" if board.complete else "INCOMPLETE"
+    state = "complete" if board.complete else f"INCOMPLETE ({safe('; '.join(board.gaps))})"
     commit = (run["sha"] or "unknown")[:12] + (" with local changes" if run["dirty"] else "")
     lines = [
         f"# {safe(board.settings.title or 'Scoreboard')}", "",

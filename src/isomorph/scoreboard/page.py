@@ -85,6 +85,7 @@ def _context(board: Board, before: Any, changes: dict[tuple, Change]) -> dict[st
         "dated": bool(run["finished"] or run["started"]),
         "finished": run["finished"] or run["started"],
         "complete": board.complete,
+        "gaps": "; ".join(board.gaps),
         "facts": _facts(board),
         "banners": _warnings(board),
         "verdict": _verdict(worse, red, board, before),

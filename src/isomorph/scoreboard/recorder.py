@@ -102,16 +102,17 @@ class Recorder:
         entry["duration"] += getattr(report, "duration", 0.0) or 0.0
         if report.outcome == "rerun":
             entry["attempts"] += 1
-            entry["failures"] = entry.get("failures", [])
-            entry.pop("state", None)
+            entry["again"] = True  # the teardown that may follow ends this attempt, not the test
             return
+        if report.when in ("setup", "call"):
+            entry["again"] = False
         if seen:
             entry["seen"] = _together(entry["seen"], seen)
         state = self._state(report, entry["seen"])
         if state is not None and states.BY_CODE[state].rank >= entry.get("rank", 0):
             entry["rank"], entry["state"] = states.BY_CODE[state].rank, state
             entry["detail"] = _detail(report, seen)
-        if report.when in ("teardown", "???"):
+        if report.when in ("teardown", "???") and not entry.get("again"):
             self._finish(nodeid, self.open.pop(nodeid))
 
     def _state(self, report: pytest.TestReport, seen: dict[str, Any]) -> int | None:

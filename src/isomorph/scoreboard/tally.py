@@ -85,9 +85,9 @@ record_mode._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMemb
 
 def ulps(value: Any, reference: Any) -> float | None:
     """The largest error of an array against its reference, in units in the last place of the
-    reference's largest element, in the dtype of `value` (a reference of zeros: of one). None for
-    what is no array of floating numbers. A NaN or an infinity that the other lacks is an infinite
-    error.
+    reference's largest element (a reference of zeros: of one), in the dtype of `value`, or of the
+    reference where that is coarser. None for what is no array of floating numbers. A NaN or an
+    infinity that the other lacks is an infinite error.
 
     >>> import numpy as np
     >>> ulps(np.array([1.0, 2.0]), np.array([1.0, 2.0 + 4.5e-16]))
@@ -100,7 +100,8 @@ def ulps(value: Any, reference: Any) -> float | None:
         a, d = np.asarray(_plain(value)), np.asarray(_plain(reference))
         if a.dtype.kind not in "fc" or d.dtype.kind not in "fciub" or not a.size or not d.size:
             return None
-        own = a.real.dtype if a.dtype.itemsize < 16 or a.dtype.kind == "c" else np.dtype("float64")
+        both = [x.real.dtype for x in (a, d) if x.dtype.kind in "fc"]
+        own = max(both, key=lambda dtype: np.finfo(dtype).eps)
         wide = np.result_type(a.dtype, d.dtype, "float64")
         a, d = np.broadcast_arrays(a.astype(wide), d.astype(wide))
         same = (a == d) | (np.isnan(a) & np.isnan(d))

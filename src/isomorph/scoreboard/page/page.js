@@ -76,7 +76,7 @@
     if (cell[CHANGE]) top.append(make("span", { class: "chg" }, cell[CHANGE]));
     const sub = [];
     if (cell[STATE] !== MISSING && data.modes.length) sub.push(modesOf(cell, backend).join(" · "));
-    if (cell[VALUE] !== undefined && cell[VALUE] !== null) sub.push(`${short(cell[VALUE])} ulp`);
+    if (cell[VALUE] !== undefined && cell[VALUE] !== null) top.append(make("span", { class: "ulp" }, `${short(cell[VALUE])} ulp`));
     if (cell[REMARK]) sub.push("known hollow");
     const who = make("span", { class: "who sub" }, backend || "no backend");
     const button = make("button", { class: `cell ${tone[s]}`, type: "button" }, who, top);
