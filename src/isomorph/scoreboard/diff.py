@@ -44,7 +44,7 @@ def compare(base: Board, head: Board) -> list[Change]:
         a, b = old.get(key, Cell()), new.get(key, Cell())
         if a.state == b.state == states.MISSING:
             continue
-        kind = _kind(a.state, b.state, bool(a.remark))
+        kind = _kind(a.state, b.state, bool(a.remark) and not b.remark)
         changes.append(Change(kind, *key, a.state, b.state, a.remark))
     order = list(KINDS)
     return sorted(changes, key=lambda change: order.index(change.kind))

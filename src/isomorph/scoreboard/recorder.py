@@ -72,6 +72,7 @@ class Recorder:
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput["scoreboard_plan"] = str(self.told)
 
+    @pytest.hookimpl(trylast=True)  # the watcher knows by then
     def pytest_collection_finish(self) -> None:
         if not hasattr(self.config, "workerinput") and self.watcher.plan:
             self._planned(self.watcher.plan)
