@@ -18,6 +18,7 @@ TABLES = {
     "calls": "Public call over native call, 8 x 8 float32",
     "tape": "NumPy tape",
     "gradients": "Gradients and optimizer updates over the framework's own",
+    "scoreboard": "The scoreboard at size",
 }
 
 

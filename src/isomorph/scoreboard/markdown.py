@@ -140,7 +140,7 @@ def seed_table(store: Store, run: int, suite: str) -> str:
 
 def suite_file(board: Board, suite: Suite) -> str:
     """One file: the table in the form of the seeds, then modes and worst errors in words."""
-    columns = [name or "no backend" for name in suite.columns]
+    columns = [safe(name or "no backend") for name in suite.columns]
     rows = [
         [safe(row.name), *(_linked(suite, row.name, b, row.cells[b]) for b in suite.columns)]
         for row in suite.rows
@@ -198,7 +198,7 @@ def totals(board: Board, main: bool = True) -> str:
     seen = sorted({s for c in counts.values() for s in c}, key=lambda s: BY_CODE[s].rank)
     head = ["", *(BY_CODE[s].word for s in seen), "cells"]
     rows = [
-        [b or "no backend", *(str(counts[b][s]) for s in seen), str(sum(counts[b].values()))]
+        [safe(b or "no backend"), *(str(counts[b][s]) for s in seen), str(sum(counts[b].values()))]
         for b in names
     ]
     return table(head, rows)
@@ -242,6 +242,8 @@ def write(board: Board, folder: Path) -> list[Path]:
     for suite in board.suites:
         if suite.main:
             name = file_name(suite.title) + ".md"
+            if name in files.values():  # two titles that read alike
+                name = f"{name[:-3]}-{len(files)}.md"
             files[suite.title] = name
             written.append(folder / name)
             written[-1].write_text(suite_file(board, suite), "utf-8")

@@ -140,7 +140,7 @@
       note.textContent = `${rows.length} test${rows.length === 1 ? "" : "s"}, ${red ? `${red} red` : "nothing red"}`;
       if (node.open) fill(suite, holder);
     }
-    $("found").textContent = `${tests} tests in ${suites} suites`;
+    $("found").textContent = `${tests} test${tests === 1 ? "" : "s"} in ${suites} suite${suites === 1 ? "" : "s"}`;
   };
 
   const dialog = $("cell");
