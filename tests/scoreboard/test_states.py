@@ -105,6 +105,7 @@ def test_every_state(project, workers):
     rows = project.query(
         "SELECT name, attempts, asserts, value_error, message FROM result JOIN cell USING (cell)"
         " JOIN test USING (test) LEFT JOIN detail USING (detail)"
+        " LEFT JOIN retry ON retry.run = result.run AND retry.cell = result.cell"
     )
     by_name = {row[0]: row[1:] for row in rows}
     assert by_name["test_rerun"][0] == 2

@@ -225,9 +225,11 @@ def _suites(settings: Config, layout: list[str], rows: dict, columns: list[str])
     titles = [*dict.fromkeys([*settings.suites.values(), *layout])]
     order = {title: i for i, title in enumerate(titles)}
     suites: dict[str, Suite] = {}
-    names = sorted({s for s, _ in rows}, key=lambda s: (order.get(s, len(order)), s))
-    for name in names:
-        backends = {b for (s, _), found in rows.items() if s == name for b in found}
+    seen: dict[str, set[str]] = {}
+    for (suite, _), found in rows.items():
+        seen.setdefault(suite, set()).update(found)
+    for name in sorted(seen, key=lambda s: (order.get(s, len(order)), s)):
+        backends = seen[name]
         if backends - {""} or not backends or settings.columns and name in order:
             mine = list(columns) + ([""] if "" in backends else [])
         else:

@@ -24,10 +24,11 @@ class Flake(NamedTuple):
 
 def flaky(store: Store) -> list[Flake]:
     rows = store.db.execute(
-        "SELECT result.cell, result.state, result.attempts, run.sha, run.dirty, job.environment,"
+        "SELECT result.cell, result.state, coalesce(attempts, 1) AS attempts, run.sha, run.dirty, job.environment,"
         " test.suite, test.name, test.variant, backend.name AS backend, cell.mode"
         " FROM result JOIN run USING (run) JOIN job ON job.job = result.job JOIN cell USING (cell)"
         " JOIN test USING (test) JOIN backend ON backend.backend = cell.backend"
+        " LEFT JOIN retry ON retry.run = result.run AND retry.cell = result.cell"
         " ORDER BY result.cell, coalesce(run.started, ''), result.run"
     )
     cells: dict[int, list] = {}

@@ -8,6 +8,7 @@ import base64
 import gzip
 import hashlib
 import json
+from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 from urllib.parse import urlencode
@@ -50,7 +51,7 @@ def render(store: Store, board: Board) -> str:
         changes = {(c.suite, c.test, c.backend): c for c in compare(base, board)}
     template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     context = _context(board, before, changes)
-    packed = json.dumps(_data(store, board, before, changes), ensure_ascii=True, allow_nan=False)
+    packed = json.dumps(_data(store, board, before, changes), allow_nan=False)
     return template.from_string((folder / "page.html").read_text("utf-8")).render(
         **context,
         style=Markup(style),
@@ -200,11 +201,15 @@ def _data(store: Store, board: Board, before: Any, changes: dict[tuple, Change])
                 change = changes.get(where)
                 kind = change.kind if change and change.kind not in ("same", "only here") else None
                 kind = "new" if change and change.kind == "only here" and before["run"] else kind
-                cells.append(_cell(row.cells[backend], modes, text_of, kind, history.get(where)))
+                cell = row.cells[backend]
+                known = None if cell.node == backend else cell.node
+                cells.append(_cell(cell, modes, text_of, kind, history.get(where), known))
             rows.append([row.name, cells])
-        suites.append(
-            {"title": suite.title, "file": suite.file, "columns": suite.columns, "rows": rows}
-        )
+        suites.append({
+            "title": suite.title, "file": suite.file, "columns": suite.columns,
+            "count": len(rows), "red": suite.red(),
+            "packed": json.dumps(rows, separators=(",", ":"), allow_nan=False),
+        })  # fmt: skip
     return {
         "states": [[s.code, s.word, s.glyph, tone(s.code)] for s in STATES],
         "modes": modes,
@@ -217,7 +222,10 @@ def _data(store: Store, board: Board, before: Any, changes: dict[tuple, Change])
     }
 
 
-def _cell(cell: Cell, modes: list[str], text_of, kind: str | None, history: list | None) -> list:
+def _cell(
+    cell: Cell, modes: list[str], text_of: Callable, kind: str | None, history: list | None,
+    node: str | None,
+) -> list:  # fmt: skip
     bad = cell.state not in (states.PASSED, states.MISSING)
     parts = [
         [variant[:500], mode, state, text_of(detail)]
@@ -227,15 +235,15 @@ def _cell(cell: Cell, modes: list[str], text_of, kind: str | None, history: list
     found = [
         cell.state,
         [cell.modes.get(m) for m in modes] or None if cell.modes else None,
-        cell.tests or None,
-        round(cell.duration, 3) or None,
+        cell.tests if cell.tests > 1 else None,
+        float(f"{cell.duration:.2g}") or None,
         cell.asserts,
         _finite(cell.value_error),
         _finite(cell.gradient_error),
         cell.attempts if cell.attempts > 1 else None,
         link(cell.url) or None,
         text_of(cell.detail),
-        cell.node or None,
+        node,
         cell.remark or None,
         kind,
         history,
@@ -251,7 +259,7 @@ def _finite(error: float | None) -> float | None:
     """An infinite error is -1 in the page's data: JSON has no infinity."""
     if error is None:
         return None
-    return -1 if error == float("inf") else float(f"{error:.3g}")
+    return -1 if error == float("inf") else float(f"{error:.2g}")
 
 
 def _history(store: Store, board: Board) -> dict[tuple, list[int]]:

@@ -40,12 +40,14 @@ CREATE TABLE detail (                 -- message and traceback, once for all cel
 CREATE TABLE result (
   run INTEGER NOT NULL, cell INTEGER NOT NULL, job INTEGER NOT NULL,
   state INTEGER NOT NULL,
-  attempts INTEGER NOT NULL DEFAULT 1,
   duration INTEGER,                   -- tenths of a millisecond
   asserts INTEGER,                    -- NULL: nobody counted
   value_error INTEGER,                -- thousandths of an ulp
   gradient_error INTEGER,
   detail INTEGER,
+  PRIMARY KEY (run, cell)) STRICT, WITHOUT ROWID;
+CREATE TABLE retry (                  -- the few that took more than one attempt
+  run INTEGER NOT NULL, cell INTEGER NOT NULL, attempts INTEGER NOT NULL,
   PRIMARY KEY (run, cell)) STRICT, WITHOUT ROWID;
 CREATE TABLE plan (                   -- tests set out for and not heard of: what a killed run leaves
   run INTEGER NOT NULL, job INTEGER NOT NULL, test INTEGER NOT NULL, backend INTEGER NOT NULL,

@@ -1,7 +1,8 @@
 "use strict";
 (async () => {
-  const packed = document.getElementById("data").textContent.trim();
-  const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+  const packed = atob(document.getElementById("data").textContent.trim());
+  const bytes = new Uint8Array(packed.length);
+  for (let i = 0; i < packed.length; i++) bytes[i] = packed.charCodeAt(i);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   const data = JSON.parse(await new Response(stream).text());
   const word = {}, glyph = {}, tone = {};
@@ -15,7 +16,8 @@
     return node;
   };
   // A cell: [state, modes, tests, seconds, asserts, value, gradient, attempts, url, detail, node,
-  //          remark, change, history, parts, message]; trailing nothings are left out.
+  //          remark, change, history, parts, message]; trailing nothings are left out, and so is a
+  // node that is the backend's name.
   const STATE = 0, MODES = 1, TESTS = 2, TIME = 3, ASSERTS = 4, VALUE = 5, GRADIENT = 6, ATTEMPTS = 7,
     URL_ = 8, DETAIL = 9, NODE = 10, REMARK = 11, CHANGE = 12, HISTORY = 13, PARTS = 14, MESSAGE = 15;
 
@@ -54,6 +56,9 @@
     const found = (cell[MODES] || [])[data.modes.indexOf(view.mode)];
     return found === undefined || found === null ? (cell[STATE] === MISSING ? MISSING : -1) : found;
   };
+  // The rows of a suite stay packed until they are looked at.
+  const rowsOf = (suite) => suite.rows || (suite.rows = JSON.parse(suite.packed));
+  const plain = () => !view.q && !view.show.size && !view.mode;
   const wanted = (suite, row) => {
     if (view.q && !(row[0] + " " + suite.title).toLowerCase().includes(view.q.toLowerCase())) return false;
     const cells = row[1];
@@ -87,7 +92,7 @@
 
   const bodies = new Map();
   const fill = (suite, holder) => {
-    const rows = suite.rows.filter((row) => wanted(suite, row));
+    const rows = rowsOf(suite).filter((row) => wanted(suite, row));
     const head = make("tr", {}, make("th", { scope: "col" }, "test"),
       ...suite.columns.map((c) => make("th", { scope: "col" }, c || "no backend")));
     const body = make("tbody");
@@ -133,11 +138,15 @@
   const refresh = () => {
     let tests = 0, suites = 0;
     for (const { suite, node, holder, note } of bodies.values()) {
-      const rows = suite.rows.filter((row) => wanted(suite, row));
-      const red = rows.reduce((n, row) => n + row[1].filter((c) => tone[stateIn(c)] === "bad").length, 0);
-      node.hidden = !rows.length;
-      tests += rows.length; suites += rows.length ? 1 : 0;
-      note.textContent = `${rows.length} test${rows.length === 1 ? "" : "s"}, ${red ? `${red} red` : "nothing red"}`;
+      let count = suite.count, red = suite.red;
+      if (!plain()) {
+        const rows = rowsOf(suite).filter((row) => wanted(suite, row));
+        count = rows.length;
+        red = rows.reduce((n, row) => n + row[1].filter((c) => tone[stateIn(c)] === "bad").length, 0);
+      }
+      node.hidden = !count;
+      tests += count; suites += count ? 1 : 0;
+      note.textContent = `${count} test${count === 1 ? "" : "s"}, ${red ? `${red} red` : "nothing red"}`;
       if (node.open) fill(suite, holder);
     }
     $("found").textContent = `${tests} test${tests === 1 ? "" : "s"} in ${suites} suite${suites === 1 ? "" : "s"}`;
@@ -169,7 +178,7 @@
     if (url && /^https?:\/\//.test(url)) line(facts, "log", make("a", { href: url, rel: "noopener noreferrer" }, url));
     const kids = [make("h2", { id: "cell-title", tabindex: "-1" }, make("bdi", {}, row[0])), facts];
     if (suite.file) {
-      const node = cell[NODE] || "";
+      const node = cell[NODE] ?? suite.columns[i];
       const id = `${suite.file}::${row[0]}${node ? `[${node}]` : ""}`;
       const command = "pytest '" + id.replaceAll("'", `'"'"'`) + "'";
       const code = make("code", { id: "command" }, command);
@@ -202,7 +211,7 @@
   const find = (wantedKey) => {
     const [s, r, b] = wantedKey.split("\u001f");
     const entry = bodies.get(s);
-    const row = entry && entry.suite.rows.find((x) => x[0] === r);
+    const row = entry && rowsOf(entry.suite).find((x) => x[0] === r);
     return row ? [entry.suite, row, entry.suite.columns.indexOf(b)] : null;
   };
   list.addEventListener("keydown", (e) => {
