@@ -44,7 +44,7 @@ def database(path: Path) -> tuple[str, str, Board]:
             run = store.begin(f"run{number}", "ci", started=start)
             job = store.job(run, "main", {"python": "3.11"}, url="https://ci.example/1")
             cells = [
-                Result(f"tests/test_{i % SUITES}.py", f"test_{i}", "", f"tests/test_{i % SUITES}.py",
+                Result(f"test_{i % SUITES}.py", f"test_{i}", "", f"test_{i % SUITES}.py",
                        backend, "", backend, int(rng.random() < 0.002), 1, rng.expovariate(20),
                        rng.randrange(1, 20), rng.expovariate(0.1), None)
                 for i in range(TESTS) for backend in BACKENDS
@@ -114,7 +114,8 @@ def page(path: Path, text: str, board: Board) -> str:
     return table(
         ["80,000 cells in Chromium", "seconds until usable", "share", "budget", "met"],
         [
-            ["the page, a suite opened", f"{best['ours']:.2f}", f"{share:.2f}", "0.20", _met(share < 0.2)],
+            ["the page, a suite opened", f"{best['ours']:.2f}", f"{share:.2f}", "0.20",
+             _met(share < 0.2)],
             ["one plain table", f"{best['plain']:.2f}", "1", "", ""],
         ],
     )  # fmt: skip
@@ -162,7 +163,7 @@ def overhead(path: Path, rounds: int = 3) -> str:
 def _cpu(folder: Path, on: bool) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "isomorph_scoreboard",
+        [sys.executable, "-m", "pytest", "-qp", "no:cacheprovider", "-p", "isomorph_scoreboard",
          *(["--scoreboard"] if on else []), "test_it.py"],
         cwd=folder, check=True, stdout=subprocess.DEVNULL,
     )  # fmt: skip

@@ -27,7 +27,7 @@ def numpy_of(x):
 
 
 def noted(compiler):
-    """A compiler whose programs tell the scoreboard when they run: mode jit is seen, not claimed."""
+    """A compiler whose programs tell the scoreboard when they run: mode jit is seen, no claim."""
 
     @wraps(compiler)
     def compile(*args, **kw):

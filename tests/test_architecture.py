@@ -175,7 +175,9 @@ def test_the_scoreboard_stands_alone(backend):
         for node in ast.walk(tree):
             if path.startswith("scoreboard/"):
                 seen += 1
-                names = [alias.name for alias in getattr(node, "names", []) if hasattr(alias, "name")]
+                names = [
+                    alias.name for alias in getattr(node, "names", []) if hasattr(alias, "name")
+                ]
                 if isinstance(node, ast.Import):
                     assert not [n for n in names if n.startswith("isomorph")], path
                 elif isinstance(node, ast.ImportFrom):

@@ -38,7 +38,9 @@ def test_a_built_wheel_carries_the_door_and_the_data(tmp_path):
     copy.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
-    shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    shutil.copytree(
+        ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+    )
     here = int(metadata.version("setuptools").split(".")[0]) >= 77  # else pip fetches one
     done = subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path), str(copy)]
@@ -52,8 +54,8 @@ def test_a_built_wheel_carries_the_door_and_the_data(tmp_path):
         entry = next(n for n in names if n.endswith("entry_points.txt"))
         assert "[pytest11]\nisomorph_scoreboard = isomorph_scoreboard" in file.read(entry).decode()
     assert "isomorph_scoreboard.py" in names
-    for name in ("schema.sql", "page/page.html", "page/page.js", "page/page.css", "seeds/index.toml",
-                 "seeds/stateful-modules.md"):  # fmt: skip
+    for name in ("schema.sql", "page/page.html", "page/page.js", "page/page.css",
+                 "seeds/index.toml", "seeds/stateful-modules.md"):  # fmt: skip
         assert f"isomorph/scoreboard/{name}" in names
 
 
@@ -83,7 +85,9 @@ def test_plain_runs_after_a_scoreboard_run_and_before(project):
     """The two ways of rewriting assertions keep their files apart: neither spoils the other."""
     project.file(
         "test_it.py",
-        "import pytest\n@pytest.mark.parametrize('backend', ['a'])\ndef test_it(backend): assert 1\n",
+        "import pytest\n"
+        "@pytest.mark.parametrize('backend', ['a'])\n"
+        "def test_it(backend): assert 1\n",
     )
     for _ in range(2):
         plain = project.pytester.run(sys.executable, "-m", "pytest", "-q", "test_it.py")

@@ -65,7 +65,9 @@ def shard(path, number):
     rng = random.Random(number)
     with Store(path) as store:
         run = store.begin("one", "ci", started=f"2026-11-15T0{number}:00:00Z", sha="abc")
-        job = store.job(run, f"shard{number}", {"python": f"3.{number}"}, url=f"https://x.y/{number}")
+        job = store.job(
+            run, f"shard{number}", {"python": f"3.{number}"}, url=f"https://x.y/{number}"
+        )
         tests = [Planned("s", f"test_{i}", "", "t.py", "a", "") for i in range(6)]
         store.plan(run, job, tests)
         for i in range(5 if number == 3 else 6):  # every shard ran test_0; one did not end

@@ -45,7 +45,11 @@ def fill(store, age=timedelta(minutes=5)):
                 state, detail = states.PASSED, None
                 if number and i == 2 and backend == "torch":
                     state = states.FAILED
-                    detail = ("ValueError", "ValueError: 3 is wrong", "def test_2():\n>   boom\nE  3")
+                    detail = (
+                        "ValueError",
+                        "ValueError: 3 is wrong",
+                        "def test_2():\n>   boom\nE  3",
+                    )
                 if not number and i == 3 and backend == "jax":
                     state = states.FAILED
                 if number and i == 4 and backend == "numpy":
@@ -57,14 +61,16 @@ def fill(store, age=timedelta(minutes=5)):
                     )])  # fmt: skip
         for i in range(3):
             store.add(run, job, [
-                Result("tests/test_b.py", f"test_b{i}", "", "tests/test_b.py", "jax", "eager", "jax", 0)
+                Result("test_b.py", f"test_b{i}", "", "test_b.py", "jax", "eager", "jax", 0)
             ])  # fmt: skip
         store.finish(run, job, True, 0, when)
 
 
 @pytest.fixture(scope="module")
 def browser():
-    path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    path = (
+        os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    )
     if path is None:
         pytest.fail("the page needs a browser: apt-get install chromium, or set CHROMIUM to one")
     with sync_playwright() as tool:
@@ -256,8 +262,8 @@ def hostile(store):
         url = ["javascript:alert(1)", "data:text/html,x", "https://ok.example/", None][i % 4]
         job = store.job(run, f"j{i}", url=url, complete=1)
         store.add(run, job, [
-            Result(name, name, name, name, backend, "", name, states.FAILED, 1, 0.1, 1, float("inf"),
-                   None, (name, name, name))
+            Result(name, name, name, name, backend, "", name, states.FAILED, 1, 0.1, 1,
+                   float("inf"), None, (name, name, name))
             for backend in ("numpy", name)
         ])  # fmt: skip
 

@@ -79,9 +79,9 @@ def test_diff_says_what_became_of_every_seed_cell(store):
     for r in store.results(0):
         if r["name"] != "test_top_module":
             word = changed.get((r["name"], r["backend"]), "passed")
-            store.add(run, job, [
-                Result(r["suite"], r["name"], "", "t.py", r["backend"], "eager", "", BY_WORD[word].code)
-            ])  # fmt: skip
+            code = BY_WORD[word].code
+            where = (r["suite"], r["name"], "", "t.py", r["backend"], "eager", "")
+            store.add(run, job, [Result(*where, code)])
     store.add(run, job, [Result("More", "test_more", "", "u.py", "jax", "eager", "", 0)])
     base, head = (Board.load(store, n, SETTINGS) for n in (0, run))
     changes = compare(base, head)
@@ -126,17 +126,18 @@ def test_the_command(tmp_path, capsys, monkeypatch):
 
 def test_tables_and_junit_from_elsewhere(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    title, text = next(iter(importing.seed_texts().items()))
+    text = next(iter(importing.seed_texts().values()))
     (tmp_path / "some-suite.md").write_text(text)
     assert main(["import", "markdown", "some-suite.md"]) == 0
     with Store(tmp_path / ".scoreboard" / "board.db") as store:
         assert markdown.seed_table(store, 1, "some-suite") == text
     (tmp_path / "junit.xml").write_text(
-        '<testsuites><testsuite name="pytest"><testcase classname="tests.test_a" name="test_x[jax-2]" '
-        'time="0.5"><failure message="no &lt;good&gt;">trace</failure></testcase>'
+        '<testsuites><testsuite name="pytest">'
+        '<testcase classname="tests.test_a" name="test_x[jax-2]" time="0.5">'
+        '<failure message="no &lt;good&gt;">trace</failure></testcase>'
         '<testcase classname="tests.test_a" name="test_x[numpy-2]" time="0.1"/>'
-        '<testcase classname="tests.test_a" name="test_y[torch]" time="0.1"><skipped type="pytest.skip"'
-        ' message="why"/></testcase></testsuite></testsuites>'
+        '<testcase classname="tests.test_a" name="test_y[torch]" time="0.1">'
+        '<skipped type="pytest.skip" message="why"/></testcase></testsuite></testsuites>'
     )
     assert main(["import", "junit", "junit.xml"]) == 0
     with Store(tmp_path / ".scoreboard" / "board.db") as store:

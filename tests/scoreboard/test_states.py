@@ -31,7 +31,8 @@ def test_hollow_by_return(backend):
         return
     assert backend
 def test_helper_in_a_file(backend): check(backend)
-def test_helper_of_numpy(backend): assert_allclose(np.float32(1) + np.spacing(np.float32(1)), 1.0, 1e-5)
+def test_helper_of_numpy(backend):
+    assert_allclose(np.float32(1) + np.spacing(np.float32(1)), 1.0, 1e-5)
 def test_raises(backend):
     with pytest.raises(ValueError, match="so"):
         raise ValueError("so")
@@ -122,7 +123,9 @@ def test_every_state(project, workers):
 
 
 def test_a_file_that_cannot_be_collected_any_more(project):
-    project.file("test_it.py", TESTS.split("COUNT = {}")[0] + "def test_a(backend): assert backend\n")
+    project.file(
+        "test_it.py", TESTS.split("COUNT = {}")[0] + "def test_a(backend): assert backend\n"
+    )
     project.file("helpers_of_mine.py", "def check(x): assert x\n")
     assert project.run().ret == 0
     project.file("test_it.py", "import nothing_of_that_name\n")

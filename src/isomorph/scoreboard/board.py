@@ -127,7 +127,9 @@ class Board:
             if row.expected and any(c.state == states.MISSING for c in row.cells.values())
         ]  # fmt: skip
         if absent:
-            gaps.append(f"{len(absent)} expected row{'s are' if len(absent) > 1 else ' is'} missing")
+            gaps.append(
+                f"{len(absent)} expected row{'s are' if len(absent) > 1 else ' is'} missing"
+            )
         gaps += [f"{name} does not load" for name in banners]
         gaps += [f"{name} could not be collected" for name in broken]
         return cls(found, suites, columns, gaps, banners, broken, facts, settings)
@@ -230,7 +232,7 @@ def _suites(settings: Config, layout: list[str], rows: dict, columns: list[str])
         seen.setdefault(suite, set()).update(found)
     for name in sorted(seen, key=lambda s: (order.get(s, len(order)), s)):
         backends = seen[name]
-        if backends - {""} or not backends or settings.columns and name in order:
+        if backends - {""} or not backends or (settings.columns and name in order):
             mine = list(columns) + ([""] if "" in backends else [])
         else:
             mine = [""]

@@ -54,7 +54,7 @@ def _checked(file: Path, root: Path, said: dict[str, Any]) -> Config:
             f"{file}: [tool.isomorph.scoreboard] needed keys among {', '.join(sorted(known))}; "
             f"got {', '.join(unknown)}"
         )
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in said.items()}
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in said.items()}
     return Config(root=root, **values)
 
 

@@ -5,6 +5,7 @@ versions are no flakes, and flaky never turns red to green.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 from . import states
@@ -24,7 +25,8 @@ class Flake(NamedTuple):
 
 def flaky(store: Store) -> list[Flake]:
     rows = store.db.execute(
-        "SELECT result.cell, result.state, coalesce(attempts, 1) AS attempts, run.sha, run.dirty, job.environment,"
+        "SELECT result.cell, result.state, coalesce(attempts, 1) AS attempts, run.sha,"
+        " run.dirty, job.environment,"
         " test.suite, test.name, test.variant, backend.name AS backend, cell.mode"
         " FROM result JOIN run USING (run) JOIN job ON job.job = result.job JOIN cell USING (cell)"
         " JOIN test USING (test) JOIN backend ON backend.backend = cell.backend"
@@ -38,7 +40,8 @@ def flaky(store: Store) -> list[Flake]:
     for history in cells.values():
         if why := reason(history):
             last = history[-1]
-            found.append(Flake(*(last[k] for k in ("suite", "name", "variant", "backend", "mode")), why))
+            where = [last[k] for k in ("suite", "name", "variant", "backend", "mode")]
+            found.append(Flake(*where, why=why))
     return found
 
 
@@ -59,7 +62,7 @@ def reason(history: list) -> str:
             by_version.setdefault(r["environment"], []).append(good)
     for outcomes in by_version.values():
         recent = outcomes[-WINDOW:]
-        turns = [pair for pair in zip(recent, recent[1:]) if pair[0] != pair[1]]
+        turns = [pair for pair in pairwise(recent) if pair[0] != pair[1]]
         if (True, False) in turns and (False, True) in turns:
             return f"there and back within {len(recent)} results of one version"
     return ""

@@ -17,14 +17,16 @@ SEEDS = "seeds"
 
 def seed_texts() -> dict[str, str]:
     """The seed tables as they are, by the title of their suite."""
-    folder = files(__package__) / "seeds"
+    folder = files("isomorph.scoreboard") / "seeds"
     index = tomllib.loads((folder / "index.toml").read_text("utf-8"))
     return {title: (folder / name).read_text("utf-8") for title, name in index["suites"].items()}
 
 
 def seeds(store: Store) -> int:
     """Import the seeds as run 0; a second time changes nothing."""
-    index = tomllib.loads((files(__package__) / "seeds" / "index.toml").read_text("utf-8"))
+    index = tomllib.loads(
+        (files("isomorph.scoreboard") / "seeds" / "index.toml").read_text("utf-8")
+    )
     run = store.begin(SEEDS, "seeds", 0, note=index["note"])
     for title, text in seed_texts().items():
         markdown.keep(store, run, title, markdown.read(text))
@@ -55,6 +57,7 @@ def junit(store: Store, paths: Sequence[Path], settings: Config, backends: Seque
         from junitparser import Error, Failure, JUnitXml, Skipped
     except ImportError as error:
         raise ImportError("import: needed junitparser; pip install 'isomorph[import]'") from error
+    kinds = {Skipped: states.SKIPPED, Error: states.ERROR, Failure: states.FAILED}
     texts = [path.read_text("utf-8") for path in paths]
     run = store.begin(_key(texts), "import", note=", ".join(path.name for path in paths))
     for path, text in zip(paths, texts):
@@ -65,7 +68,11 @@ def junit(store: Store, paths: Sequence[Path], settings: Config, backends: Seque
             for case in suite:
                 state, detail = states.PASSED, None
                 for outcome in case.result:
-                    kinds = ((Skipped, states.SKIPPED), (Error, states.ERROR), (Failure, states.FAILED))
+                    kinds = (
+                        (Skipped, states.SKIPPED),
+                        (Error, states.ERROR),
+                        (Failure, states.FAILED),
+                    )
                     state = next((code for kind, code in kinds if isinstance(outcome, kind)), state)
                     if outcome.type == "pytest.xfail":
                         state = states.XFAILED
@@ -85,7 +92,9 @@ def _who(name: str, place: str, settings: Config, backends: Sequence[str]) -> Pl
     backend = next((b for b in backends if b in words), "")
     variant = "-".join(w for i, w in enumerate(words) if w != backend or i != words.index(backend))
     file = place.replace(".", "/") + ".py"
-    return Planned(settings.suites.get(file, place), test, variant if backend else node, file, backend, node)
+    return Planned(
+        settings.suites.get(file, place), test, variant if backend else node, file, backend, node
+    )
 
 
 def _key(texts: list[str]) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+NEEDED = ("suite", "test", "backend", "reason", "since")
+
 
 @dataclass(frozen=True)
 class Expected:
@@ -32,7 +34,9 @@ class Ledger:
             return cls()
         entries = []
         for i, entry in enumerate(tomllib.loads(path.read_text("utf-8")).get("expected", [])):
-            missing = [k for k in ("suite", "test", "backend", "reason", "since") if not entry.get(k)]
+            missing = [
+                k for k in ("suite", "test", "backend", "reason", "since") if not entry.get(k)
+            ]
             if missing:
                 raise ValueError(
                     f"{path}: expected failure {i + 1} needed {', '.join(missing)}, got {entry}"
@@ -47,7 +51,10 @@ class Ledger:
         'jaxlib 0.9 lacks it'
         """
         for e in self.entries:
-            if (e.suite, e.test, e.backend) == (suite, test, backend) and e.variant in ("*", variant):
+            if (e.suite, e.test, e.backend) == (suite, test, backend) and e.variant in (
+                "*",
+                variant,
+            ):
                 return e
         return None
 
@@ -55,8 +62,8 @@ class Ledger:
 def write(path: Path, entries: Iterable[Expected]) -> None:
     """The file, in order, so that two people who write the same get the same."""
     lines = [
-        "# Expected failures of the scoreboard: what fails and is not in here is red, and so is what",
-        "# is in here and passes. Written by `isomorph scoreboard ledger`; edit reasons by hand.",
+        "# Expected failures of the scoreboard: what fails and is not in here is red, and so is",
+        "# what is in here and passes. `isomorph scoreboard ledger` writes it; edit the reasons.",
     ]
     for e in sorted(entries, key=lambda e: (e.suite, e.test, e.backend, e.variant)):
         lines.append("\n[[expected]]")

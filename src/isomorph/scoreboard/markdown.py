@@ -1,5 +1,5 @@
-"""Tables in the form of the seeds: one Markdown file a suite, a badge and a link in every cell. They
-are read with markdown-it and written with tabulate, and what was read is written back byte for
+"""Tables in the form of the seeds: one Markdown file a suite, a badge and a link in every cell.
+They are read with markdown-it and written with tabulate, and what was read is written back byte for
 byte.
 """
 
@@ -20,7 +20,9 @@ LABELS = {states.PASSED: "success", states.FAILED: "failure"}
 HREF = re.compile(r'<a href="([^"]*)"')
 LABEL = re.compile(r"badge/-([^-]+(?:--[^-]+)*)-")
 # Characters that change the direction or the place of others: shown, never obeyed.
-UNSEEN = re.compile("[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+UNSEEN = re.compile(
+    "[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+)
 LONG = 160
 
 
@@ -67,7 +69,9 @@ def read(text: str) -> list[Seen]:
     try:
         from markdown_it import MarkdownIt
     except ImportError as error:
-        raise ImportError("import: needed markdown-it-py; pip install 'isomorph[import]'") from error
+        raise ImportError(
+            "import: needed markdown-it-py; pip install 'isomorph[import]'"
+        ) from error
     seen, head, line = [], [], []
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
     inside = ""
@@ -123,7 +127,8 @@ def seed_table(store: Store, run: int, suite: str) -> str:
         axis: [
             row["name"]
             for row in store.db.execute(
-                "SELECT name FROM layout WHERE run = ? AND suite = ? AND axis = ? ORDER BY position",
+                "SELECT name FROM layout WHERE run = ? AND suite = ? AND axis = ?"
+                " ORDER BY position",
                 (run, suite, axis),
             )
         ]
@@ -231,7 +236,9 @@ def index(board: Board, files: dict[str, str]) -> str:
     for suite in board.suites:
         if suite.title in files:
             note = f", {suite.red()} red cells" if suite.red() else ""
-            lines.append(f"* [{safe(suite.title)}]({files[suite.title]}): {len(suite.rows)} rows{note}")
+            lines.append(
+                f"* [{safe(suite.title)}]({files[suite.title]}): {len(suite.rows)} rows{note}"
+            )
     return "\n".join(lines) + "\n"
 
 

@@ -35,7 +35,8 @@ def _run(into: Store, shard: Store, run) -> None:
                 "UPDATE job SET environment = ? WHERE job = ?", (number, jobs[job["job"]])
             )
         into.db.execute(
-            "UPDATE job SET url = coalesce(?, url), exit = max(coalesce(exit, -1), coalesce(?, -1)),"
+            "UPDATE job SET url = coalesce(?, url),"
+            " exit = max(coalesce(exit, -1), coalesce(?, -1)),"
             " planned = max(coalesce(planned, 0), coalesce(?, 0)), complete = max(complete, ?)"
             " WHERE job = ?",
             (job["url"], job["exit"], job["planned"], job["complete"], jobs[job["job"]]),
@@ -43,7 +44,7 @@ def _run(into: Store, shard: Store, run) -> None:
     for row in shard.results(run["run"]):
         detail = None
         if row["detail"] is not None:
-            detail = (row["kind"], row["message"], shard.text(row["detail"]))
+            detail = shard.explain(row["detail"])
         into.add(mine, jobs[row["job"]], [Result(
             row["suite"], row["name"], row["variant"], row["file"], row["backend"], row["mode"],
             row["node"], row["state"], row["attempts"],
@@ -55,10 +56,7 @@ def _run(into: Store, shard: Store, run) -> None:
         for row in rows:
             values = dict(row) | {"run": mine}
             if table == "broken":
-                kind = shard.db.execute(
-                    "SELECT kind, message FROM detail WHERE detail = ?", (row["detail"],)
-                ).fetchone()
-                values["detail"] = into.detail(*kind, shard.text(row["detail"]))
+                values["detail"] = into.detail(*shard.explain(row["detail"]))
             into.db.execute(
                 f"INSERT OR IGNORE INTO {table} ({', '.join(values)}) "
                 f"VALUES ({', '.join('?' * len(values))})",

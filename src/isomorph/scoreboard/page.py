@@ -8,6 +8,7 @@ import base64
 import gzip
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
@@ -41,7 +42,7 @@ def render(store: Store, board: Board) -> str:
         from markupsafe import Markup
     except ImportError as error:
         raise ImportError("render: needed jinja2; pip install 'isomorph[scoreboard]'") from error
-    folder = files(__package__) / "page"
+    folder = files("isomorph.scoreboard") / "page"
     style = (folder / "page.css").read_text("utf-8")
     script = (folder / "page.js").read_text("utf-8")
     before = store.before(board.run["run"])
@@ -74,7 +75,7 @@ def _context(board: Board, before: Any, changes: dict[tuple, Change]) -> dict[st
     run = board.run
     red = [(where, cell) for where, _, cell in board.cells() if states.red(cell.state)]
     worse = [c for c in changes.values() if c.kind == "regressed"]
-    counts = {k: sum(c.kind == k for c in changes.values()) for k in {c.kind for c in changes.values()}}
+    counts = Counter(c.kind for c in changes.values())
     seen = board.totals()
     every = {s: sum(c[s] for c in seen.values()) for s in BY_CODE}
     return {
@@ -107,7 +108,7 @@ def _context(board: Board, before: Any, changes: dict[tuple, Change]) -> dict[st
             for where, cell in red[:RED_SHOWN]
         ],
         "modes": board.modes(),
-        "absent": [(b, m, w) for b, found in board.settings.absent.items() for m, w in found.items()],
+        "absent": [(b, m, w) for b, f in board.settings.absent.items() for m, w in f.items()],
         "legend": [
             {"glyph": s.glyph, "word": s.word, "tone": tone(s.code), "count": every[s.code]}
             for s in sorted(STATES, key=lambda s: s.rank)

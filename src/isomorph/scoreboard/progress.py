@@ -29,7 +29,7 @@ class Progress:
         self.live = self._terminal()
 
     def _terminal(self) -> bool:
-        if not sys.stdout.isatty() or self.config.getoption("verbose") > 0:
+        if not sys.stdout.isatty() or int(self.config.getoption("verbose") or 0) > 0:
             return False
         try:
             import rich.live  # noqa: F401

@@ -41,7 +41,7 @@ class Recorder:
         given = config.getoption("scoreboard")
         path = Path(config.invocation_params.dir, given) if given else None
         self.path = path or self.settings.path(self.settings.database)
-        self.fail_on = [w for w in config.getoption("scoreboard_fail_on").split(",") if w]
+        self.fail_on = [w for w in str(config.getoption("scoreboard_fail_on")).split(",") if w]
         if wrong := set(self.fail_on) - {"regressed", "hollow", "xpassed"}:
             raise pytest.UsageError(
                 f"--scoreboard-fail-on: needed regressed, hollow or xpassed, got {sorted(wrong)}"
@@ -99,7 +99,9 @@ class Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         seen = getattr(report, "scoreboard", None) or {}
         nodeid = report.nodeid
-        entry = self.open.setdefault(nodeid, {"attempts": 1, "duration": 0.0, "seen": {}})
+        entry = self.open.get(nodeid)
+        if entry is None:
+            entry = self.open[nodeid] = {"attempts": 1, "duration": 0.0, "seen": {}}
         entry["duration"] += getattr(report, "duration", 0.0) or 0.0
         if report.outcome == "rerun":
             entry["attempts"] += 1
@@ -208,11 +210,9 @@ class Recorder:
             (self.run,),
         ).fetchall()
         for row in rows:
-            kind = self.store.db.execute(
-                "SELECT kind, message FROM detail WHERE detail = ?", (row["detail"],)
-            ).fetchone()
-            detail = (*kind, self.store.text(row["detail"]))
-            self.fresh.append(Result(*tuple(row)[:7], states.UNCOLLECTED, detail=detail))
+            detail = self.store.explain(row["detail"])
+            where = tuple(row)[:7]
+            self.fresh.append(Result(*where, state=states.UNCOLLECTED, detail=detail))
 
     def _offences(self) -> list[str]:
         from .board import Board
@@ -314,5 +314,6 @@ def _ci_run() -> str | None:
 def _ci_url() -> str | None:
     env = os.environ
     if {"GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID"} <= set(env):
-        return f"{env['GITHUB_SERVER_URL']}/{env['GITHUB_REPOSITORY']}/actions/runs/{env['GITHUB_RUN_ID']}"
+        place = f"{env['GITHUB_SERVER_URL']}/{env['GITHUB_REPOSITORY']}"
+        return f"{place}/actions/runs/{env['GITHUB_RUN_ID']}"
     return env.get("CI_JOB_URL") or env.get("BUILD_URL")

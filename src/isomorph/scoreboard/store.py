@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from .states import BY_CODE
 
 COUNT_LIMIT = 1 << 40  # an infinite error, in thousandths of an ulp
+INSERT = "INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 ROOM = 1 << 28  # bytes of a file that is laid in order after every run
 
 
@@ -68,10 +69,11 @@ class Store:
             self.db.execute("PRAGMA synchronous=NORMAL")
         version = self.db.execute("PRAGMA user_version").fetchone()[0]
         if version == 0:
-            self.db.executescript((files(__package__) / "schema.sql").read_text("utf-8"))
+            self.db.executescript((files("isomorph.scoreboard") / "schema.sql").read_text("utf-8"))
         elif version != 1:
             raise ValueError(f"scoreboard: needed schema 1, {path} has schema {version}")
         self._known: dict[str, dict[Any, int]] = {}
+        self._heard: dict[int, set[int]] = {}  # of runs begun here: cells that have a result
 
     def close(self) -> None:
         self.db.commit()
@@ -90,15 +92,15 @@ class Store:
         found = self.db.execute("SELECT run FROM run WHERE key = ?", (key,)).fetchone()
         if found:
             return found[0]
-        if number is None:  # run 0 is kept for the seeds
-            number = self.db.execute("SELECT max(coalesce(max(run), 0) + 1, 1) FROM run").fetchone()
-            number = number[0]
+        last = self.db.execute("SELECT max(run) FROM run").fetchone()[0] or 0
+        mine: int = last + 1 if number is None else number  # run 0 is kept for the seeds
         names = ["run", "key", "kind", *facts]
         self.db.execute(
             f"INSERT INTO run ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
-            (number, key, kind, *facts.values()),
+            (mine, key, kind, *facts.values()),
         )
-        return int(number)  # pyright: ignore[reportArgumentType]
+        self._heard[mine] = set()
+        return mine
 
     def job(self, run: int, key: str, facts: dict[str, Any] | None = None, **more: Any) -> int:
         environment = None
@@ -136,7 +138,15 @@ class Store:
         self.put(rows)
 
     def put(self, rows: Iterable[tuple]) -> None:
-        for row in sorted(rows, key=lambda row: row[1]):
+        rows = sorted(rows, key=lambda row: row[1])
+        new, again = [], []
+        for row in rows:
+            heard = self._heard.get(row[0])
+            (again if heard is None or row[1] in heard or row[4] > 1 else new).append(row)
+            if heard is not None:
+                heard.add(row[1])
+        self.db.executemany(INSERT, [(*row[:4], *row[5:]) for row in new])
+        for row in again:
             old = self.db.execute(
                 "SELECT result.run, result.cell, job, state, coalesce(attempts, 1), duration,"
                 " asserts, value_error, gradient_error, detail FROM result LEFT JOIN retry"
@@ -144,12 +154,11 @@ class Store:
                 row[:2],
             ).fetchone()
             if old is None or self._prefers(row, tuple(old)):
-                self.db.execute(
-                    "INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (*row[:4], *row[5:]),
-                )
+                self.db.execute(INSERT, (*row[:4], *row[5:]))
                 if row[4] > 1 or (old and old[4] > 1):
-                    self.db.execute("INSERT OR REPLACE INTO retry VALUES (?, ?, ?)", (*row[:2], row[4]))
+                    self.db.execute(
+                        "INSERT OR REPLACE INTO retry VALUES (?, ?, ?)", (*row[:2], row[4])
+                    )
 
     def _prefers(self, new: tuple, old: tuple) -> bool:
         """Whether of two results for one cell the first is kept: the worse, then the larger
@@ -157,7 +166,9 @@ class Store:
         """
         if new[2] == old[2] or _order(new) != _order(old):
             return _order(new) > _order(old)
-        key = dict(self.db.execute("SELECT job, key FROM job WHERE job IN (?, ?)", (new[2], old[2])))
+        key = dict(
+            self.db.execute("SELECT job, key FROM job WHERE job IN (?, ?)", (new[2], old[2]))
+        )
         return key[new[2]] > key[old[2]]
 
     def plan(self, run: int, job: int, planned: Iterable[Planned]) -> None:
@@ -200,9 +211,7 @@ class Store:
         return self._number("detail", ("digest",), (digest,), kind=kind, message=message, text=blob)
 
     def _test(self, suite: str, name: str, variant: str, file: str) -> int:
-        return self._number(
-            "test", ("suite", "name", "variant"), (suite, name, variant), file=file
-        )
+        return self._number("test", ("suite", "name", "variant"), (suite, name, variant), file=file)
 
     def _number(self, table: str, names: tuple, key: tuple, **rest: Any) -> int:
         """The number of a row with this key, made if it is not there."""
@@ -241,7 +250,9 @@ class Store:
         if which in places and len(runs) >= -places[str(which)]:
             return runs[places[str(which)]]
         listed = ", ".join(str(row["run"]) for row in runs) or "none"
-        raise LookupError(f"scoreboard: needed a run, latest or previous; got {which}; runs: {listed}")
+        raise LookupError(
+            f"scoreboard: needed a run, latest or previous; got {which}; runs: {listed}"
+        )
 
     def before(self, run: int) -> sqlite3.Row | None:
         """The run before this one, seeds included."""
@@ -279,6 +290,13 @@ class Store:
             " AND cell.backend = plan.backend) ORDER BY test.test",
             (run,),
         ).fetchall()
+
+    def explain(self, detail: int) -> tuple[str, str, str]:
+        """What a detail says: its kind, its message, its text."""
+        row = self.db.execute(
+            "SELECT kind, message FROM detail WHERE detail = ?", (detail,)
+        ).fetchone()
+        return row["kind"], row["message"], self.text(detail)
 
     def text(self, detail: int) -> str:
         row = self.db.execute("SELECT text FROM detail WHERE detail = ?", (detail,)).fetchone()
@@ -320,7 +338,8 @@ class Store:
             "SELECT 'plan', run.key, job.key, suite, test.name, variant, backend.name, node"
             " FROM plan JOIN run USING (run) JOIN job ON job.job = plan.job JOIN test USING (test)"
             " JOIN backend USING (backend)",
-            "SELECT 'layout', run.key, suite, axis, position, name FROM layout JOIN run USING (run)",
+            "SELECT 'layout', run.key, suite, axis, position, name FROM layout JOIN run"
+            " USING (run)",
             "SELECT 'remark', run.key, suite, name, backend, remark.kind, text FROM remark JOIN run"
             " USING (run)",
             "SELECT 'broken', run.key, file, digest FROM broken JOIN run USING (run) JOIN detail"

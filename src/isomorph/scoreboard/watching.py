@@ -9,7 +9,6 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from .tally import TALLY, Counters
 IDENTITY = pytest.StashKey[Planned]()
 DECLARED = pytest.StashKey[list]()
 TIMEOUT = re.compile(r"Timeout \(?>")
-IMPORTS = ("ImportError", "ModuleNotFoundError")
+KIND = re.compile(r"([A-Za-z_][\w.]*)(?::|$)")
 
 
 def count_assertions(config: pytest.Config) -> None:
@@ -35,12 +34,13 @@ def count_assertions(config: pytest.Config) -> None:
     if ".scoreboard" not in rewriting.PYC_TAIL:
         rewriting.PYC_TAIL = ".scoreboard" + rewriting.PYC_TAIL
     hook = config.pluginmanager.rewrite_hook
-    hook._must_rewrite.clear()  # installed plugins, the library under test among them, perhaps
+    # Not the files of installed plugins, among which the library under test may be.
+    hook._must_rewrite.clear()  # pyright: ignore[reportAttributeAccessIssue]
     names = {
         ".".join(parts[i:])
         for root in test_roots(config)
         for file in Path(root).rglob("*.py")
-        if not any(part.startswith(".") for part in file.parts[1:])
+        if not any(part.startswith(".") for part in file.relative_to(root).parts)
         for parts in [file.relative_to(config.rootpath).with_suffix("").parts
                       if file.is_relative_to(config.rootpath) else (file.stem,)]
         for i in range(len(parts))
@@ -77,6 +77,8 @@ class Watcher:
         self.counters.catch_up()
         self.ledger = Ledger.read(self.settings.path(self.settings.ledger))
         self.plan: dict[str, Planned] = {}
+        self.item: pytest.Item | None = None
+        self.usual = [self.settings.default_mode]
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -98,30 +100,36 @@ class Watcher:
             part.rename(told)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_setup(self) -> None:
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        self.item = item
         TALLY.clear()
         TALLY.on = True
         self.counters.catch_up()
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo) -> Iterator[Any]:
-        report = yield
-        if call.when == "setup" and report.passed:
-            return report
-        seen = {
+    @pytest.hookimpl(tryfirst=True)  # before a worker packs the report, and before it is written
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Hang on a report what was seen; the setup of a test that goes on says nothing."""
+        item = self.item
+        if report.when == "setup" and report.passed:
+            return
+        if item is None or item.nodeid != report.nodeid:  # a report from a worker has it already
+            return
+        seen: dict[str, Any] = {
             "who": list(item.stash.get(IDENTITY, None) or self.identity(item)),
             "asserts": TALLY.asserts if self.counts and hasattr(item, "function") else None,
             "modes": self.modes(item),
             "errors": dict(TALLY.errors),
         }
-        if call.excinfo is not None:
-            seen["kind"] = call.excinfo.typename
-            seen["message"] = call.excinfo.exconly(tryshort=True)[:20000]
-            seen["timeout"] = bool(TIMEOUT.search(seen["message"][:200]))
-        report.scoreboard = seen
-        if call.when == "teardown":
+        if not report.passed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            seen["message"] = message = str(getattr(crash, "message", ""))[:20000]
+            named = KIND.match(message)
+            seen["kind"] = named[1].rpartition(".")[2] if named else ""
+            seen["timeout"] = bool(TIMEOUT.search(message[:200]))
+        report.scoreboard = seen  # pyright: ignore[reportAttributeAccessIssue]
+        if report.when == "teardown":
             TALLY.on = False
-        return report
+            self.item = None
 
     def pytest_unconfigure(self) -> None:
         self.counters.stop()
@@ -162,6 +170,8 @@ class Watcher:
         """The modes a test ran in: those declared, less the ones that must be seen and were not,
         and those recorded.
         """
+        if not TALLY.modes and not item.stash.get(DECLARED, None) and not item.user_properties:
+            return self.usual
         seen = set(TALLY.modes)
         seen |= {str(value) for key, value in item.user_properties if key == "mode"}
         declared = item.stash.get(DECLARED, [])
