@@ -33,7 +33,7 @@ scoreboard: $(VENV)/test browser
 # The page is tested in a real browser: Debian's, where there is apt and none is installed.
 browser:
 	@command -v chromium >/dev/null || ! command -v apt-get >/dev/null || \
-	(apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null)
+	(apt-get update -qq && apt-get install -y -qq chromium >/dev/null)
 
 lint: $(VENV)/test
 	$(BIN)/ruff check .

@@ -76,6 +76,24 @@ def database(path: Path) -> tuple[str, str, Board]:
     )
 
 
+# By the page's own clock, from the start of the navigation: ours is usable when its script is done
+# and a suite has been opened and painted, a plain table when it is loaded and painted.
+USABLE = """
+const painted = () => requestAnimationFrame(() => requestAnimationFrame(() => {
+  window.usable = performance.now();
+}));
+addEventListener("load", () => {
+  if (!document.getElementById("suites")) return painted();
+  const look = () => {
+    if (!document.body.dataset.ready) return setTimeout(look, 1);
+    document.querySelector("details.suite").open = true;
+    painted();
+  };
+  look();
+});
+"""
+
+
 def page(path: Path, text: str, board: Board) -> str:
     """Until a reader can search and open a suite, against one table with every cell in it."""
     from playwright.sync_api import sync_playwright
@@ -95,19 +113,14 @@ def page(path: Path, text: str, board: Board) -> str:
     best = {"ours": float("inf"), "plain": float("inf")}
     with sync_playwright() as tool:
         browser = tool.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        for _ in range(5):
+        for _ in range(7):
             for name, file in (("ours", ours), ("plain", plain)):
                 tab = browser.new_page()
-                began = time.perf_counter()
+                tab.add_init_script(USABLE)
                 tab.goto(file.as_uri())
-                if name == "ours":
-                    tab.wait_for_selector("body[data-ready]")
-                    tab.evaluate("document.querySelector('details.suite').open = true")
-                    tab.wait_for_selector("tbody tr")
-                tab.evaluate(
-                    "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-                )
-                best[name] = min(best[name], time.perf_counter() - began)
+                while not (took := tab.evaluate("window.usable")):
+                    time.sleep(0.02)
+                best[name] = min(best[name], took / 1000)
                 tab.close()
         browser.close()
     share = best["ours"] / best["plain"]
@@ -121,31 +134,33 @@ def page(path: Path, text: str, board: Board) -> str:
     )  # fmt: skip
 
 
-BODY = """
+WORK = """
 import numpy as np, pytest
-A = np.random.default_rng(0).standard_normal((48, 48))
+A = np.random.default_rng(0).standard_normal((64, 64))
 @pytest.fixture(params=["a", "b", "c", "d"])
 def backend(request): return request.param
 @pytest.mark.parametrize("n", range(2000))
 def test_it(backend, n):
     x = A + n
-    for _ in range({loops}):
-        y = np.linalg.solve(x @ x.T + np.eye(48), x)
-    assert y.shape == (48, 48)
-    np.testing.assert_allclose(y, y, rtol=1e-12)
+    y = np.linalg.solve(x @ x.T + np.eye(64), x)
+    assert y.shape == (64, 64)
+    np.testing.assert_allclose(y, y + 0, rtol=1e-12)
+"""
+NOTHING = """
+import pytest
+@pytest.mark.parametrize("backend", ["a", "b", "c", "d"])
+@pytest.mark.parametrize("n", range(2000))
+def test_it(backend, n): assert n >= 0
 """
 
 
-def overhead(path: Path, rounds: int = 3) -> str:
+def overhead(path: Path, rounds: int = 4) -> str:
     """CPU seconds of a run of 8,000 tests, without and with the plugin, taking turns."""
     rows = []
-    for label, loops, budget in (
-        ("tests of a few milliseconds, as this project's fastest", 4, 0.05),
-        ("tests that do next to nothing", 1, None),
-    ):
-        folder = path / f"suite{loops}"
+    for label, body in (("a 64 x 64 solve, an assert, a comparison", WORK), ("an assert", NOTHING)):
+        folder = path / label.replace(" ", "-")
         folder.mkdir()
-        (folder / "test_it.py").write_text(BODY.replace("{loops}", str(loops)))
+        (folder / "test_it.py").write_text(body)
         best = {False: float("inf"), True: float("inf")}
         for _ in range(rounds):
             for on in best:
@@ -154,7 +169,7 @@ def overhead(path: Path, rounds: int = 3) -> str:
         rows.append([
             label, f"{best[False]:.1f}", f"{best[True]:.1f}",
             f"{(best[True] - best[False]) / 8000 * 1e6:.0f}", f"{100 * share:.1f} %",
-            "5 %" if budget else "-", _met(share < budget) if budget else "-",
+            "5 %", _met(share < 0.05),
         ])  # fmt: skip
     head = ["8,000 tests", "without s", "with s", "µs a test", "overhead", "budget", "met"]
     return table(head, rows)

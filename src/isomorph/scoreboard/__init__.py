@@ -4,12 +4,14 @@ A pytest plugin (`pytest --scoreboard`), an SQLite file, a command (`isomorph sc
 tables and one static page, for any library whose tests are parametrized over backends. Nothing of
 the rest of isomorph is used here. A test can say more than passed or failed:
 
-    from isomorph.scoreboard import record_error, record_mode
+    from isomorph.scoreboard import comparing, record_error, record_mode
 
     record_error(got, expected, kind="gradient")  # the worst one is kept, in ulps
     record_mode("jit")  # this test ran compiled code
+    with comparing("gradient"):  # what comparisons seen in here are of
+        np.testing.assert_allclose(got, expected)
 """
 
-from .tally import record_error, record_mode
+from .tally import comparing, record_error, record_mode
 
-__all__ = ["record_error", "record_mode"]
+__all__ = ["comparing", "record_error", "record_mode"]

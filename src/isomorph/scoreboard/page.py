@@ -152,7 +152,8 @@ def _since(counts: dict[str, int], before: Any) -> str:
 def _facts(board: Board) -> str:
     parts = []
     for f in board.facts[:3]:
-        parts.append(f"Python {f.get('python')} on {f.get('system')} {f.get('machine')}")
+        where = " ".join(f[k] for k in ("system", "machine") if f.get(k))
+        parts.append(f"Python {f.get('python', 'unknown')}" + (f" on {where}" if where else ""))
     modes = board.modes()
     covered = f" Modes covered: {', '.join(modes)}." if modes else ""
     return "; ".join(dict.fromkeys(parts)) + ("." if parts else "") + covered

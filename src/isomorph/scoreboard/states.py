@@ -24,11 +24,11 @@ STATES = (
     State(4, "xfailed", "x", 4, False, "yellow"),
     State(5, "xpassed", "?", 7, True, "orange"),
     State(6, "crashed", "☠", 12, True, "red"),
-    State(7, "timeout", "⧖", 11, True, "red"),
+    State(7, "timeout", "T", 11, True, "red"),
     State(8, "not collected", "∅", 8, True, "red"),
     State(9, "hollow", "○", 6, True, "orange"),
     State(-1, "not run", "·", 5, False, "lightgrey"),
-    State(-2, "missing", " ", 2, False, "lightgrey"),
+    State(-2, "missing", "□", 2, False, "lightgrey"),
 )
 BY_CODE = {state.code: state for state in STATES}
 BY_WORD = {state.word: state for state in STATES}

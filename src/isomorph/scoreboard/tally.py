@@ -9,7 +9,8 @@ are wrapped where they live and where test files have bound them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
@@ -38,6 +39,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.on = False
+        self.kind = "value"  # what the comparisons seen now are of
         self.clear()
 
     def clear(self) -> None:
@@ -67,6 +69,22 @@ def record_error(value: Any, reference: Any, kind: str = "value") -> float | Non
     if TALLY.on:
         TALLY.error(value, reference, kind)
     return ulps(value, reference)
+
+
+@contextmanager
+def comparing(kind: str) -> Iterator[None]:
+    """Comparisons seen inside are of "value" or of "gradient".
+
+    >>> with comparing("gradient"):
+    ...     pass
+    """
+    if kind not in ("value", "gradient"):
+        raise ValueError(f'comparing: needed "value" or "gradient", got {kind!r}')
+    before, TALLY.kind = TALLY.kind, kind
+    try:
+        yield
+    finally:
+        TALLY.kind = before
 
 
 def record_mode(mode: str) -> None:
@@ -190,7 +208,7 @@ def _counting(original: Callable[..., Any], compares: bool = False) -> Callable[
         __tracebackhide__ = True
         TALLY.asserts += 1
         if compares and len(args) > 1 and TALLY.on:
-            TALLY.error(args[0], args[1], "value")
+            TALLY.error(args[0], args[1], TALLY.kind)
         return original(*args, **kw)
 
     return counted

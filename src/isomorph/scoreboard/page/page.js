@@ -1,8 +1,12 @@
 "use strict";
 (async () => {
-  const packed = atob(document.getElementById("data").textContent.trim());
-  const bytes = new Uint8Array(packed.length);
-  for (let i = 0; i < packed.length; i++) bytes[i] = packed.charCodeAt(i);
+  const decode = (text) => {
+    if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+    const raw = atob(text), found = new Uint8Array(raw.length);
+    for (let i = 0; i < raw.length; i++) found[i] = raw.charCodeAt(i);
+    return found;
+  };
+  const bytes = decode(document.getElementById("data").textContent.trim());
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   const data = JSON.parse(await new Response(stream).text());
   const word = {}, glyph = {}, tone = {};
