@@ -167,12 +167,14 @@ class Counters:
             return asked()
 
         ask._dynamo_marked_constant = True  # pyright: ignore  # see record_mode
+        sys.meta_path.insert(0, finder := Finder(self))
+        self.undo.append(lambda: sys.meta_path.remove(finder))
         self._put(rewriting, "_check_if_assertion_pass_impl", ask)
         for name in CHECKS:
             self._put(pytest, name, _counting(getattr(pytest, name)))
 
     def catch_up(self) -> None:
-        """Wrap the helpers of modules imported since."""
+        """Wrap the helpers of modules that are imported by now."""
         for module in [m for m in self.pending if m in sys.modules]:
             names = self.pending.pop(module)
             found = sys.modules[module]
@@ -200,6 +202,29 @@ class Counters:
         old = getattr(owner, name)
         setattr(owner, name, new)
         self.undo.append(lambda: setattr(owner, name, old))
+
+
+class Finder:
+    """Wraps the helpers of a module as soon as it is imported, be it in the middle of a test."""
+
+    def __init__(self, counters: Counters) -> None:
+        self.counters = counters
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name not in self.counters.pending:
+            return None
+        others = (f for f in sys.meta_path if f is not self)
+        spec = next((s for f in others if (s := f.find_spec(name, path, target))), None)
+        loader: Any = getattr(spec, "loader", None)
+        if loader is not None and hasattr(loader, "exec_module"):
+            run = loader.exec_module
+
+            def exec_module(module: Any) -> None:
+                run(module)
+                self.counters.catch_up()
+
+            loader.exec_module = exec_module
+        return spec
 
 
 def _counting(original: Callable[..., Any], compares: bool = False) -> Callable[..., Any]:

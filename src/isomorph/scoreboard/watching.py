@@ -104,7 +104,6 @@ class Watcher:
         self.item = item
         TALLY.clear()
         TALLY.on = True
-        self.counters.catch_up()
 
     @pytest.hookimpl(tryfirst=True)  # before a worker packs the report, and before it is written
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
