@@ -154,7 +154,7 @@ def test_it(backend, n): assert n >= 0
 """
 
 
-def overhead(path: Path, rounds: int = 4) -> str:
+def overhead(path: Path, rounds: int = 5) -> str:
     """CPU seconds of a run of 8,000 tests, without and with the plugin, taking turns."""
     rows = []
     for label, body in (("a 64 x 64 solve, an assert, a comparison", WORK), ("an assert", NOTHING)):

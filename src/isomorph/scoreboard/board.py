@@ -138,19 +138,20 @@ class Board:
     def complete(self) -> bool:
         return not self.gaps
 
-    def totals(self, main: bool | None = None) -> dict[str, Counter[int]]:
+    def totals(self, expected: bool = False) -> dict[str, Counter[int]]:
         """How many cells of each state, by backend. Skips are in the sum; a backend that a test
-        is not meant for is not, unless the row is expected.
+        is not meant for is not, unless the row is expected. Of all rows, or of expected ones.
         """
         found: dict[str, Counter[int]] = {name: Counter() for name in self.columns}
         for suite in self.suites:
-            if main is None or suite.main == main:
-                for row in suite.rows:
-                    for backend, cell in row.cells.items():
-                        if cell.state == states.MISSING and not row.expected:
-                            continue
+            for row in suite.rows:
+                for backend, cell in row.cells.items():
+                    if row.expected or not (expected or cell.state == states.MISSING):
                         found.setdefault(backend, Counter())[cell.state] += 1
         return found
+
+    def has_expected(self) -> bool:
+        return any(row.expected for suite in self.suites for row in suite.rows)
 
     def modes(self) -> list[str]:
         """The modes that this run covered."""

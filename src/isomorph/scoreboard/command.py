@@ -129,7 +129,7 @@ def _put_totals(board: Board, path: Path) -> None:
 
 def _badge(board: Board) -> str:
     """A small picture in words: how many cells are green, of all."""
-    counts = board.totals(True)
+    counts = board.totals(board.has_expected())
     good = sum(c[states.PASSED] for c in counts.values())
     total = sum(sum(c.values()) for c in counts.values())
     red = any(states.red(s) and n for c in counts.values() for s, n in c.items())

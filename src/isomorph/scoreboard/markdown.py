@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import states
-from .board import Board, Cell, Suite
+from .board import Board, Cell, Row, Suite
 from .states import BY_CODE
 from .store import Result, Store
 
@@ -144,22 +144,37 @@ def seed_table(store: Store, run: int, suite: str) -> str:
 
 
 def suite_file(board: Board, suite: Suite) -> str:
-    """One file: the table in the form of the seeds, then modes and worst errors in words."""
-    columns = [safe(name or "no backend") for name in suite.columns]
-    rows = [
-        [safe(row.name), *(_linked(suite, row.name, b, row.cells[b]) for b in suite.columns)]
-        for row in suite.rows
-    ]
+    """One file: the table in the form of the seeds, then modes and worst errors in words, then the
+    tests of the suite that nobody expects in every run.
+    """
+    first = [row for row in suite.rows if row.expected] or suite.rows
+    more = [row for row in suite.rows if row not in first]
     modes = [m for m in board.modes() if m]
-    words = [
-        [safe(row.name), *(_words(board, b, row.cells[b], modes) for b in suite.columns)]
-        for row in suite.rows
-    ]
     said = f"Modes: {', '.join(modes)}. " if modes else ""
-    return (
-        f"{table(['', *columns], rows)}\n\n{said}Worst error against the reference in ulps of its "
-        f"largest element, assertions executed:\n\n{table(['', *columns], words)}\n"
+    said += "".join(
+        f"{safe(b)} has no {mode}: {safe(why)}. "
+        for b, found in board.settings.absent.items() if b in suite.columns
+        for mode, why in found.items()
+    )  # fmt: skip
+    said += (
+        "Worst errors against the reference, in ulps of its largest element; assertions executed:"
     )
+    text = f"{_badges(suite, first)}\n\n{said}\n\n{_worded(board, suite, first, modes)}\n"
+    if more:
+        text += f"\nMore tests of this suite:\n\n{_badges(suite, more)}\n"
+    return text
+
+
+def _badges(suite: Suite, rows: list[Row]) -> str:
+    head = ["", *(safe(name or "no backend") for name in suite.columns)]
+    cells = [[_linked(suite, row.name, b, row.cells[b]) for b in suite.columns] for row in rows]
+    return table(head, [[safe(row.name), *line] for row, line in zip(rows, cells)])
+
+
+def _worded(board: Board, suite: Suite, rows: list[Row], modes: list[str]) -> str:
+    head = ["", *(safe(name or "no backend") for name in suite.columns)]
+    cells = [[_words(board, b, row.cells[b], modes) for b in suite.columns] for row in rows]
+    return table(head, [[safe(row.name), *line] for row, line in zip(rows, cells)])
 
 
 def _linked(suite: Suite, test: str, backend: str, cell: Cell) -> str:
@@ -171,15 +186,15 @@ def _linked(suite: Suite, test: str, backend: str, cell: Cell) -> str:
 
 
 def _words(board: Board, backend: str, cell: Cell, modes: list[str]) -> str:
-    if cell.state == states.MISSING:
-        return "missing"
+    if cell.state in (states.MISSING, states.NOT_RUN):
+        return BY_CODE[cell.state].word
     parts = []
     for mode in modes:
         if mode in cell.modes:
             parts.append(f"{mode} {BY_CODE[cell.modes[mode]].glyph}")
         else:
-            absent = board.settings.absent.get(backend, {}).get(mode)
-            parts.append(f"{mode}: {absent}" if absent else f"{mode} not run")
+            absent = mode in board.settings.absent.get(backend, {})
+            parts.append(f"no {mode}" if absent else f"{mode} not run")
     for kind, error in (("value", cell.value_error), ("gradient", cell.gradient_error)):
         if error is not None:
             parts.append(f"{kind} {short(error)} ulp")
@@ -196,9 +211,9 @@ def short(error: float) -> str:
     return f"{error:.2g}" if error < 1e4 or error == float("inf") else f"{error:.1e}"
 
 
-def totals(board: Board, main: bool = True) -> str:
-    """The counts of the suites with a title, every state in the sum."""
-    counts = board.totals(main)
+def totals(board: Board) -> str:
+    """The counts of the expected rows, if there are such, else of all; every state in the sum."""
+    counts = board.totals(board.has_expected())
     names = [b for b in counts if sum(counts[b].values())]
     seen = sorted({s for c in counts.values() for s in c}, key=lambda s: BY_CODE[s].rank)
     head = ["", *(BY_CODE[s].word for s in seen), "cells"]

@@ -88,7 +88,7 @@ def _context(board: Board, before: Any, changes: dict[tuple, Change]) -> dict[st
         "finished": run["finished"] or run["started"],
         "complete": board.complete,
         "gaps": "; ".join(board.gaps),
-        "facts": _facts(board),
+        "facts": _facts(board) + _expected(board),
         "banners": _warnings(board),
         "verdict": _verdict(worse, red, board, before),
         "since": _since(counts, before),
@@ -157,6 +157,17 @@ def _facts(board: Board) -> str:
     modes = board.modes()
     covered = f" Modes covered: {', '.join(modes)}." if modes else ""
     return "; ".join(dict.fromkeys(parts)) + ("." if parts else "") + covered
+
+
+def _expected(board: Board) -> str:
+    """The rows that must be in every run, in one sentence."""
+    counts = board.totals(expected=True)
+    cells = sum(sum(c.values()) for c in counts.values())
+    if not cells:
+        return ""
+    good = sum(c[states.PASSED] for c in counts.values())
+    rows = sum(row.expected for suite in board.suites for row in suite.rows)
+    return f" Of the {rows} expected rows {good} of {cells} cells passed."
 
 
 def _card(board: Board, name: str, found: dict[int, int]) -> dict[str, Any]:

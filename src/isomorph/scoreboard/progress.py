@@ -16,7 +16,7 @@ from . import states
 from .config import Config
 from .store import Planned
 
-EVERY = 15.0  # seconds between plain lines
+EVERY = 30.0  # seconds between plain lines
 
 
 class Progress:
