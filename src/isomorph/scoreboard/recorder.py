@@ -97,9 +97,11 @@ class Recorder:
         return None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        seen = getattr(report, "scoreboard", None) or {}
         nodeid = report.nodeid
         entry = self.open.get(nodeid)
+        if entry is None and report.when == "setup" and report.outcome == "passed":
+            return  # it says nothing yet
+        seen = getattr(report, "scoreboard", None) or {}
         if entry is None:
             entry = self.open[nodeid] = {"attempts": 1, "duration": 0.0, "seen": {}}
         entry["duration"] += getattr(report, "duration", 0.0) or 0.0
@@ -111,7 +113,10 @@ class Recorder:
             entry["again"] = False
         if seen:
             entry["seen"] = _together(entry["seen"], seen)
-        state = self._state(report, entry["seen"])
+        if report.when == "teardown" and report.outcome == "passed":
+            state = None
+        else:
+            state = self._state(report, entry["seen"])
         if state is not None and states.BY_CODE[state].rank >= entry.get("rank", 0):
             entry["rank"], entry["state"] = states.BY_CODE[state].rank, state
             entry["detail"] = _detail(report, seen)
@@ -140,7 +145,7 @@ class Recorder:
         if who is None:  # a worker died before it could say what it collected
             file, _, name = nodeid.partition("::")
             who = Planned(self.settings.suites.get(file, file), name, "", file, "", "")
-        who = Planned(*who)
+        backend, node = who[4], who[5]
         state = entry.get("state", states.ERROR)
         asserts = seen.get("asserts")
         if state == states.PASSED and asserts == 0:
@@ -151,13 +156,13 @@ class Recorder:
         with self.lock:
             self.fresh += [
                 Result(
-                    *who[:5], mode, who.node, state, entry["attempts"], entry["duration"],
+                    who[0], who[1], who[2], who[3], backend, mode, node, state, entry["attempts"], entry["duration"],
                     asserts, errors.get("value"), errors.get("gradient"), entry.get("detail"),
                 )
                 for mode in modes
             ]  # fmt: skip
         self.done[nodeid] = state
-        self.progress.count(who.backend, state)
+        self.progress.count(backend, state)
 
     # What is written
 

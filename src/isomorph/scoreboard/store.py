@@ -187,12 +187,11 @@ class Store:
         """Close a job: what was planned and has a result needs no plan any more, and the rows are
         laid in order, which takes a quarter less room than as they came.
         """
-        self.db.execute(
-            "DELETE FROM plan WHERE run = ? AND job = ? AND EXISTS (SELECT 1 FROM result JOIN cell"
-            " USING (cell) WHERE result.run = plan.run AND cell.test = plan.test"
-            " AND cell.backend = plan.backend)",
-            (run, job),
-        )
+        heard = "" if complete else (
+            " AND EXISTS (SELECT 1 FROM result JOIN cell USING (cell) WHERE result.run = plan.run"
+            " AND cell.test = plan.test AND cell.backend = plan.backend)"
+        )  # fmt: skip
+        self.db.execute(f"DELETE FROM plan WHERE run = ? AND job = ?{heard}", (run, job))
         self.db.execute(
             "UPDATE job SET complete = ?, exit = ? WHERE job = ?", (complete, exit, job)
         )

@@ -78,6 +78,7 @@ class Watcher:
         self.ledger = Ledger.read(self.settings.path(self.settings.ledger))
         self.plan: dict[str, Planned] = {}
         self.item: pytest.Item | None = None
+        self.told: tuple = ()  # what the last report said
         self.usual = [self.settings.default_mode]
 
     @pytest.hookimpl(trylast=True)
@@ -113,11 +114,17 @@ class Watcher:
             return
         if item is None or item.nodeid != report.nodeid:  # a report from a worker has it already
             return
+        now = (TALLY.asserts, len(TALLY.modes), TALLY.errors)
+        if report.when == "teardown":
+            TALLY.on, self.item = False, None
+            if report.passed and now == self.told:
+                return  # nothing that the call has not said
+        self.told = (*now[:2], dict(TALLY.errors))
         seen: dict[str, Any] = {
             "who": list(item.stash.get(IDENTITY, None) or self.identity(item)),
             "asserts": TALLY.asserts if self.counts and hasattr(item, "function") else None,
             "modes": self.modes(item),
-            "errors": dict(TALLY.errors),
+            "errors": self.told[2],
         }
         if not report.passed:
             crash = getattr(report.longrepr, "reprcrash", None)
@@ -126,9 +133,6 @@ class Watcher:
             seen["kind"] = named[1].rpartition(".")[2] if named else ""
             seen["timeout"] = bool(TIMEOUT.search(message[:200]))
         report.scoreboard = seen  # pyright: ignore[reportAttributeAccessIssue]
-        if report.when == "teardown":
-            TALLY.on = False
-            self.item = None
 
     def pytest_unconfigure(self) -> None:
         self.counters.stop()
