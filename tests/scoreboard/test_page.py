@@ -160,6 +160,7 @@ def test_old_and_incomplete_say_so(page, tmp_path):
     visit(page, tmp_path / "other.html")
     assert page.locator("#complete").inner_text() == "Incomplete"
     assert "it did not come to its end" in page.locator("header").inner_text()
+    assert page.locator(".verdict.bad").count() == 1
 
 
 def test_filter_open_read_copy_reload(page, tmp_path):

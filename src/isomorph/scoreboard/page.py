@@ -134,9 +134,11 @@ def _verdict(worse: list[Change], red: list, board: Board, before: Any) -> str:
         cells = f"{len(worse)} cell{'s' if len(worse) > 1 else ''} got worse"
         return f"✗ {cells} since run {before['run']}, on {', '.join(where)}."
     now = f"{len(red)} red cell{'' if len(red) == 1 else 's'}" if red else "nothing is red"
+    sign = "✗" if red or board.gaps else "✓"
+    among = ", among what ran: the run is incomplete" if board.gaps else ""
     if before is None:
-        return f"{'✗' if red else '✓'} No earlier run to compare with; {now}."
-    return f"{'✗' if red else '✓'} Nothing got worse since run {before['run']}; {now}."
+        return f"{sign} No earlier run to compare with; {now}{among}."
+    return f"{sign} Nothing got worse since run {before['run']}; {now}{among}."
 
 
 def _since(counts: dict[str, int], before: Any) -> str:

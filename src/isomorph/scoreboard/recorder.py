@@ -156,7 +156,8 @@ class Recorder:
         with self.lock:
             self.fresh += [
                 Result(
-                    who[0], who[1], who[2], who[3], backend, mode, node, state, entry["attempts"], entry["duration"],
+                    who[0], who[1], who[2], who[3], backend, mode, node, state,
+                    entry["attempts"], entry["duration"],
                     asserts, errors.get("value"), errors.get("gradient"), entry.get("detail"),
                 )
                 for mode in modes
