@@ -7,16 +7,33 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 export TF_CPP_MIN_LOG_LEVEL := 3
 export ONEDNN_JIT_PROFILE := 0
 
-.PHONY: demo test test-all lint bench conformance clean
+.PHONY: demo test test-all lint bench scoreboard browser conformance clean
 
 demo: $(VENV)/core
 	@$(BIN)/python examples/demo.py
 
-test: lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+# Hollow tests and unexpected passes fail the run, as failures do.
+PROVEN := --scoreboard --scoreboard-fail-on hollow,xpassed
+BOARD := $(BIN)/isomorph scoreboard
 
-test-all: lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+test: lint browser
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PROVEN)
+
+test-all: lint browser
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(PROVEN)
+
+# Run everything, then say in docs/scoreboard what became of every cell of the seed tables.
+scoreboard: $(VENV)/test browser
+	$(BOARD) import seeds
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(PROVEN); status=$$?; \
+	$(BOARD) render md -o docs/scoreboard --readme README.md && \
+	$(BOARD) render html -o docs/scoreboard && $(BOARD) render badge -o docs/scoreboard && \
+	($(BOARD) diff 0 latest || test $$? -eq 1) && exit $$status
+
+# The page is tested in a real browser: Debian's, where there is apt and none is installed.
+browser:
+	@command -v chromium >/dev/null || ! command -v apt-get >/dev/null || \
+	(apt-get update -qq && apt-get install -y -qq chromium >/dev/null)
 
 lint: $(VENV)/test
 	$(BIN)/ruff check .

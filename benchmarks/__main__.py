@@ -21,6 +21,7 @@ TABLES = {
     "layers": "Layers over the framework's own",
     "layers_tiny": "Layers on tiny arrays: a call over the framework's own",
     "checkpoints": "Checkpoints over the safetensors library",
+    "scoreboard": "The scoreboard at size",
 }
 
 

@@ -5,6 +5,7 @@ backend's name.
 import os
 import re
 from collections import Counter
+from functools import cache
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("ONEDNN_JIT_PROFILE", "0")
@@ -14,8 +15,21 @@ import jax
 import pytest
 
 import isomorph as iso
+from isomorph.dispatch import load
+from oracles import noted
 
 BACKENDS = ("numpy", "jax", "tensorflow", "torch")
+
+
+@cache
+def watch(name):
+    """The scoreboard's mode jit is what a compiled program does: the verb that makes one gives back
+    a program that says when it runs. NumPy has no such verb.
+    """
+    if name == "jax":
+        load(name).jit = noted(load(name).jit)
+    elif name != "numpy":
+        load(name).compile = noted(load(name).compile)
 
 
 @pytest.fixture(params=BACKENDS)
@@ -23,6 +37,7 @@ def backend(request):
     """The name of a backend. JAX runs with 64-bit types on, so that oracles in float64 are exact; a
     context, no global.
     """
+    watch(request.param)
     if request.param == "jax":
         with jax.enable_x64(True):
             yield request.param
@@ -45,6 +60,8 @@ def backend_in(nodeid):
 
 def pytest_collection_modifyitems(items):
     for item in items:
+        if item.nodeid.startswith("tests/scoreboard/"):
+            continue  # the scoreboard serves any library and knows no backend
         if len(backend_in(item.nodeid)) != 1:
             raise pytest.UsageError(
                 f"{item.nodeid}: needed exactly one backend in the id; take the fixture `backend`"
@@ -53,10 +70,11 @@ def pytest_collection_modifyitems(items):
 
 def pytest_terminal_summary(terminalreporter):
     ran = Counter(
-        backend_in(report.nodeid)[0]
+        name
         for outcome in ("passed", "failed")
         for report in terminalreporter.stats.get(outcome, [])
         if report.when == "call"
+        for name in backend_in(report.nodeid)
     )
     counts = ", ".join(f"{name} {ran[name]}" for name in BACKENDS)
     terminalreporter.write_line(f"tests run on each backend: {counts}")

@@ -1,6 +1,10 @@
 """Expected values from somewhere else than the code under test."""
 
+from functools import wraps
+
 import numpy as np
+
+from isomorph.scoreboard import record_mode
 
 
 def central_gradient(func, x, step=1e-6):
@@ -22,20 +26,37 @@ def numpy_of(x):
     return x.detach().numpy() if hasattr(x, "detach") else np.asarray(x)
 
 
+def noted(compiler):
+    """A compiler whose programs tell the scoreboard when they run: mode jit is seen, no claim."""
+
+    @wraps(compiler)
+    def compile(*args, **kw):
+        program = compiler(*args, **kw)
+
+        @wraps(program)
+        def run(*args, **kw):
+            record_mode("jit")
+            return program(*args, **kw)
+
+        return run
+
+    return compile
+
+
 def compiled(backend, func):
     """`func` under the framework's own compiler; NumPy has none."""
     if backend == "jax":
         import jax
 
-        return jax.jit(func)
+        return noted(jax.jit)(func)
     if backend == "tensorflow":
         import tensorflow as tf
 
-        return tf.function(func, jit_compile=True, autograph=False)
+        return noted(tf.function)(func, jit_compile=True, autograph=False)
     if backend == "torch":  # aot_eager traces whole graphs as inductor does, without its seconds
         import torch
 
-        return torch.compile(func, fullgraph=True, backend="aot_eager")
+        return noted(torch.compile)(func, fullgraph=True, backend="aot_eager")
     return func
 
 

@@ -25,7 +25,8 @@ PACKAGES = {
 }
 # Where a framework may be imported or named; NumPy's room is its backend, like any other's.
 OPEN_ROOMS = ("backends/", "distribute/", "export/", "frontends/")
-MAY_NAME = (*OPEN_ROOMS, "dispatch.py")
+# The scoreboard knows the assertions of other packages by name; it imports none of them.
+MAY_NAME = (*OPEN_ROOMS, "dispatch.py", "scoreboard/")
 # Doors ask dispatch, dispatch loads backends, backends import meanings: nothing else reaches into a
 # backend.
 OUTER = {"backends/", "dispatch.py", "__init__.py"}
@@ -139,7 +140,9 @@ def test_every_file_is_imported_by_another(backend):
     reached = {
         "__init__.py",
         "command.py",
-    }  # the package and its command line are where people come in
+        "scoreboard/watching.py",
+        "scoreboard/recorder.py",
+    }  # the package and its command line are where people come in, and pytest into the scoreboard
     for path, tree in FILES.items():
         package = Path(path).parent
         for node in ast.walk(tree):
@@ -165,6 +168,26 @@ def test_every_file_is_imported_by_another(backend):
     assert mine - reached - others == set()
 
 
+def test_the_scoreboard_stands_alone(backend):
+    """It uses nothing of the rest, and of the rest only the command line knows it."""
+    seen = 0
+    for path, tree in FILES.items():
+        for node in ast.walk(tree):
+            if path.startswith("scoreboard/"):
+                seen += 1
+                names = [
+                    alias.name for alias in getattr(node, "names", []) if hasattr(alias, "name")
+                ]
+                if isinstance(node, ast.Import):
+                    assert not [n for n in names if n.startswith("isomorph")], path
+                elif isinstance(node, ast.ImportFrom):
+                    assert node.level < 2, path
+                    assert not (node.module or "").startswith(("isomorph", backend)), path
+            elif isinstance(node, ast.ImportFrom) and "scoreboard" in (node.module or ""):
+                assert path == "command.py"
+    assert seen > 1000
+
+
 def test_no_file_is_long_and_each_says_what_it_is_for(backend):
     for path, tree in FILES.items():
         lines = (SOURCE / path).read_text().count("\n")
@@ -175,7 +198,7 @@ def test_no_file_is_long_and_each_says_what_it_is_for(backend):
 
 # Tables filled while their modules are imported, and the handles that hold state by design.
 FILLED = {"TRACED", "LATE"}
-HANDLES = {"BACKENDS", "HOME", "HOSTED", "KEYS", "LEVELS", "MODES", "TRACING"}
+HANDLES = {"BACKENDS", "HOME", "HOSTED", "KEYS", "LEVELS", "MODES", "TALLY", "TRACING"}
 CHANGES = {"append", "add", "update", "pop", "clear", "setdefault", "extend", "remove", "insert"}
 
 

@@ -1,10 +1,13 @@
-"""The command line: `isomorph doctor` says what isomorph finds on this machine."""
+"""The command line: `isomorph doctor` says what isomorph finds on this machine, `isomorph
+scoreboard` keeps the matrix of tests by backends.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import platform
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -20,7 +23,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands.add_parser(
         "doctor", help="show the backends installed here, their versions and devices"
     )
-    parser.parse_args(argv)
+    commands.add_parser("scoreboard", help="the matrix of tests by backends", add_help=False)
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] == ["scoreboard"]:
+        from .scoreboard.command import main as scoreboard
+
+        return scoreboard(given[1:])
+    parser.parse_args(given)
     return doctor()
 
 

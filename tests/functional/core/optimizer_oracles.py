@@ -18,6 +18,7 @@ from isomorph import (
     lars_update,
     optimizer_update,
 )
+from isomorph.scoreboard import comparing
 from oracles import central_gradient, compiled, kind_of, numpy_of
 
 rng = np.random.default_rng(7)
@@ -263,10 +264,11 @@ def check(backend, xp, update, paper, oracles, stops=True):
     for way in ("eager", "compiled"):
         run = whole if way == "eager" else compiled(backend, whole)
         _, flowing, stopped, curving = run(w, g, lr, m, v, count(3))
-        # central differences with step 1e-6 are good to about 1e-9
-        np.testing.assert_allclose(flat(together(flowing)), slopes, rtol=1e-6, atol=1e-8)
-        # and with step 1e-4, of slopes by the same step, to 1e-8 times the third derivative
-        np.testing.assert_allclose(flat(curving), curves, rtol=1e-5, atol=1e-6)
+        with comparing("gradient"):
+            # central differences with step 1e-6 are good to about 1e-9
+            np.testing.assert_allclose(flat(together(flowing)), slopes, rtol=1e-6, atol=1e-8)
+            # and with step 1e-4, of slopes by the same step, to 1e-8 times the third derivative
+            np.testing.assert_allclose(flat(curving), curves, rtol=1e-5, atol=1e-6)
         if stops:
             assert not flat(together(stopped)).any()
     if run is not whole:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 import isomorph as iso
+from isomorph.scoreboard import comparing
 from oracles import kind_of, numpy_of
 
 
@@ -182,15 +183,17 @@ def check(backend, call, linear, x, w, bias=True, forms=PLAIN, second=False, com
     assert compiled or not second
 
 
-def compare(found, expected, backend, dtype, tolerance):
+def compare(found, expected, backend, dtype, tolerance, values=2):
+    """Results against what is expected of them: the first are values, the others gradients."""
     assert len(found) == len(expected)
-    for a, b in zip(found, expected):
+    for i, (a, b) in enumerate(zip(found, expected)):
         assert kind_of(a) == backend or backend == "numpy"
         a, b = numpy_of(a), np.asarray(b)
         assert a.shape == b.shape
         assert a.dtype == dtype
         scale = max(1.0, float(np.abs(b).max(initial=0)))
-        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * scale)
+        with comparing("value" if i < values else "gradient"):
+            np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * scale)
 
 
 def drawn(seed, *shapes):

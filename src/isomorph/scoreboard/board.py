@@ -1,0 +1,269 @@
+"""A run as people read it: rows are tests, columns are backends, and a cell speaks for all variants
+and modes of its test. The worst of them is its state.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from . import states
+from .config import Config, seconds
+from .store import COUNT_LIMIT, Store
+
+IMPORTS = ("ImportError", "ModuleNotFoundError")
+
+
+@dataclass
+class Cell:
+    """One test on one backend, over all its variants and modes."""
+
+    state: int = states.MISSING
+    modes: dict[str, int] = field(default_factory=dict)  # mode -> state
+    tests: int = 0  # variants heard of
+    duration: float = 0.0  # seconds, all together
+    asserts: int | None = None
+    value_error: float | None = None  # ulps, the worst
+    gradient_error: float | None = None
+    attempts: int = 1
+    url: str | None = None
+    detail: int | None = None  # of the worst variant
+    message: str = ""
+    node: str = ""  # what stands between the brackets of the worst variant's id
+    remark: str = ""
+    parts: list[tuple[str, str, int, int | None]] = field(default_factory=list)
+
+
+@dataclass
+class Row:
+    name: str
+    cells: dict[str, Cell] = field(default_factory=dict)
+    expected: bool = False  # in every run, on every backend
+
+
+@dataclass
+class Suite:
+    title: str
+    columns: list[str]
+    rows: list[Row] = field(default_factory=list)
+    main: bool = True  # a suite that the project gave a title
+    file: str = ""
+
+    def red(self) -> int:
+        return sum(states.red(cell.state) for row in self.rows for cell in row.cells.values())
+
+
+@dataclass
+class Board:
+    run: sqlite3.Row
+    suites: list[Suite]
+    columns: list[str]
+    gaps: list[str]  # why the run is incomplete
+    banners: dict[str, tuple[str, str]]  # backend -> why it does not load, traceback
+    uncollected: dict[str, tuple[str, str]]  # file -> why, traceback
+    facts: list[dict[str, Any]]
+    settings: Config
+
+    @classmethod
+    def load(cls, store: Store, run: int, settings: Config) -> Board:
+        found = store.find(run)
+        results = store.results(run)
+        banners = _banners(store, results)
+        rows: dict[tuple[str, str], dict[str, list]] = {}
+        for r in results:
+            rows.setdefault((r["suite"], r["name"]), {}).setdefault(r["backend"], []).append(r)
+        waiting: dict[tuple[str, str], set[str]] = {}
+        for p in store.planned(run):
+            waiting.setdefault((p["suite"], p["name"]), set()).add(p["backend"])
+            rows.setdefault((p["suite"], p["name"]), {})
+        expected = set(_expected(store, run, settings))
+        for where in _expected(store, run, settings):
+            rows.setdefault(where, {})
+        columns = _columns(settings, {r["backend"] for r in results})
+        layout = [
+            row["name"] for row in store.db.execute(
+                "SELECT DISTINCT suite AS name FROM layout ORDER BY run, suite"
+            )
+        ]  # fmt: skip
+        suites = _suites(settings, layout, rows, columns)
+        remarks = {
+            (r["suite"], r["name"], r["backend"]): r["text"]
+            for r in store.db.execute("SELECT * FROM remark WHERE run = ?", (run,))
+        }
+        for suite in suites:
+            for row in suite.rows:
+                key = (suite.title, row.name)
+                row.expected = key in expected
+                for backend in suite.columns:
+                    if backend in banners:
+                        cell = Cell(states.NOT_RUN, message=banners[backend][0])
+                    else:
+                        cell = fold(rows[key].get(backend, []))
+                    if backend in waiting.get(key, ()):
+                        cell.state = states.worst([cell.state, states.NOT_RUN])
+                    cell.remark = remarks.get((*key, backend), "")
+                    row.cells[backend] = cell
+                found_in = [r["file"] for rs in rows[key].values() for r in rs]
+                suite.file = suite.file or next(iter(found_in), "")
+        broken = {
+            r["file"]: (r["message"], store.text(r["detail"]))
+            for r in store.db.execute(
+                "SELECT file, message, broken.detail FROM broken JOIN detail USING (detail)"
+                " WHERE run = ?",
+                (run,),
+            )
+        }
+        facts = [json.loads(job["facts"]) for job in store.jobs(run) if job["facts"]]
+        gaps = []
+        if not store.complete(run):
+            gaps.append("it did not come to its end")
+        absent = [
+            row for suite in suites for row in suite.rows
+            if row.expected and any(c.state == states.MISSING for c in row.cells.values())
+        ]  # fmt: skip
+        if absent:
+            gaps.append(
+                f"{len(absent)} expected row{'s are' if len(absent) > 1 else ' is'} missing"
+            )
+        gaps += [f"{name} does not load" for name in banners]
+        gaps += [f"{name} could not be collected" for name in broken]
+        return cls(found, suites, columns, gaps, banners, broken, facts, settings)
+
+    @property
+    def complete(self) -> bool:
+        return not self.gaps
+
+    def totals(self, expected: bool = False) -> dict[str, Counter[int]]:
+        """How many cells of each state, by backend. Skips are in the sum; a backend that a test
+        is not meant for is not, unless the row is expected. Of all rows, or of expected ones.
+        """
+        found: dict[str, Counter[int]] = {name: Counter() for name in self.columns}
+        for suite in self.suites:
+            for row in suite.rows:
+                for backend, cell in row.cells.items():
+                    if row.expected or not (expected or cell.state == states.MISSING):
+                        found.setdefault(backend, Counter())[cell.state] += 1
+        return found
+
+    def has_expected(self) -> bool:
+        return any(row.expected for suite in self.suites for row in suite.rows)
+
+    def modes(self) -> list[str]:
+        """The modes that this run covered."""
+        seen = {m for _, _, cell in self.cells() for m in cell.modes if m}
+        first = [m for m in (self.settings.default_mode,) if m in seen]
+        return first + sorted(seen - set(first))
+
+    def cells(self):
+        for suite in self.suites:
+            for row in suite.rows:
+                for backend, cell in row.cells.items():
+                    yield (suite.title, row.name, backend), row, cell
+
+    def age(self) -> float | None:
+        """Seconds since the tests ended (or began, if they never ended); None when nobody knows."""
+        when = self.run["finished"] or self.run["started"]
+        if not when:
+            return None
+        then = datetime.strptime(when, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        return (datetime.now(UTC) - then).total_seconds()
+
+    def stale(self, limit: str | None = None) -> bool:
+        """Whether the data is older than the project allows."""
+        age = self.age()
+        return age is None or age > seconds(limit or self.settings.max_age)
+
+
+def fold(results: list) -> Cell:
+    """The cell that speaks for all results of a test on a backend."""
+    if not results:
+        return Cell()
+    cell = Cell(states.worst([r["state"] for r in results]))
+    modes: dict[str, list[int]] = {}
+    seen = set()
+    for r in results:
+        modes.setdefault(r["mode"], []).append(r["state"])
+        cell.parts.append((r["variant"], r["mode"], r["state"], r["detail"]))
+        if r["variant"] not in seen:
+            seen.add(r["variant"])
+            cell.duration += (r["duration"] or 0) / 1e4
+            if r["asserts"] is not None:
+                cell.asserts = (cell.asserts or 0) + r["asserts"]
+        for kind in ("value_error", "gradient_error"):
+            if r[kind] is not None:
+                found = float("inf") if r[kind] >= COUNT_LIMIT else r[kind] / 1000
+                setattr(cell, kind, max(found, getattr(cell, kind) or 0.0))
+        cell.attempts = max(cell.attempts, r["attempts"])
+    cell.tests = len(seen)
+    cell.modes = {mode: states.worst(found) for mode, found in sorted(modes.items())}
+    speaker = next(r for r in results if r["state"] == cell.state)
+    cell.detail, cell.message = speaker["detail"], speaker["message"] or ""
+    cell.url = speaker["url"]
+    cell.node = speaker["node"]
+    return cell
+
+
+def command(file: str, name: str, node: str) -> str:
+    """What to type to run one cell again.
+
+    >>> command("tests/test_a.py", "test_it", "jax-2")
+    "pytest 'tests/test_a.py::test_it[jax-2]'"
+    """
+    return "pytest " + shlex.quote(f"{file}::{name}" + (f"[{node}]" if node else ""))
+
+
+def _columns(settings: Config, seen: set[str]) -> list[str]:
+    first = [settings.reference] if settings.reference in seen else []
+    first += [c for c in settings.columns if c not in first]
+    return first + sorted(seen - set(first) - {""})
+
+
+def _suites(settings: Config, layout: list[str], rows: dict, columns: list[str]) -> list[Suite]:
+    """Suites with a title first, in the order of the settings, then the files."""
+    titles = [*dict.fromkeys([*settings.suites.values(), *layout])]
+    order = {title: i for i, title in enumerate(titles)}
+    suites: dict[str, Suite] = {}
+    seen: dict[str, set[str]] = {}
+    for (suite, _), found in rows.items():
+        seen.setdefault(suite, set()).update(found)
+    for name in sorted(seen, key=lambda s: (order.get(s, len(order)), s)):
+        backends = seen[name]
+        if backends - {""} or not backends or (settings.columns and name in order):
+            mine = list(columns) + ([""] if "" in backends else [])
+        else:
+            mine = [""]
+        suites[name] = Suite(name, mine, main=name in order or not settings.suites)
+    for suite, name in rows:
+        suites[suite].rows.append(Row(name))
+    return list(suites.values())
+
+
+def _expected(store: Store, run: int, settings: Config) -> list[tuple[str, str]]:
+    """Rows that must be in every run: those of the seeds, in their order."""
+    if settings.expected != "seeds" or run == 0:
+        return []
+    rows = store.db.execute(
+        "SELECT suite, name FROM layout WHERE run = 0 AND axis = 'row' ORDER BY suite, position"
+    )
+    return [(r["suite"], r["name"]) for r in rows]
+
+
+def _banners(store: Store, results: list) -> dict[str, tuple[str, str]]:
+    """Backends none of whose tests got beyond an import."""
+    kinds: dict[str, set] = {}
+    sample: dict[str, sqlite3.Row] = {}
+    for r in results:
+        bad = r["state"] in (states.FAILED, states.ERROR) and r["kind"] in IMPORTS
+        kinds.setdefault(r["backend"], set()).add(bad)
+        if bad:
+            sample[r["backend"]] = r
+    return {
+        backend: (sample[backend]["message"], store.text(sample[backend]["detail"]))
+        for backend, found in kinds.items()
+        if found == {True} and backend
+    }

@@ -1,0 +1,256 @@
+"""`isomorph scoreboard …`: import, merge, render, diff, show, flaky, check, ledger."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from . import importing, ledger, markdown, states
+from .board import Board
+from .config import Config, read
+from .diff import KINDS, compare, report
+from .flaky import flaky
+from .merge import merge
+from .states import BY_CODE
+from .store import Store
+
+SAME, NEWS, USAGE, STALE = 0, 1, 2, 3
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="isomorph scoreboard", description=__doc__)
+    _arguments(parser)
+    return run(parser.parse_args(argv))
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--db", help="the database (the project's own)")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    one = verbs.add_parser("import", help="seeds, tables in their form, or JUnit files as a run")
+    one.add_argument("form", choices=["seeds", "markdown", "junit"])
+    one.add_argument("files", nargs="*", type=Path)
+    one = verbs.add_parser("merge", help="shards into one database, in any order")
+    one.add_argument("out", type=Path)
+    one.add_argument("shards", nargs="+", type=Path)
+    one = verbs.add_parser("render", help="a run as Markdown tables, page, badge or JSON")
+    one.add_argument("form", choices=["md", "html", "badge", "json"])
+    one.add_argument("-o", "--out", type=Path, required=True, metavar="DIR")
+    one.add_argument("--run", default="latest")
+    one.add_argument("--readme", type=Path, help="also put the totals between its marks here (md)")
+    one = verbs.add_parser("diff", help="what became of every cell")
+    one.add_argument("base")
+    one.add_argument("head")
+    one.add_argument("--all", action="store_true", help="cells that stayed the same, too")
+    one.add_argument("--max-age", help="exit with 3 when HEAD is older, as 3d")
+    one = verbs.add_parser("show", help="the history of a test")
+    one.add_argument("test")
+    one.add_argument("--backend")
+    verbs.add_parser("flaky", help="cells whose outcome does not follow from the code")
+    one = verbs.add_parser("check", help="exit with 3 when the latest run is old or incomplete")
+    one.add_argument("--max-age")
+    one.add_argument("--complete", action="store_true")
+    one = verbs.add_parser("ledger", help="write the failures of the latest run as expected ones")
+    one.add_argument("--reason", help="why they fail: needed for what is new")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the arguments say; the exit status."""
+    settings = read(Path.cwd())
+    path = Path(args.db) if args.db else settings.path(settings.database)
+    try:
+        if args.verb == "merge":
+            print(f"{merge(args.out, args.shards)} runs in {args.out}")
+            return SAME
+        with Store(path, write=args.verb == "import") as store:
+            return VERBS[args.verb](store, settings, args)
+    except (LookupError, ValueError, OSError, ImportError) as error:
+        print(error, file=sys.stderr)
+        return USAGE
+
+
+def _import(store: Store, settings: Config, args: argparse.Namespace) -> int:
+    if args.form != "seeds" and not args.files:
+        raise ValueError(f"import {args.form}: needed files, got none")
+    if args.form == "seeds":
+        number = importing.seeds(store)
+    elif args.form == "markdown":
+        number = importing.tables(store, args.files)
+    else:
+        known = [r["name"] for r in store.db.execute("SELECT name FROM backend WHERE name != ''")]
+        backends = list(settings.columns) or known
+        if not backends:
+            raise ValueError("import junit: needed columns in [tool.isomorph.scoreboard], got none")
+        number = importing.junit(store, args.files, settings, backends)
+    cells = store.db.execute(
+        "SELECT state, count(*) FROM result WHERE run = ? GROUP BY state", (number,)
+    )
+    print(f"run {number}: " + ", ".join(f"{n} {BY_CODE[s].word}" for s, n in cells))
+    return SAME
+
+
+def _render(store: Store, settings: Config, args: argparse.Namespace) -> int:
+    board = Board.load(store, store.find(args.run)["run"], settings)
+    args.out.mkdir(parents=True, exist_ok=True)
+    if args.form == "md":
+        written = markdown.write(board, args.out)
+        if args.readme:
+            _put_totals(board, args.readme)
+            written.append(args.readme)
+    elif args.form == "html":
+        from .page import render
+
+        written = [args.out / "index.html"]
+        written[0].write_text(render(store, board), "utf-8")
+    elif args.form == "badge":
+        written = [args.out / "scoreboard.svg"]
+        written[0].write_text(_badge(board), "utf-8")
+    else:
+        written = [args.out / "scoreboard.json"]
+        written[0].write_text(json.dumps(_plain(board), indent=1) + "\n", "utf-8")
+    print("\n".join(str(path) for path in written))
+    return SAME
+
+
+def _put_totals(board: Board, path: Path) -> None:
+    start, end = "<!-- scoreboard -->", "<!-- /scoreboard -->"
+    text = path.read_text("utf-8")
+    if text.count(start) != 1 or text.count(end) != 1:
+        raise ValueError(f"render: needed {start} and {end} once each in {path}")
+    head, tail = text.split(start)[0], text.split(end)[1]
+    when = board.run["finished"] or board.run["started"] or "at an unknown date"
+    said = "complete" if board.complete else "INCOMPLETE"
+    body = f"{markdown.totals(board)}\n\nRun {board.run['run']}, {said}, tests ended {when}."
+    path.write_text(f"{head}{start}\n{body}\n{end}{tail}", "utf-8")
+
+
+def _badge(board: Board) -> str:
+    """A small picture in words: how many cells are green, of all."""
+    counts = board.totals(board.has_expected())
+    good = sum(c[states.PASSED] for c in counts.values())
+    total = sum(sum(c.values()) for c in counts.values())
+    red = any(states.red(s) and n for c in counts.values() for s, n in c.items())
+    said = f"{good}/{total}" + ("" if board.complete else " incomplete")
+    colour = "#b4232f" if red or not board.complete else "#0d6b3c" if good == total else "#6b5a00"
+    width = 84 + 8 * len(said)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img" '
+        f'aria-label="scoreboard: {said}"><rect width="78" height="20" fill="#33383e"/>'
+        f'<rect x="78" width="{width - 78}" height="20" fill="{colour}"/>'
+        '<g fill="#fff" font-family="Verdana,sans-serif" font-size="11">'
+        f'<text x="6" y="14">scoreboard</text><text x="84" y="14">{said}</text></g></svg>\n'
+    )
+
+
+def _plain(board: Board) -> dict:
+    run = {k: board.run[k] for k in ("run", "key", "kind", "sha", "dirty", "started", "finished")}
+    cells = [
+        {"suite": suite, "test": test, "backend": backend, "state": BY_CODE[cell.state].word,
+         "modes": {m: BY_CODE[s].word for m, s in cell.modes.items()}, "seconds": cell.duration,
+         "asserts": cell.asserts, "value_error_ulps": _json(cell.value_error),
+         "gradient_error_ulps": _json(cell.gradient_error), "message": cell.message}
+        for (suite, test, backend), _, cell in board.cells()
+    ]  # fmt: skip
+    return {**run, "complete": board.complete, "cells": cells}
+
+
+def _json(error: float | None) -> float | str | None:
+    return "inf" if error == float("inf") else error
+
+
+def _diff(store: Store, settings: Config, args: argparse.Namespace) -> int:
+    base = Board.load(store, store.find(args.base)["run"], settings)
+    head = Board.load(store, store.find(args.head)["run"], settings)
+    changes = compare(base, head)
+    print("\n".join(report(changes, base, head, args.all)))
+    if args.max_age and head.stale(args.max_age):
+        print(f"run {head.run['run']} is older than {args.max_age}", file=sys.stderr)
+        return STALE
+    return NEWS if any(KINDS[c.kind] for c in changes) else SAME
+
+
+def _show(store: Store, settings: Config, args: argparse.Namespace) -> int:
+    found = store.db.execute(
+        "SELECT DISTINCT suite, name FROM test WHERE name = ? OR suite || '::' || name = ?",
+        (args.test, args.test),
+    ).fetchall()
+    if not found:
+        raise LookupError(f"show: needed the name of a test, got {args.test}")
+    for suite, name in found:
+        print(f"{suite}  {name}")
+        for r in store.history(suite, name):
+            if args.backend in (None, r["backend"]):
+                state = BY_CODE[r["state"]]
+                errors = [
+                    f"{kind} {r[f'{kind}_error'] / 1000:g} ulp"
+                    for kind in ("value", "gradient")
+                    if r[f"{kind}_error"] is not None
+                ]
+                parts = [r["variant"], r["mode"], *errors, (r["message"] or "").split("\n")[0]]
+                print(
+                    f"  run {r['run']:<4}{r['started'] or 'no date':<22}{(r['sha'] or '')[:8]:<10}"
+                    f"{r['backend']:<12}{state.glyph} {state.word:<14}"
+                    + "  ".join(p for p in parts if p)
+                )
+    return SAME
+
+
+def _flaky(store: Store, settings: Config, args: argparse.Namespace) -> int:
+    found = flaky(store)
+    for f in found:
+        print(f"{f.suite} {f.test} [{f.backend}] {f.variant} {f.mode}: {f.why}")
+    print(f"{len(found)} flaky cells")
+    return NEWS if found else SAME
+
+
+def _check(store: Store, settings: Config, args: argparse.Namespace) -> int:
+    board = Board.load(store, store.find("latest")["run"], settings)
+    problems = []
+    if board.stale(args.max_age):
+        age = board.age()
+        old = "of unknown age" if age is None else f"{age / 86400:.1f} days old"
+        problems.append(f"is {old}, allowed are {args.max_age or settings.max_age}")
+    if args.complete and not board.complete:
+        problems += [f"is incomplete: {gap}" for gap in board.gaps]
+    for problem in problems:
+        print(f"run {board.run['run']} {problem}")
+    if not problems:
+        print(f"run {board.run['run']} is fresh" + (" and complete" if board.complete else ""))
+    return STALE if problems else SAME
+
+
+def _ledger(store: Store, settings: Config, args: argparse.Namespace) -> int:
+    """What fails in the latest run is expected from now on; what passes is taken out."""
+    path = settings.path(settings.ledger)
+    known = ledger.Ledger.read(path)
+    results = store.results(store.find("latest")["run"])
+    today = datetime.now(UTC).date().isoformat()
+    kept, new = set(), []
+    failing = (states.FAILED, states.ERROR, states.XFAILED, states.CRASHED, states.TIMEOUT)
+    heard = set()
+    for r in results:
+        where = (r["suite"], r["name"], r["backend"])
+        heard.add(where)
+        if r["state"] in failing:
+            old = known.find(r["suite"], r["name"], r["variant"], r["backend"])
+            if old:
+                kept.add(old)
+            elif r["state"] != states.XFAILED:  # the test's own mark says why
+                new.append(ledger.Expected(*where, args.reason or "", today, r["variant"] or "*"))
+    kept |= {e for e in known.entries if (e.suite, e.test, e.backend) not in heard}
+    if new and not args.reason:
+        listed = "\n".join(f"  {e.suite} {e.test} [{e.backend}] {e.variant}" for e in new)
+        raise ValueError(f"ledger: needed --reason for {len(new)} new failures:\n{listed}")
+    gone = set(known.entries) - kept
+    ledger.write(path, {*kept, *new})
+    print(f"{path}: {len(kept)} kept, {len(set(new))} new, {len(gone)} taken out")
+    return SAME
+
+
+VERBS = {
+    "import": _import, "render": _render, "diff": _diff, "show": _show, "flaky": _flaky,
+    "check": _check, "ledger": _ledger,
+}  # fmt: skip

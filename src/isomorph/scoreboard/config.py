@@ -1,0 +1,71 @@
+"""What a project says about its board, in `[tool.isomorph.scoreboard]` of its pyproject.toml. A
+project that says nothing gets a board all the same.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+AXES = ("backend", "backends", "xp", "framework", "fw", "array_module")
+
+
+@dataclass(frozen=True)
+class Config:
+    """The settings, each with what it is when nothing is said."""
+
+    title: str = ""
+    database: str = ".scoreboard/board.db"
+    ledger: str = "scoreboard.toml"
+    axis: str = ""  # the parameter or fixture that names the backend; '' means the first of AXES
+    reference: str = ""
+    columns: tuple[str, ...] = ()
+    suites: dict[str, str] = field(default_factory=dict)  # test file -> title
+    default_mode: str = ""  # what a test runs in when nothing says otherwise
+    modes: dict[str, str] = field(default_factory=dict)  # value of a parameter -> mode
+    observed: tuple[str, ...] = ()  # modes that count only when record_mode saw them
+    absent: dict[str, dict[str, str]] = field(default_factory=dict)  # backend -> mode -> why
+    helpers: tuple[str, ...] = ()  # "module:function", assertions of the project's own
+    expected: str = ""  # "seeds": rows of run 0 are expected in every run
+    max_age: str = "30d"
+    root: Path = field(default_factory=Path.cwd)
+
+    def path(self, name: str) -> Path:
+        return self.root / name
+
+
+def read(root: Path) -> Config:
+    """The settings of the project whose pyproject.toml is in `root` or above it."""
+    for folder in (root, *root.parents):
+        file = folder / "pyproject.toml"
+        if file.is_file():
+            said = tomllib.loads(file.read_text(encoding="utf-8"))
+            said = said.get("tool", {}).get("isomorph", {}).get("scoreboard", {})
+            return _checked(file, folder, said)
+    return Config(root=root)
+
+
+def _checked(file: Path, root: Path, said: dict[str, Any]) -> Config:
+    known = {f.name for f in fields(Config)} - {"root"}
+    if unknown := sorted(set(said) - known):
+        raise ValueError(
+            f"{file}: [tool.isomorph.scoreboard] needed keys among {', '.join(sorted(known))}; "
+            f"got {', '.join(unknown)}"
+        )
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in said.items()}
+    return Config(root=root, **values)
+
+
+def seconds(text: str) -> float:
+    """An age as people write it.
+
+    >>> seconds("3d"), seconds("90m")
+    (259200.0, 5400.0)
+    """
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+    try:
+        return float(text[:-1]) * units[text[-1:]]
+    except (KeyError, ValueError):
+        raise ValueError(f"age: needed a number and s, m, h, d or w, got {text!r}") from None

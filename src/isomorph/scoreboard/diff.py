@@ -1,0 +1,80 @@
+"""What became of every cell between two runs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from . import states
+from .board import Board, Cell
+
+# In the order in which people want to read them; True: news.
+KINDS = {
+    "regressed": True,
+    "still failing": False,
+    "fixed": True,
+    "proved": True,  # a green that had asserted nothing, green now with assertions
+    "changed": True,
+    "only there": True,
+    "only here": True,
+    "same": False,
+}
+
+
+class Change(NamedTuple):
+    kind: str
+    suite: str
+    test: str
+    backend: str
+    base: int
+    head: int
+    remark: str
+
+    def __str__(self) -> str:
+        was, now = (states.BY_CODE[code].word for code in (self.base, self.head))
+        was += " (known to be hollow)" if self.remark else ""
+        return f"{self.suite} {self.test} [{self.backend or 'no backend'}] {was} -> {now}"
+
+
+def compare(base: Board, head: Board) -> list[Change]:
+    """Every cell of either run, each under one kind."""
+    old = {key: cell for key, _, cell in base.cells()}
+    new = {key: cell for key, _, cell in head.cells()}
+    changes = []
+    for key in [*old, *(k for k in new if k not in old)]:
+        a, b = old.get(key, Cell()), new.get(key, Cell())
+        if a.state == b.state == states.MISSING:
+            continue
+        kind = _kind(a.state, b.state, bool(a.remark) and not b.remark)
+        changes.append(Change(kind, *key, a.state, b.state, a.remark))
+    order = list(KINDS)
+    return sorted(changes, key=lambda change: order.index(change.kind))
+
+
+def _kind(a: int, b: int, hollow: bool) -> str:
+    gone = (states.MISSING, states.NOT_RUN)
+    if b in gone:
+        return "same" if a == b else "only there"
+    if a in gone:
+        return "only here"
+    if states.red(b):
+        return "still failing" if states.red(a) else "regressed"
+    if b == states.PASSED:
+        if states.red(a):
+            return "fixed"
+        if hollow:
+            return "proved"
+    return "same" if a == b else "changed"
+
+
+def report(changes: list[Change], base: Board, head: Board, every: bool = False) -> list[str]:
+    """The lines of `isomorph scoreboard diff`: counts, then cells, those that stayed green only
+    when asked for.
+    """
+    lines = [f"run {base.run['run']} -> run {head.run['run']}: {len(changes)} cells"]
+    counts = {kind: sum(c.kind == kind for c in changes) for kind in KINDS}
+    lines += [f"{n:6} {kind}" for kind, n in counts.items() if n]
+    for kind in KINDS:
+        shown = [c for c in changes if c.kind == kind]
+        if shown and (every or kind != "same"):
+            lines += ["", f"{kind}:", *(f"  {c}" for c in shown)]
+    return lines

@@ -1,0 +1,101 @@
+"""Runs from elsewhere: the five seed tables as run 0, tables in their form, JUnit files."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from . import markdown, states
+from .config import Config
+from .store import Planned, Result, Store
+
+SEEDS = "seeds"
+
+
+def seed_texts() -> dict[str, str]:
+    """The seed tables as they are, by the title of their suite."""
+    folder = files("isomorph.scoreboard") / "seeds"
+    index = tomllib.loads((folder / "index.toml").read_text("utf-8"))
+    return {title: (folder / name).read_text("utf-8") for title, name in index["suites"].items()}
+
+
+def seeds(store: Store) -> int:
+    """Import the seeds as run 0; a second time changes nothing."""
+    index = tomllib.loads(
+        (files("isomorph.scoreboard") / "seeds" / "index.toml").read_text("utf-8")
+    )
+    run = store.begin(SEEDS, "seeds", 0, note=index["note"])
+    for title, text in seed_texts().items():
+        markdown.keep(store, run, title, markdown.read(text))
+    for known in index["hollow"]:
+        store.db.executemany(
+            "INSERT OR REPLACE INTO remark VALUES (?, ?, ?, ?, 'hollow', ?)",
+            [(known["suite"], t, known["backend"], run, known["reason"]) for t in known["tests"]],
+        )
+    store.db.commit()
+    return run
+
+
+def tables(store: Store, paths: Sequence[Path]) -> int:
+    """Tables in the form of the seeds, one file a suite, as one run."""
+    texts = [path.read_text("utf-8") for path in paths]
+    run = store.begin(_key(texts), "import", note=", ".join(path.name for path in paths))
+    for path, text in zip(paths, texts):
+        markdown.keep(store, run, path.stem, markdown.read(text))
+    store.db.commit()
+    return run
+
+
+def junit(store: Store, paths: Sequence[Path], settings: Config, backends: Sequence[str]) -> int:
+    """JUnit files as one run. The backend is looked for among `backends` between the brackets of a
+    test's name; JUnit does not know hollow or unexpected passes.
+    """
+    try:
+        from junitparser import Error, Failure, JUnitXml, Skipped
+    except ImportError as error:
+        raise ImportError("import: needed junitparser; pip install 'isomorph[import]'") from error
+    kinds = {Skipped: states.SKIPPED, Error: states.ERROR, Failure: states.FAILED}
+    texts = [path.read_text("utf-8") for path in paths]
+    run = store.begin(_key(texts), "import", note=", ".join(path.name for path in paths))
+    for path, text in zip(paths, texts):
+        job = store.job(run, path.name, complete=1)
+        found = JUnitXml.fromstring(text.encode())
+        suites = [found] if not isinstance(found, JUnitXml) else list(found)
+        for suite in suites:
+            for case in suite:
+                state, detail = states.PASSED, None
+                for outcome in case.result:
+                    kinds = (
+                        (Skipped, states.SKIPPED),
+                        (Error, states.ERROR),
+                        (Failure, states.FAILED),
+                    )
+                    state = next((code for kind, code in kinds if isinstance(outcome, kind)), state)
+                    if outcome.type == "pytest.xfail":
+                        state = states.XFAILED
+                    detail = (outcome.type or "", outcome.message or "", outcome.text or "")
+                who = _who(case.name or "", case.classname or "", settings, backends)
+                store.add(run, job, [
+                    Result(*who[:5], "", who.node, state, 1, case.time, detail=detail)
+                ])  # fmt: skip
+    store.db.commit()
+    return run
+
+
+def _who(name: str, place: str, settings: Config, backends: Sequence[str]) -> Planned:
+    test, _, rest = name.partition("[")
+    node = rest.removesuffix("]")
+    words = node.split("-")
+    backend = next((b for b in backends if b in words), "")
+    variant = "-".join(w for i, w in enumerate(words) if w != backend or i != words.index(backend))
+    file = place.replace(".", "/") + ".py"
+    return Planned(
+        settings.suites.get(file, place), test, variant if backend else node, file, backend, node
+    )
+
+
+def _key(texts: list[str]) -> str:
+    return "import-" + hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]

@@ -1,0 +1,73 @@
+"""The two-sided ledger: failures that are expected, each with a reason and a date, in a TOML file.
+An expected failure is yellow; a failure that is not in the file is red, and so is a pass of one
+that is. `isomorph scoreboard ledger` writes it.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+NEEDED = ("suite", "test", "backend", "reason", "since")
+
+
+@dataclass(frozen=True)
+class Expected:
+    suite: str
+    test: str
+    backend: str
+    reason: str
+    since: str
+    variant: str = "*"  # the id of the other parameters; * is all of them
+
+
+@dataclass(frozen=True)
+class Ledger:
+    entries: tuple[Expected, ...] = ()
+
+    @classmethod
+    def read(cls, path: Path) -> Ledger:
+        if not path.is_file():
+            return cls()
+        entries = []
+        for i, entry in enumerate(tomllib.loads(path.read_text("utf-8")).get("expected", [])):
+            missing = [
+                k for k in ("suite", "test", "backend", "reason", "since") if not entry.get(k)
+            ]
+            if missing:
+                raise ValueError(
+                    f"{path}: expected failure {i + 1} needed {', '.join(missing)}, got {entry}"
+                )
+            entries.append(Expected(**{k: str(v) for k, v in entry.items()}))
+        return cls(tuple(entries))
+
+    def find(self, suite: str, test: str, variant: str, backend: str) -> Expected | None:
+        """
+        >>> one = Expected("suite", "test_a", "jax", "jaxlib 0.9 lacks it", "2026-11-01")
+        >>> Ledger((one,)).find("suite", "test_a", "float32", "jax").reason
+        'jaxlib 0.9 lacks it'
+        """
+        for e in self.entries:
+            if (e.suite, e.test, e.backend) == (suite, test, backend) and e.variant in (
+                "*",
+                variant,
+            ):
+                return e
+        return None
+
+
+def write(path: Path, entries: Iterable[Expected]) -> None:
+    """The file, in order, so that two people who write the same get the same."""
+    lines = [
+        "# Expected failures of the scoreboard: what fails and is not in here is red, and so is",
+        "# what is in here and passes. `isomorph scoreboard ledger` writes it; edit the reasons.",
+    ]
+    for e in sorted(entries, key=lambda e: (e.suite, e.test, e.backend, e.variant)):
+        lines.append("\n[[expected]]")
+        for key in ("suite", "test", "variant", "backend", "reason", "since"):
+            if key != "variant" or e.variant != "*":
+                lines.append(f"{key} = {json.dumps(getattr(e, key), ensure_ascii=True)}")
+    path.write_text("\n".join(lines) + "\n", "utf-8")

@@ -1,0 +1,78 @@
+"""Shards into one file: in any order, and as often as one likes, the result says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from .store import COUNT_LIMIT, Planned, Result, Store
+
+
+def merge(out: str | Path, shards: Sequence[str | Path]) -> int:
+    """Put every run of `shards` into `out`; returns how many runs it has."""
+    with Store(out) as into:
+        for path in shards:
+            with Store(path, write=False) as shard:
+                for run in shard.runs():
+                    _run(into, shard, run)
+        return len(into.runs())
+
+
+def _run(into: Store, shard: Store, run) -> None:
+    facts = {k: run[k] for k in ("sha", "branch", "dirty", "started", "note")}
+    mine = into.begin(run["key"], run["kind"], 0 if run["run"] == 0 else None, **facts)
+    into.db.execute(  # a run began with its first shard and ended with its last
+        "UPDATE run SET started = min(coalesce(started, ?1), ?1), dirty = max(dirty, ?3),"
+        " finished = nullif(max(coalesce(finished, ''), coalesce(?2, '')), '') WHERE run = ?4",
+        (run["started"], run["finished"], run["dirty"], mine),
+    )
+    jobs = {}
+    for job in shard.jobs(run["run"]):
+        jobs[job["job"]] = into.job(mine, job["key"])
+        if job["facts"]:
+            number = into._number("environment", ("facts",), (job["facts"],))
+            into.db.execute(
+                "UPDATE job SET environment = ? WHERE job = ?", (number, jobs[job["job"]])
+            )
+        into.db.execute(
+            "UPDATE job SET url = coalesce(?, url),"
+            " exit = max(coalesce(exit, -1), coalesce(?, -1)),"
+            " planned = max(coalesce(planned, 0), coalesce(?, 0)), complete = max(complete, ?)"
+            " WHERE job = ?",
+            (job["url"], job["exit"], job["planned"], job["complete"], jobs[job["job"]]),
+        )
+    for row in shard.results(run["run"]):
+        detail = None
+        if row["detail"] is not None:
+            detail = shard.explain(row["detail"])
+        into.add(mine, jobs[row["job"]], [Result(
+            row["suite"], row["name"], row["variant"], row["file"], row["backend"], row["mode"],
+            row["node"], row["state"], row["attempts"],
+            None if row["duration"] is None else row["duration"] / 1e4, row["asserts"],
+            _ulps(row["value_error"]), _ulps(row["gradient_error"]), detail,
+        )])  # fmt: skip
+    for table in ("layout", "remark", "broken"):
+        rows = shard.db.execute(f"SELECT * FROM {table} WHERE run = ?", (run["run"],)).fetchall()
+        for row in rows:
+            values = dict(row) | {"run": mine}
+            if table == "broken":
+                values["detail"] = into.detail(*shard.explain(row["detail"]))
+            into.db.execute(
+                f"INSERT OR IGNORE INTO {table} ({', '.join(values)}) "
+                f"VALUES ({', '.join('?' * len(values))})",
+                tuple(values.values()),
+            )
+    unheard = shard.db.execute(
+        "SELECT job, suite, test.name, variant, file, backend.name AS backend, node FROM plan"
+        " JOIN test USING (test) JOIN backend USING (backend) WHERE run = ?",
+        (run["run"],),
+    )
+    for row in unheard.fetchall():
+        into.plan(mine, jobs[row["job"]], [Planned(*tuple(row)[1:])])
+    into.db.commit()
+
+
+def _ulps(milli: int | None) -> float | None:
+    if milli is None:
+        return None
+    return float("inf") if milli >= COUNT_LIMIT else milli / 1000

@@ -1,0 +1,299 @@
+"""One static page: summary and red cells as plain HTML, the matrix built by a script from data that
+lies in the page itself. It asks nothing of a server and nothing of a network.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlencode
+
+from . import states
+from .board import Board, Cell
+from .config import seconds
+from .diff import Change, compare
+from .markdown import link
+from .states import BY_CODE, STATES
+from .store import Store
+
+RED_SHOWN = 200  # red cells in the plain HTML
+TEXT_SHOWN = 20_000  # characters of one traceback
+RUNS_BACK = 20
+PARTS_SHOWN = 40
+
+
+def tone(code: int) -> str:
+    """Which colour a state has; the word and the glyph say the same."""
+    if states.red(code):
+        return "bad"
+    return {states.PASSED: "good", states.XFAILED: "warn"}.get(code, "none")
+
+
+def render(store: Store, board: Board) -> str:
+    """The page of a run, compared with the run before it."""
+    try:
+        from jinja2 import Environment, StrictUndefined
+        from markupsafe import Markup
+    except ImportError as error:
+        raise ImportError("render: needed jinja2; pip install 'isomorph[scoreboard]'") from error
+    folder = files("isomorph.scoreboard") / "page"
+    style = (folder / "page.css").read_text("utf-8")
+    script = (folder / "page.js").read_text("utf-8")
+    before = store.before(board.run["run"])
+    changes: dict[tuple, Change] = {}
+    if before is not None:
+        base = Board.load(store, before["run"], board.settings)
+        changes = {(c.suite, c.test, c.backend): c for c in compare(base, board)}
+    template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    context = _context(board, before, changes)
+    packed = json.dumps(_data(store, board, before, changes), allow_nan=False)
+    return template.from_string((folder / "page.html").read_text("utf-8")).render(
+        **context,
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        data=base64.b64encode(gzip.compress(packed.encode(), 9, mtime=0)).decode(),
+    )
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _key(where: tuple[str, str, str]) -> str:
+    return "\x1f".join(where)
+
+
+def _context(board: Board, before: Any, changes: dict[tuple, Change]) -> dict[str, Any]:
+    run = board.run
+    red = [(where, cell) for where, _, cell in board.cells() if states.red(cell.state)]
+    worse = [c for c in changes.values() if c.kind == "regressed"]
+    counts = Counter(c.kind for c in changes.values())
+    seen = board.totals()
+    every = {s: sum(c[s] for c in seen.values()) for s in BY_CODE}
+    return {
+        "title": board.settings.title or "Scoreboard",
+        "run": run["run"],
+        "sha": (run["sha"] or "")[:12],
+        "dirty": run["dirty"],
+        "note": run["note"],
+        "dated": bool(run["finished"] or run["started"]),
+        "finished": run["finished"] or run["started"],
+        "complete": board.complete,
+        "gaps": "; ".join(board.gaps),
+        "facts": _facts(board) + _expected(board),
+        "banners": _warnings(board),
+        "verdict": _verdict(worse, red, board, before),
+        "since": _since(counts, before),
+        "worse": [
+            {"backend": c.backend, "test": c.test, "key": _key((c.suite, c.test, c.backend)),
+             "href": _href((c.suite, c.test, c.backend)),
+             "was": BY_CODE[c.base].word, "now": BY_CODE[c.head].word}
+            for c in worse
+        ],
+        "cards": [_card(board, name, found) for name, found in seen.items() if sum(found.values())],
+        "red_total": len(red),
+        "red": [
+            {"suite": where[0], "test": where[1], "backend": where[2], "key": _key(where),
+             "href": _href(where), "message": cell.message.strip().split("\n")[0][:300],
+             "glyph": BY_CODE[cell.state].glyph, "word": BY_CODE[cell.state].word,
+             "tone": tone(cell.state)}
+            for where, cell in red[:RED_SHOWN]
+        ],
+        "modes": board.modes(),
+        "absent": [(b, m, w) for b, f in board.settings.absent.items() for m, w in f.items()],
+        "legend": [
+            {"glyph": s.glyph, "word": s.word, "tone": tone(s.code), "count": every[s.code]}
+            for s in sorted(STATES, key=lambda s: s.rank)
+        ],
+    }  # fmt: skip
+
+
+def _href(where: tuple[str, str, str]) -> str:
+    return "#" + urlencode({"cell": _key(where)})
+
+
+def _warnings(board: Board) -> list[tuple[str, str, str]]:
+    found = [(f"{b} does not load", m, t[:TEXT_SHOWN]) for b, (m, t) in board.banners.items()]
+    return found + [
+        (f"{file} could not be collected", m, t[:TEXT_SHOWN])
+        for file, (m, t) in board.uncollected.items()
+    ]
+
+
+def _verdict(worse: list[Change], red: list, board: Board, before: Any) -> str:
+    if worse:
+        where = sorted({c.backend or "no backend" for c in worse})
+        cells = f"{len(worse)} cell{'s' if len(worse) > 1 else ''} got worse"
+        return f"✗ {cells} since run {before['run']}, on {', '.join(where)}."
+    now = f"{len(red)} red cell{'' if len(red) == 1 else 's'}" if red else "nothing is red"
+    sign = "✗" if red or board.gaps else "✓"
+    among = ", among what ran: the run is incomplete" if board.gaps else ""
+    if before is None:
+        return f"{sign} No earlier run to compare with; {now}{among}."
+    return f"{sign} Nothing got worse since run {before['run']}; {now}{among}."
+
+
+def _since(counts: dict[str, int], before: Any) -> str:
+    if before is None:
+        return ""
+    order = ("fixed", "proved", "changed", "only here", "only there", "still failing", "same")
+    words = {"proved": "green before without an assertion and proved now", "only here": "new",
+             "only there": "not heard of this time"}  # fmt: skip
+    parts = [f"{counts[k]} {words.get(k, k)}" for k in order if counts.get(k)]
+    return f"Against run {before['run']}: {', '.join(parts)}." if parts else ""
+
+
+def _facts(board: Board) -> str:
+    parts = []
+    for f in board.facts[:3]:
+        where = " ".join(f[k] for k in ("system", "machine") if f.get(k))
+        parts.append(f"Python {f.get('python', 'unknown')}" + (f" on {where}" if where else ""))
+    modes = board.modes()
+    covered = f" Modes covered: {', '.join(modes)}." if modes else ""
+    return "; ".join(dict.fromkeys(parts)) + ("." if parts else "") + covered
+
+
+def _expected(board: Board) -> str:
+    """The rows that must be in every run, in one sentence."""
+    counts = board.totals(expected=True)
+    cells = sum(sum(c.values()) for c in counts.values())
+    if not cells:
+        return ""
+    good = sum(c[states.PASSED] for c in counts.values())
+    rows = sum(row.expected for suite in board.suites for row in suite.rows)
+    return f" Of the {rows} expected rows {good} of {cells} cells passed."
+
+
+def _card(board: Board, name: str, found: dict[int, int]) -> dict[str, Any]:
+    total = sum(found.values())
+    versions = [f.get("versions", {}).get(name) for f in board.facts]
+    red = sum(n for code, n in found.items() if states.red(code))
+    shown = [s for s in sorted(STATES, key=lambda s: s.rank) if found.get(s.code)]
+    parts, x = [], 0.0
+    for group in ("good", "warn", "none", "bad"):
+        width = 1000 * sum(found[s.code] for s in shown if tone(s.code) == group) / total
+        if width:
+            parts.append({"tone": group, "x": round(x, 1), "w": round(width, 1)})
+            x += width
+    rest = [f"{found[s.code]} {s.word}" for s in shown if s.code != states.PASSED]
+    return {
+        "name": name or "no backend", "version": next((v for v in versions if v), "") or "",
+        "good": found.get(states.PASSED, 0), "total": total, "red": red,
+        "rest": ", ".join(rest), "parts": parts,
+    }  # fmt: skip
+
+
+def _data(store: Store, board: Board, before: Any, changes: dict[tuple, Change]) -> dict[str, Any]:
+    """What the script needs, small: trailing nothings of a cell are left out."""
+    modes = board.modes()
+    texts: dict[int, int] = {}
+    details: list[str] = []
+
+    def text_of(detail: int | None) -> int | None:
+        if detail is None:
+            return None
+        if detail not in texts:
+            texts[detail] = len(details)
+            details.append(store.text(detail)[:TEXT_SHOWN])
+        return texts[detail]
+
+    history = _history(store, board)
+    suites = []
+    for suite in board.suites:
+        rows = []
+        for row in suite.rows:
+            cells = []
+            for backend in suite.columns:
+                where = (suite.title, row.name, backend)
+                change = changes.get(where)
+                kind = change.kind if change and change.kind not in ("same", "only here") else None
+                kind = "new" if change and change.kind == "only here" and before["run"] else kind
+                cell = row.cells[backend]
+                known = None if cell.node == backend else cell.node
+                cells.append(_cell(cell, modes, text_of, kind, history.get(where), known))
+            rows.append([row.name, cells])
+        suites.append({
+            "title": suite.title, "file": suite.file, "columns": suite.columns,
+            "count": len(rows), "red": suite.red(),
+            "packed": json.dumps(rows, separators=(",", ":"), allow_nan=False),
+        })  # fmt: skip
+    return {
+        "states": [[s.code, s.word, s.glyph, tone(s.code)] for s in STATES],
+        "modes": modes,
+        "absent": board.settings.absent,
+        "finished": board.run["finished"] or board.run["started"],
+        "maxAge": seconds(board.settings.max_age),
+        "base": before["run"] if before is not None else "",
+        "suites": suites,
+        "details": details,
+    }
+
+
+def _cell(
+    cell: Cell, modes: list[str], text_of: Callable, kind: str | None, history: list | None,
+    node: str | None,
+) -> list:  # fmt: skip
+    bad = cell.state not in (states.PASSED, states.MISSING)
+    parts = [
+        [variant[:500], mode, state, text_of(detail)]
+        for variant, mode, state, detail in cell.parts
+        if state != states.PASSED
+    ][:PARTS_SHOWN]
+    found = [
+        cell.state,
+        [cell.modes.get(m) for m in modes] or None if cell.modes else None,
+        cell.tests if cell.tests > 1 else None,
+        float(f"{cell.duration:.2g}") or None,
+        cell.asserts,
+        _finite(cell.value_error),
+        _finite(cell.gradient_error),
+        cell.attempts if cell.attempts > 1 else None,
+        link(cell.url) or None,
+        text_of(cell.detail),
+        node,
+        cell.remark or None,
+        kind,
+        history,
+        parts if len(parts) > 1 else None,
+        cell.message[:2000] if bad and cell.message else None,
+    ]
+    while found[-1] is None:
+        found.pop()
+    return found
+
+
+def _finite(error: float | None) -> float | None:
+    """An infinite error is -1 in the page's data: JSON has no infinity."""
+    if error is None:
+        return None
+    return -1 if error == float("inf") else float(f"{error:.2g}")
+
+
+def _history(store: Store, board: Board) -> dict[tuple, list[int]]:
+    """The states of the last runs, the newest last, of cells that were not always the same."""
+    runs = [r["run"] for r in store.runs()]
+    runs = runs[: runs.index(board.run["run"]) + 1][-RUNS_BACK:]
+    found: dict[tuple, dict[int, int]] = {}
+    marks = ", ".join("?" * len(runs))
+    rows = store.db.execute(
+        "SELECT DISTINCT test.suite, test.name, backend.name, result.run, result.state FROM result"
+        " JOIN cell USING (cell) JOIN test USING (test)"
+        f" JOIN backend ON backend.backend = cell.backend WHERE result.run IN ({marks})",
+        runs,
+    )
+    for suite, name, backend, run, state in rows:
+        by_run = found.setdefault((suite, name, backend), {})
+        by_run[run] = states.worst([state, by_run[run]]) if run in by_run else state
+    return {
+        where: [by_run.get(run, states.MISSING) for run in runs]
+        for where, by_run in found.items()
+        if len({by_run.get(run, states.MISSING) for run in runs}) > 1
+    }

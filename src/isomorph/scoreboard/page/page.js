@@ -1,0 +1,258 @@
+"use strict";
+(async () => {
+  const decode = (text) => {
+    if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+    const raw = atob(text), found = new Uint8Array(raw.length);
+    for (let i = 0; i < raw.length; i++) found[i] = raw.charCodeAt(i);
+    return found;
+  };
+  const bytes = decode(document.getElementById("data").textContent.trim());
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const data = JSON.parse(await new Response(stream).text());
+  const word = {}, glyph = {}, tone = {};
+  for (const [code, w, g, t] of data.states) { word[code] = w; glyph[code] = g; tone[code] = t; }
+  const MISSING = -2, CHUNK = 150;
+  const $ = (id) => document.getElementById(id);
+  const make = (tag, attrs = {}, ...kids) => {
+    const node = document.createElement(tag);
+    for (const [k, v] of Object.entries(attrs)) if (v !== null) node.setAttribute(k, v);
+    node.append(...kids);
+    return node;
+  };
+  // A cell: [state, modes, tests, seconds, asserts, value, gradient, attempts, url, detail, node,
+  //          remark, change, history, parts, message]; trailing nothings are left out, and so is a
+  // node that is the backend's name.
+  const STATE = 0, MODES = 1, TESTS = 2, TIME = 3, ASSERTS = 4, VALUE = 5, GRADIENT = 6, ATTEMPTS = 7,
+    URL_ = 8, DETAIL = 9, NODE = 10, REMARK = 11, CHANGE = 12, HISTORY = 13, PARTS = 14, MESSAGE = 15;
+
+  // The age of the data, from its own date: a page that nobody renders again grows old by itself.
+  const ago = (s) => s < 5400 ? `${Math.round(s / 60)} minutes` : s < 172800 ? `${Math.round(s / 3600)} hours` : `${Math.round(s / 86400)} days`;
+  if (data.finished) {
+    const age = (Date.now() - Date.parse(data.finished)) / 1000;
+    $("age").textContent = age < 60 ? ", just now" : `, ${ago(age)} ago`;
+    const stale = age > data.maxAge;
+    $("fresh").textContent = stale ? "Stale" : "Fresh";
+    $("fresh").className = `pill ${stale ? "bad" : "good"}`;
+  }
+
+  const view = { q: "", show: new Set(), mode: "", open: new Set(), cell: "" };
+  const key = (s, r, b) => [s, r, b].join("\u001f");
+  const read = () => {
+    const p = new URLSearchParams(location.hash.slice(1));
+    view.q = p.get("q") || "";
+    view.show = new Set((p.get("show") || "").split(",").filter(Boolean));
+    view.mode = p.get("mode") || "";
+    view.open = new Set(p.getAll("open"));
+    view.cell = p.get("cell") || "";
+  };
+  const write = () => {
+    const p = new URLSearchParams();
+    if (view.q) p.set("q", view.q);
+    if (view.show.size) p.set("show", [...view.show].join(","));
+    if (view.mode) p.set("mode", view.mode);
+    for (const title of view.open) p.append("open", title);
+    if (view.cell) p.set("cell", view.cell);
+    history.replaceState(null, "", "#" + p.toString());
+  };
+
+  const stateIn = (cell) => {
+    if (!view.mode) return cell[STATE];
+    const found = (cell[MODES] || [])[data.modes.indexOf(view.mode)];
+    return found === undefined || found === null ? (cell[STATE] === MISSING ? MISSING : -1) : found;
+  };
+  // The rows of a suite stay packed until they are looked at.
+  const rowsOf = (suite) => suite.rows || (suite.rows = JSON.parse(suite.packed));
+  const plain = () => !view.q && !view.show.size && !view.mode;
+  const wanted = (suite, row) => {
+    if (view.q && !(row[0] + " " + suite.title).toLowerCase().includes(view.q.toLowerCase())) return false;
+    const cells = row[1];
+    if (view.show.has("failing") && !cells.some((c) => tone[stateIn(c)] === "bad" || stateIn(c) === 9 || stateIn(c) === 5)) return false;
+    if (view.show.has("changed") && !cells.some((c) => c[CHANGE])) return false;
+    if (view.show.has("disagree") && new Set(cells.map(stateIn)).size < 2) return false;
+    return true;
+  };
+  const short = (e) => e === null || e === undefined ? "" : e < 0 ? "∞" : e >= 1e4 ? e.toExponential(0) : String(+e.toPrecision(2));
+  const modesOf = (cell, backend) => data.modes.map((mode, i) => {
+    const s = (cell[MODES] || [])[i];
+    if (s !== undefined && s !== null) return `${mode} ${glyph[s]}`;
+    const why = (data.absent[backend] || {})[mode];
+    return why ? `no ${mode}` : `${mode} not run`;
+  });
+
+  const cellNode = (suite, row, i) => {
+    const cell = row[1][i], backend = suite.columns[i], s = stateIn(cell);
+    const top = make("span", { class: "top" }, make("span", { "aria-hidden": "true" }, glyph[s]), word[s]);
+    if (cell[CHANGE]) top.append(make("span", { class: "chg" }, cell[CHANGE]));
+    const sub = [];
+    if (cell[STATE] !== MISSING && data.modes.length) sub.push(modesOf(cell, backend).join(" · "));
+    if (cell[VALUE] !== undefined && cell[VALUE] !== null) top.append(make("span", { class: "ulp" }, `${short(cell[VALUE])} ulp`));
+    if (cell[REMARK]) sub.push("known hollow");
+    const who = make("span", { class: "who sub" }, backend || "no backend");
+    const button = make("button", { class: `cell ${tone[s]}`, type: "button" }, who, top);
+    if (sub.length) button.append(make("span", { class: "sub" }, sub.join(" · ")));
+    button.addEventListener("click", () => open(suite, row, i, button));
+    return make("td", {}, button);
+  };
+
+  const bodies = new Map();
+  const fill = (suite, holder) => {
+    const rows = rowsOf(suite).filter((row) => wanted(suite, row));
+    const head = make("tr", {}, make("th", { scope: "col" }, "test"),
+      ...suite.columns.map((c) => make("th", { scope: "col" }, c || "no backend")));
+    const body = make("tbody");
+    const table = make("table", {}, make("thead", {}, head), body);
+    const wrap = make("div", { class: "wrap", tabindex: "0", role: "region", "aria-label": suite.title }, table);
+    let next = 0;
+    const more = make("p", { class: "more" });
+    const grow = () => {
+      const part = document.createDocumentFragment();
+      for (const row of rows.slice(next, next + CHUNK)) {
+        const name = row[0].length > 300 ? row[0].slice(0, 300) + "…" : row[0];
+        const line = make("tr", {}, make("th", { scope: "row" }, make("bdi", {}, name)));
+        suite.columns.forEach((_, i) => line.append(cellNode(suite, row, i)));
+        part.append(line);
+      }
+      body.append(part);
+      next += CHUNK;
+      more.replaceChildren();
+      if (next < rows.length) {
+        const button = make("button", { type: "button" }, `Show ${Math.min(CHUNK, rows.length - next)} more of ${rows.length}`);
+        button.addEventListener("click", grow);
+        more.append(button);
+      }
+    };
+    grow();
+    holder.replaceChildren(wrap, more);
+    if (!rows.length) holder.replaceChildren(make("p", { class: "more" }, "No test here fits the filter."));
+  };
+
+  // Rows are built when a suite is opened, and thrown away when it is closed.
+  const list = $("suites");
+  for (const suite of data.suites) {
+    const holder = make("div");
+    const note = make("span", { class: "n" });
+    const node = make("details", { class: "suite" }, make("summary", {}, make("b", {}, make("bdi", {}, suite.title)), note), holder);
+    node.addEventListener("toggle", () => {
+      if (node.open) { fill(suite, holder); view.open.add(suite.title); } else { holder.replaceChildren(); view.open.delete(suite.title); }
+      write();
+    });
+    bodies.set(suite.title, { suite, node, holder, note });
+    list.append(node);
+  }
+  const refresh = () => {
+    let tests = 0, suites = 0;
+    for (const { suite, node, holder, note } of bodies.values()) {
+      let count = suite.count, red = suite.red;
+      if (!plain()) {
+        const rows = rowsOf(suite).filter((row) => wanted(suite, row));
+        count = rows.length;
+        red = rows.reduce((n, row) => n + row[1].filter((c) => tone[stateIn(c)] === "bad").length, 0);
+      }
+      node.hidden = !count;
+      tests += count; suites += count ? 1 : 0;
+      note.textContent = `${count} test${count === 1 ? "" : "s"}, ${red ? `${red} red` : "nothing red"}`;
+      if (node.open) fill(suite, holder);
+    }
+    $("found").textContent = `${tests} test${tests === 1 ? "" : "s"} in ${suites} suite${suites === 1 ? "" : "s"}`;
+  };
+
+  const dialog = $("cell");
+  let back = null;
+  const line = (list_, term, value) => { if (value || value === 0) list_.append(make("dt", {}, term), make("dd", {}, value)); };
+  const open = (suite, row, i, from) => {
+    const cell = row[1][i], backend = suite.columns[i] || "no backend";
+    back = from || null;
+    view.cell = key(suite.title, row[0], suite.columns[i]);
+    write();
+    const s = cell[STATE], facts = make("dl");
+    line(facts, "state", make("span", { class: `tag ${tone[s]}` }, `${glyph[s]} ${word[s]}`));
+    line(facts, "backend", backend);
+    line(facts, "suite", make("bdi", {}, suite.title));
+    if (data.modes.length && s !== MISSING) line(facts, "modes", modesOf(cell, backend).join(", ") + Object.entries(data.absent[backend] || {}).map(([m, w]) => ` (${m}: ${w})`).join(""));
+    if (cell[TESTS] > 1) line(facts, "variants", String(cell[TESTS]));
+    if (cell[ASSERTS] !== undefined && cell[ASSERTS] !== null) line(facts, "assertions", String(cell[ASSERTS]));
+    if (cell[VALUE] !== undefined && cell[VALUE] !== null) line(facts, "worst error", `${short(cell[VALUE])} ulp against the reference`);
+    if (cell[GRADIENT] !== undefined && cell[GRADIENT] !== null) line(facts, "of gradients", `${short(cell[GRADIENT])} ulp`);
+    if (cell[TIME]) line(facts, "time", `${cell[TIME]} s`);
+    if (cell[ATTEMPTS] > 1) line(facts, "attempts", `${cell[ATTEMPTS]}: flaky`);
+    line(facts, "since run " + data.base, cell[CHANGE]);
+    line(facts, "remark", cell[REMARK]);
+    line(facts, "history", cell[HISTORY] ? cell[HISTORY].map((c) => glyph[c] + " " + word[c]).join(", ") : null);
+    const url = cell[URL_];
+    if (url && /^https?:\/\//.test(url)) line(facts, "log", make("a", { href: url, rel: "noopener noreferrer" }, url));
+    const kids = [make("h2", { id: "cell-title", tabindex: "-1" }, make("bdi", {}, row[0])), facts];
+    if (suite.file) {
+      const node = cell[NODE] ?? suite.columns[i];
+      const id = `${suite.file}::${row[0]}${node ? `[${node}]` : ""}`;
+      const command = "pytest '" + id.replaceAll("'", `'"'"'`) + "'";
+      const code = make("code", { id: "command" }, command);
+      const button = make("button", { type: "button", class: "plain", id: "copy" }, "Copy command");
+      button.addEventListener("click", async () => {
+        try { await navigator.clipboard.writeText(command); } catch {
+          const range = document.createRange(); range.selectNodeContents(code);
+          const sel = getSelection(); sel.removeAllRanges(); sel.addRange(range); document.execCommand("copy");
+        }
+        button.textContent = "Copied";
+      });
+      kids.push(make("p", {}, "Run it again:"), make("div", { class: "copy" }, code, button));
+    }
+    if (cell[MESSAGE]) kids.push(make("p", {}, make("bdi", {}, cell[MESSAGE])));
+    const text = cell[DETAIL] === undefined || cell[DETAIL] === null ? "" : data.details[cell[DETAIL]];
+    if (text) kids.push(make("pre", { tabindex: "0", role: "region", "aria-label": "traceback" }, text));
+    for (const [variant, mode, code, detail] of cell[PARTS] || []) {
+      const more = make("details", {}, make("summary", {}, `${glyph[code]} ${word[code]} ${mode} `, make("bdi", {}, variant)));
+      if (detail !== null && data.details[detail]) more.append(make("pre", { tabindex: "0", role: "region", "aria-label": "traceback" }, data.details[detail]));
+      kids.push(more);
+    }
+    $("cell-body").replaceChildren(...kids);
+    if (!dialog.open) dialog.showModal();
+    $("cell-title").focus();
+  };
+  $("close").addEventListener("click", () => dialog.close());
+  dialog.addEventListener("click", (e) => { if (e.target === dialog) dialog.close(); });
+  dialog.addEventListener("close", () => { view.cell = ""; write(); if (back && back.isConnected) back.focus(); });
+
+  const find = (wantedKey) => {
+    const [s, r, b] = wantedKey.split("\u001f");
+    const entry = bodies.get(s);
+    const row = entry && rowsOf(entry.suite).find((x) => x[0] === r);
+    return row ? [entry.suite, row, entry.suite.columns.indexOf(b)] : null;
+  };
+  list.addEventListener("keydown", (e) => {
+    const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[e.key];
+    const td = e.target.closest("td");
+    if (!step || !td) return;
+    const rows = [...td.closest("tbody").rows];
+    const to = rows[rows.indexOf(td.parentNode) + step[0]]?.cells[td.cellIndex + step[1]]?.querySelector("button");
+    if (to) { to.focus(); e.preventDefault(); }
+  });
+  document.addEventListener("keydown", (e) => {
+    if (e.key === "/" && !/INPUT|SELECT/.test(e.target.tagName) && !dialog.open) { $("q").focus(); e.preventDefault(); }
+  });
+
+  const apply = () => {
+    read();
+    $("q").value = view.q;
+    for (const name of ["failing", "changed", "disagree"]) $(name).checked = view.show.has(name);
+    if ($("mode")) $("mode").value = view.mode;
+    const asked = new Set(view.open);
+    for (const [title, { node }] of bodies) node.open = asked.has(title);
+    refresh();
+    const shown = view.cell && find(view.cell);
+    if (shown && shown[2] >= 0) open(...shown, null);
+  };
+  let timer = 0;
+  $("q").addEventListener("input", (e) => { view.q = e.target.value; clearTimeout(timer); timer = setTimeout(() => { refresh(); write(); }, 60); });
+  for (const name of ["failing", "changed", "disagree"])
+    $(name).addEventListener("change", (e) => { e.target.checked ? view.show.add(name) : view.show.delete(name); refresh(); write(); });
+  if ($("mode")) $("mode").addEventListener("change", (e) => { view.mode = e.target.value; refresh(); write(); });
+  addEventListener("hashchange", apply);
+  for (const link of document.querySelectorAll("a[data-cell]"))
+    link.addEventListener("click", (e) => {
+      const shown = find(link.dataset.cell);
+      if (shown) { e.preventDefault(); open(...shown, link); }
+    });
+  apply();
+  $("tools").hidden = false;
+  document.body.dataset.ready = "yes";
+})();

@@ -1,0 +1,325 @@
+"""The side of the plugin that writes: one process, one open file, a commit every half second.
+
+The reports of a test's setup, call and teardown become one result. A thread only watches the clock,
+so that what is known is on disk even while one test takes minutes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import tempfile
+import threading
+import uuid
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import states
+from .progress import Progress
+from .store import Planned, Result, Store
+from .watching import Watcher
+
+SECONDS = 0.5  # between commits
+
+
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Recorder:
+    """What is known of the run, and the file it goes to."""
+
+    def __init__(self, config: pytest.Config, watcher: Watcher) -> None:
+        self.config, self.watcher = config, watcher
+        self.settings = watcher.settings
+        given = config.getoption("scoreboard")
+        path = Path(config.invocation_params.dir, given) if given else None
+        self.path = path or self.settings.path(self.settings.database)
+        self.fail_on = [w for w in str(config.getoption("scoreboard_fail_on")).split(",") if w]
+        if wrong := set(self.fail_on) - {"regressed", "hollow", "xpassed"}:
+            raise pytest.UsageError(
+                f"--scoreboard-fail-on: needed regressed, hollow or xpassed, got {sorted(wrong)}"
+            )
+        self.store = Store(self.path)
+        key = config.getoption("scoreboard_run_key") or _ci_run() or uuid.uuid4().hex
+        self.run = self.store.begin(
+            key, "ci" if _ci_run() else "local", started=now(), **_revision(config.rootpath)
+        )
+        self.job_key = config.getoption("scoreboard_job_key") or "main"
+        self.job = self.store.job(self.run, self.job_key, _machine(), url=_ci_url())
+        self.store.db.commit()
+        self.plan: dict[str, Planned] = {}
+        self.told = Path(tempfile.mkdtemp(prefix="scoreboard-"), "plan.json")
+        self.open: dict[str, dict[str, Any]] = {}  # tests between setup and teardown
+        self.fresh: list[Result] = []
+        self.done: dict[str, int] = {}  # every test's state
+        self.versions: set[str] = set()
+        self.lock = threading.RLock()
+        self.over = threading.Event()
+        self.progress = Progress(config, self.settings)
+        self.clock = threading.Thread(target=self._tick, daemon=True)
+        self.clock.start()
+
+    # What pytest tells
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput["scoreboard_plan"] = str(self.told)
+
+    @pytest.hookimpl(trylast=True)  # the watcher knows by then
+    def pytest_collection_finish(self) -> None:
+        if not hasattr(self.config, "workerinput") and self.watcher.plan:
+            self._planned(self.watcher.plan)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self) -> None:
+        self._read_plan()
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            text = str(report.longrepr or "")
+            with self.lock:
+                detail = self.store.detail("collection", _last(text), text)
+                file = report.nodeid.partition("::")[0]
+                self.store.db.execute(
+                    "INSERT OR REPLACE INTO broken VALUES (?, ?, ?)", (self.run, file, detail)
+                )
+
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        if self.progress.live and report.when == "call" and report.passed:
+            return "passed", "", ""  # the live table counts; no dots
+        return None
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        nodeid = report.nodeid
+        entry = self.open.get(nodeid)
+        if entry is None and report.when == "setup" and report.outcome == "passed":
+            return  # it says nothing yet
+        seen = getattr(report, "scoreboard", None) or {}
+        if entry is None:
+            entry = self.open[nodeid] = {"attempts": 1, "duration": 0.0, "seen": {}}
+        entry["duration"] += getattr(report, "duration", 0.0) or 0.0
+        if report.outcome == "rerun":
+            entry["attempts"] += 1
+            entry["again"] = True  # the teardown that may follow ends this attempt, not the test
+            return
+        if report.when in ("setup", "call"):
+            entry["again"] = False
+        if seen:
+            entry["seen"] = _together(entry["seen"], seen)
+        if report.when == "teardown" and report.outcome == "passed":
+            state = None
+        else:
+            state = self._state(report, entry["seen"])
+        if state is not None and states.BY_CODE[state].rank >= entry.get("rank", 0):
+            entry["rank"], entry["state"] = states.BY_CODE[state].rank, state
+            entry["detail"] = _detail(report, seen)
+        if report.when in ("teardown", "???") and not entry.get("again"):
+            self._finish(nodeid, self.open.pop(nodeid))
+
+    def _state(self, report: pytest.TestReport, seen: dict[str, Any]) -> int | None:
+        when = str(report.when)
+        if when == "???":
+            return states.CRASHED
+        if hasattr(report, "wasxfail"):
+            return states.XFAILED if report.skipped else states.XPASSED
+        if report.failed:
+            if str(report.longrepr or "").startswith("[XPASS(strict)]"):
+                return states.XPASSED
+            if seen.get("timeout"):
+                return states.TIMEOUT
+            return states.FAILED if when == "call" else states.ERROR
+        if report.skipped:
+            return states.SKIPPED
+        return states.PASSED if when == "call" else None
+
+    def _finish(self, nodeid: str, entry: dict[str, Any]) -> None:
+        seen = entry["seen"]
+        who = seen.get("who") or self.plan.get(nodeid) or self._read_plan().get(nodeid)
+        if who is None:  # a worker died before it could say what it collected
+            file, _, name = nodeid.partition("::")
+            who = Planned(self.settings.suites.get(file, file), name, "", file, "", "")
+        backend, node = who[4], who[5]
+        state = entry.get("state", states.ERROR)
+        asserts = seen.get("asserts")
+        if state == states.PASSED and asserts == 0:
+            state = states.HOLLOW
+            entry["detail"] = ("hollow", "passed with no assertion executed", "")
+        errors = seen.get("errors") or {}
+        modes = seen.get("modes") or [self.settings.default_mode]
+        with self.lock:
+            self.fresh += [
+                Result(
+                    who[0], who[1], who[2], who[3], backend, mode, node, state,
+                    entry["attempts"], entry["duration"],
+                    asserts, errors.get("value"), errors.get("gradient"), entry.get("detail"),
+                )
+                for mode in modes
+            ]  # fmt: skip
+        self.done[nodeid] = state
+        self.progress.count(backend, state)
+
+    # What is written
+
+    def _read_plan(self) -> dict[str, Planned]:
+        if not self.plan and self.told.is_file():
+            said = json.loads(self.told.read_text())
+            self._planned({nodeid: Planned(*who) for nodeid, who in said.items()})
+        return self.plan
+
+    def _planned(self, plan: dict[str, Planned]) -> None:
+        self.plan = plan
+        self.progress.total(plan.values())
+        with self.lock:
+            self.store.plan(self.run, self.job, plan.values())
+            self.store.job(self.run, self.job_key, planned=len(plan))
+            self.store.db.commit()
+
+    def _tick(self) -> None:
+        while not self.over.wait(SECONDS):
+            self.flush()
+
+    def flush(self) -> None:
+        with self.lock:
+            results, self.fresh = self.fresh, []
+            if results:
+                self.store.add(self.run, self.job, results)
+            self.store.db.commit()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        self.over.set()
+        self.clock.join()
+        self.progress.stop()
+        self._uncollected()
+        self.flush()
+        whole = int(exitstatus) in (0, 1, 5) and len(self.done) >= len(self.plan)
+        backends = {who.backend for who in self.plan.values()}
+        self.store.job(self.run, self.job_key, _machine(backends))
+        self.store.finish(self.run, self.job, whole, int(exitstatus), now())
+        self.offences = self._offences()
+        if self.offences and session.exitstatus == 0:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _uncollected(self) -> None:
+        """Cells known from earlier runs, in files that could not be read this time."""
+        rows = self.store.db.execute(
+            "SELECT DISTINCT suite, test.name, variant, test.file, backend.name, mode, node, detail"
+            " FROM broken JOIN test USING (file) JOIN cell USING (test) JOIN backend"
+            " USING (backend) WHERE run = ?",
+            (self.run,),
+        ).fetchall()
+        for row in rows:
+            detail = self.store.explain(row["detail"])
+            where = tuple(row)[:7]
+            self.fresh.append(Result(*where, state=states.UNCOLLECTED, detail=detail))
+
+    def _offences(self) -> list[str]:
+        from .board import Board
+        from .diff import compare
+
+        found = []
+        for nodeid, state in self.done.items():
+            word = states.BY_CODE[state].word
+            if word in self.fail_on:
+                found.append(f"{word}: {nodeid}")
+        if "regressed" in self.fail_on:
+            before = self.store.before(self.run)
+            if before is not None:
+                base = Board.load(self.store, before["run"], self.settings)
+                head = Board.load(self.store, self.run, self.settings)
+                for change in compare(base, head):
+                    if change.kind == "regressed":
+                        found.append(f"regressed: {change}")
+        return found
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        out = terminalreporter
+        out.section("scoreboard", sep="-")
+        for line in self.progress.lines():
+            out.write_line(line)
+        for line in self.offences[:50]:
+            out.write_line(line, red=True)
+        if len(self.offences) > 50:
+            out.write_line(f"… and {len(self.offences) - 50} more", red=True)
+        out.write_line(f"run {self.run} in {self.path}")
+
+    def pytest_unconfigure(self) -> None:
+        self.over.set()
+        self.progress.stop()
+        self.store.close()
+
+
+def _together(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """What call and teardown saw: counts only grow, so the later report has them all."""
+    return {**new, "timeout": old.get("timeout") or new.get("timeout")} if old else new
+
+
+def _detail(report: pytest.TestReport, seen: dict[str, Any]) -> tuple[str, str, str] | None:
+    if report.passed and not hasattr(report, "wasxfail"):
+        return None
+    text = str(report.longrepr or "")
+    if hasattr(report, "wasxfail"):
+        return "xfail", report.wasxfail or "no reason given", text
+    if report.skipped:
+        where = report.longrepr
+        reason = str(where[2]) if isinstance(where, tuple) else text
+        return "skip", reason.removeprefix("Skipped: "), ""
+    return seen.get("kind") or "failure", seen.get("message") or _last(text), text
+
+
+def _last(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    marked = [line for line in lines if line.startswith("E  ")]
+    return (marked or lines or [""])[-1].removeprefix("E").strip()[:2000]
+
+
+def _machine(backends: set[str] | None = None) -> dict[str, Any]:
+    versions = {}
+    for name in ("pytest", *sorted(backends or ())):
+        try:
+            versions[name] = metadata.version(name)
+        except (metadata.PackageNotFoundError, ValueError):
+            continue
+    return {
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "versions": versions,
+    }
+
+
+def _revision(root: Path) -> dict[str, Any]:
+    def git(*args: str) -> str | None:
+        try:
+            done = subprocess.run(
+                ["git", "-C", str(root), *args], capture_output=True, text=True, timeout=20
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    changed = git("status", "--porcelain", "--untracked-files=no")
+    return {
+        "sha": git("rev-parse", "HEAD"),
+        "branch": git("rev-parse", "--abbrev-ref", "HEAD"),
+        "dirty": int(bool(changed)),
+    }
+
+
+def _ci_run() -> str | None:
+    return os.environ.get("GITHUB_RUN_ID") or os.environ.get("CI_PIPELINE_ID")
+
+
+def _ci_url() -> str | None:
+    env = os.environ
+    if {"GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID"} <= set(env):
+        place = f"{env['GITHUB_SERVER_URL']}/{env['GITHUB_REPOSITORY']}"
+        return f"{place}/actions/runs/{env['GITHUB_RUN_ID']}"
+    return env.get("CI_JOB_URL") or env.get("BUILD_URL")

@@ -1,0 +1,49 @@
+"""What can become of a cell: one table with the number stored, the word, the glyph, how bad it is
+and whose fault it is. Colour comes third, from the page's style sheet.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class State(NamedTuple):
+    code: int  # in the database; -1 and -2 are the absence of a row
+    word: str
+    glyph: str
+    rank: int  # the worst of several wins
+    red: bool  # somebody must act
+    badge: str  # the colour of its badge in Markdown
+
+
+STATES = (
+    State(0, "passed", "✓", 1, False, "success"),
+    State(1, "failed", "✗", 9, True, "red"),
+    State(2, "error", "!", 10, True, "red"),
+    State(3, "skipped", "–", 3, False, "lightgrey"),
+    State(4, "xfailed", "x", 4, False, "yellow"),
+    State(5, "xpassed", "?", 7, True, "orange"),
+    State(6, "crashed", "☠", 12, True, "red"),
+    State(7, "timeout", "T", 11, True, "red"),
+    State(8, "not collected", "∅", 8, True, "red"),
+    State(9, "hollow", "○", 6, True, "orange"),
+    State(-1, "not run", "·", 5, False, "lightgrey"),
+    State(-2, "missing", "□", 2, False, "lightgrey"),
+)
+BY_CODE = {state.code: state for state in STATES}
+BY_WORD = {state.word: state for state in STATES}
+PASSED, FAILED, ERROR, SKIPPED, XFAILED, XPASSED, CRASHED, TIMEOUT, UNCOLLECTED, HOLLOW = range(10)
+NOT_RUN, MISSING = -1, -2
+
+
+def worst(codes: list[int]) -> int:
+    """The state that speaks for several.
+
+    >>> BY_CODE[worst([PASSED, HOLLOW, PASSED])].word
+    'hollow'
+    """
+    return max(codes, key=lambda code: BY_CODE[code].rank, default=MISSING)
+
+
+def red(code: int) -> bool:
+    return BY_CODE[code].red

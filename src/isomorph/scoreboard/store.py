@@ -1,0 +1,356 @@
+"""The SQLite file: one writer, rows that arrive in batches, runs found by number, key or `latest`.
+
+Names are turned into numbers once and kept in dictionaries, so that a result costs one row of small
+integers. A commit at least every second keeps what a killed run had.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterable
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .states import BY_CODE
+
+COUNT_LIMIT = 1 << 40  # an infinite error, in thousandths of an ulp
+INSERT = "INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+ROOM = 1 << 28  # bytes of a file that is laid in order after every run
+
+
+class Result(NamedTuple):
+    """What one test did on one backend in one mode."""
+
+    suite: str
+    name: str
+    variant: str
+    file: str
+    backend: str
+    mode: str
+    node: str
+    state: int
+    attempts: int = 1
+    duration: float | None = None  # seconds
+    asserts: int | None = None
+    value_error: float | None = None  # ulps
+    gradient_error: float | None = None
+    detail: tuple[str, str, str] | None = None  # kind, message, text
+
+
+class Planned(NamedTuple):
+    suite: str
+    name: str
+    variant: str
+    file: str
+    backend: str
+    node: str
+
+
+class Store:
+    """An open scoreboard file."""
+
+    def __init__(self, path: str | Path, write: bool = True) -> None:
+        self.path = Path(path)
+        if not write and not self.path.is_file():
+            raise FileNotFoundError(
+                f"scoreboard: needed a database, found none at {path}; run pytest --scoreboard, or "
+                "isomorph scoreboard import seeds"
+            )
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.db = sqlite3.connect(self.path, timeout=30, check_same_thread=False)
+        self.db.row_factory = sqlite3.Row
+        if write:
+            self.db.execute("PRAGMA journal_mode=WAL")
+            self.db.execute("PRAGMA synchronous=NORMAL")
+        version = self.db.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            self.db.executescript((files("isomorph.scoreboard") / "schema.sql").read_text("utf-8"))
+        elif version != 1:
+            raise ValueError(f"scoreboard: needed schema 1, {path} has schema {version}")
+        self._known: dict[str, dict[Any, int]] = {}
+        self._heard: dict[int, set[int]] = {}  # of runs begun here: cells that have a result
+
+    def close(self) -> None:
+        self.db.commit()
+        self.db.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Writing
+
+    def begin(self, key: str, kind: str, number: int | None = None, **facts: Any) -> int:
+        """The run with this key, made if it is not there."""
+        found = self.db.execute("SELECT run FROM run WHERE key = ?", (key,)).fetchone()
+        if found:
+            return found[0]
+        last = self.db.execute("SELECT max(run) FROM run").fetchone()[0] or 0
+        mine: int = last + 1 if number is None else number  # run 0 is kept for the seeds
+        names = ["run", "key", "kind", *facts]
+        self.db.execute(
+            f"INSERT INTO run ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
+            (mine, key, kind, *facts.values()),
+        )
+        self._heard[mine] = set()
+        return mine
+
+    def job(self, run: int, key: str, facts: dict[str, Any] | None = None, **more: Any) -> int:
+        environment = None
+        if facts:
+            text = json.dumps(facts, sort_keys=True)
+            environment = self._number("environment", ("facts",), (text,))
+        self.db.execute(
+            "INSERT INTO job (run, key, environment) VALUES (?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET environment = coalesce(excluded.environment, environment)",
+            (run, key, environment),
+        )
+        for name, value in more.items():
+            self.db.execute(
+                f"UPDATE job SET {name} = ? WHERE run = ? AND key = ?", (value, run, key)
+            )
+        return self.db.execute(
+            "SELECT job FROM job WHERE run = ? AND key = ?", (run, key)
+        ).fetchone()[0]
+
+    def add(self, run: int, job: int, results: Iterable[Result]) -> None:
+        """Keep results; of two for one cell the worse is kept, whichever came first."""
+        rows = []
+        for r in results:
+            test = self._test(r.suite, r.name, r.variant, r.file)
+            backend = self._number("backend", ("name",), (r.backend,))
+            cell = self._number(
+                "cell", ("test", "backend", "mode"), (test, backend, r.mode), node=r.node
+            )
+            rows.append((
+                run, cell, job, r.state, r.attempts,
+                None if r.duration is None else round(r.duration * 1e4),
+                r.asserts, _milli(r.value_error), _milli(r.gradient_error),
+                self.detail(*r.detail) if r.detail else None,
+            ))  # fmt: skip
+        self.put(rows)
+
+    def put(self, rows: Iterable[tuple]) -> None:
+        rows = sorted(rows, key=lambda row: row[1])
+        new, again = [], []
+        for row in rows:
+            heard = self._heard.get(row[0])
+            (again if heard is None or row[1] in heard or row[4] > 1 else new).append(row)
+            if heard is not None:
+                heard.add(row[1])
+        self.db.executemany(INSERT, [(*row[:4], *row[5:]) for row in new])
+        for row in again:
+            old = self.db.execute(
+                "SELECT result.run, result.cell, job, state, coalesce(attempts, 1), duration,"
+                " asserts, value_error, gradient_error, detail FROM result LEFT JOIN retry"
+                " USING (run, cell) WHERE result.run = ? AND result.cell = ?",
+                row[:2],
+            ).fetchone()
+            if old is None or self._prefers(row, tuple(old)):
+                self.db.execute(INSERT, (*row[:4], *row[5:]))
+                if row[4] > 1 or (old and old[4] > 1):
+                    self.db.execute(
+                        "INSERT OR REPLACE INTO retry VALUES (?, ?, ?)", (*row[:2], row[4])
+                    )
+
+    def _prefers(self, new: tuple, old: tuple) -> bool:
+        """Whether of two results for one cell the first is kept: the worse, then the larger
+        numbers, then the job whose key comes last; so the order of arrival does not matter.
+        """
+        if new[2] == old[2] or _order(new) != _order(old):
+            return _order(new) > _order(old)
+        key = dict(
+            self.db.execute("SELECT job, key FROM job WHERE job IN (?, ?)", (new[2], old[2]))
+        )
+        return key[new[2]] > key[old[2]]
+
+    def plan(self, run: int, job: int, planned: Iterable[Planned]) -> None:
+        self.db.executemany(
+            "INSERT OR IGNORE INTO plan VALUES (?, ?, ?, ?, ?)",
+            [
+                (
+                    run, job, self._test(*p[:4]),
+                    self._number("backend", ("name",), (p.backend,)), p.node,
+                )
+                for p in planned
+            ],
+        )  # fmt: skip
+
+    def finish(self, run: int, job: int, complete: bool, exit: int, finished: str) -> None:
+        """Close a job: what was planned and has a result needs no plan any more, and the rows are
+        laid in order, which takes a quarter less room than as they came.
+        """
+        heard = "" if complete else (
+            " AND EXISTS (SELECT 1 FROM result JOIN cell USING (cell) WHERE result.run = plan.run"
+            " AND cell.test = plan.test AND cell.backend = plan.backend)"
+        )  # fmt: skip
+        self.db.execute(f"DELETE FROM plan WHERE run = ? AND job = ?{heard}", (run, job))
+        self.db.execute(
+            "UPDATE job SET complete = ?, exit = ? WHERE job = ?", (complete, exit, job)
+        )
+        self.db.execute(
+            "UPDATE run SET finished = max(coalesce(finished, ''), ?) WHERE run = ?",
+            (finished, run),
+        )
+        self.db.commit()
+        if self.path.stat().st_size < ROOM:
+            with suppress(sqlite3.OperationalError):  # somebody reads: then it takes more room
+                self.db.execute("VACUUM")
+
+    def detail(self, kind: str, message: str, text: str) -> int:
+        digest = hashlib.sha256(f"{kind}\0{message}\0{text}".encode()).hexdigest()[:32]
+        blob = zlib.compress(text.encode(), 6)
+        return self._number("detail", ("digest",), (digest,), kind=kind, message=message, text=blob)
+
+    def _test(self, suite: str, name: str, variant: str, file: str) -> int:
+        return self._number("test", ("suite", "name", "variant"), (suite, name, variant), file=file)
+
+    def _number(self, table: str, names: tuple, key: tuple, **rest: Any) -> int:
+        """The number of a row with this key, made if it is not there."""
+        known = self._known.get(table)
+        if known is None:
+            columns = ", ".join((table, *names))
+            known = self._known[table] = {
+                tuple(row)[1:]: row[0] for row in self.db.execute(f"SELECT {columns} FROM {table}")
+            }
+        found = known.get(key)
+        if found is None:
+            columns = (*names, *rest)
+            cursor = self.db.execute(
+                f"INSERT INTO {table} ({', '.join(columns)}) "
+                f"VALUES ({', '.join('?' * len(columns))})",
+                (*key, *rest.values()),
+            )
+            found = known[key] = int(cursor.lastrowid or 0)
+        return found
+
+    # Reading
+
+    def runs(self) -> list[sqlite3.Row]:
+        """Every run, the oldest first; one without a date is older than all."""
+        return self.db.execute(
+            "SELECT * FROM run ORDER BY coalesce(started, ''), run, key"
+        ).fetchall()
+
+    def find(self, which: str | int) -> sqlite3.Row:
+        """A run by number, key, `latest` or `previous`."""
+        runs = self.runs()
+        for row in runs:
+            if str(row["run"]) == str(which) or row["key"] == which:
+                return row
+        places = {"latest": -1, "previous": -2}
+        if which in places and len(runs) >= -places[str(which)]:
+            return runs[places[str(which)]]
+        listed = ", ".join(str(row["run"]) for row in runs) or "none"
+        raise LookupError(
+            f"scoreboard: needed a run, latest or previous; got {which}; runs: {listed}"
+        )
+
+    def before(self, run: int) -> sqlite3.Row | None:
+        """The run before this one, seeds included."""
+        runs = self.runs()
+        at = [row["run"] for row in runs].index(run)
+        return runs[at - 1] if at else None
+
+    def jobs(self, run: int) -> list[sqlite3.Row]:
+        return self.db.execute(
+            "SELECT job.*, environment.facts FROM job LEFT JOIN environment USING (environment) "
+            "WHERE run = ? ORDER BY job.key",
+            (run,),
+        ).fetchall()
+
+    def results(self, run: int) -> list[sqlite3.Row]:
+        return self.db.execute(
+            "SELECT result.*, coalesce(attempts, 1) AS attempts,"
+            " test.suite, test.name, test.variant, test.file, cell.mode, cell.node,"
+            " backend.name AS backend, job.key AS job_key, job.url, detail.kind, detail.message"
+            " FROM result JOIN cell USING (cell) JOIN test USING (test)"
+            " JOIN backend ON backend.backend = cell.backend JOIN job ON job.job = result.job"
+            " LEFT JOIN detail ON detail.detail = result.detail"
+            " LEFT JOIN retry ON retry.run = result.run AND retry.cell = result.cell"
+            " WHERE result.run = ?"
+            " ORDER BY test.test, result.cell",
+            (run,),
+        ).fetchall()
+
+    def planned(self, run: int) -> list[sqlite3.Row]:
+        return self.db.execute(
+            "SELECT test.suite, test.name, test.variant, test.file, backend.name AS backend,"
+            " plan.node FROM plan JOIN test USING (test) JOIN backend USING (backend)"
+            " WHERE run = ? AND NOT EXISTS (SELECT 1 FROM result JOIN cell USING (cell)"
+            " WHERE result.run = plan.run AND cell.test = plan.test"
+            " AND cell.backend = plan.backend) ORDER BY test.test",
+            (run,),
+        ).fetchall()
+
+    def explain(self, detail: int) -> tuple[str, str, str]:
+        """What a detail says: its kind, its message, its text."""
+        row = self.db.execute(
+            "SELECT kind, message FROM detail WHERE detail = ?", (detail,)
+        ).fetchone()
+        return row["kind"], row["message"], self.text(detail)
+
+    def text(self, detail: int) -> str:
+        row = self.db.execute("SELECT text FROM detail WHERE detail = ?", (detail,)).fetchone()
+        return zlib.decompress(row[0]).decode()
+
+    def history(self, suite: str, name: str) -> list[sqlite3.Row]:
+        """Every result of a test, the newest last."""
+        return self.db.execute(
+            "SELECT result.*, run.sha, run.dirty, run.started, run.kind AS run_kind, cell.mode,"
+            " test.variant, backend.name AS backend, job.environment, detail.message"
+            " FROM result JOIN cell USING (cell) JOIN test USING (test)"
+            " JOIN backend ON backend.backend = cell.backend JOIN run ON run.run = result.run"
+            " JOIN job ON job.job = result.job LEFT JOIN detail ON detail.detail = result.detail"
+            " WHERE test.suite = ? AND test.name = ?"
+            " ORDER BY coalesce(run.started, ''), result.run, test.test, cell.cell",
+            (suite, name),
+        ).fetchall()
+
+    def complete(self, run: int) -> bool:
+        """Whether every job of a run came to its end and left nothing out."""
+        jobs = self.db.execute("SELECT min(complete) FROM job WHERE run = ?", (run,)).fetchone()[0]
+        return bool(jobs) and not self.planned(run)
+
+    def content(self) -> list[str]:
+        """Everything that is said, without the numbers under which it is filed: two files that say
+        the same have equal contents.
+        """
+        queries = (
+            "SELECT 'run', key, kind, sha, branch, dirty, started, finished, note FROM run",
+            "SELECT 'job', run.key, job.key, facts, url, planned, complete, exit FROM job JOIN run"
+            " USING (run) LEFT JOIN environment USING (environment)",
+            "SELECT 'result', run.key, job.key, test.suite, test.name, variant, file, backend.name,"
+            " mode, node, state, coalesce(attempts, 1), duration, asserts, value_error,"
+            " gradient_error, digest"
+            " FROM result JOIN run USING (run) JOIN job ON job.job = result.job JOIN cell"
+            " USING (cell) JOIN test USING (test) JOIN backend ON backend.backend = cell.backend"
+            " LEFT JOIN detail ON detail.detail = result.detail"
+            " LEFT JOIN retry ON retry.run = result.run AND retry.cell = result.cell",
+            "SELECT 'plan', run.key, job.key, suite, test.name, variant, backend.name, node"
+            " FROM plan JOIN run USING (run) JOIN job ON job.job = plan.job JOIN test USING (test)"
+            " JOIN backend USING (backend)",
+            "SELECT 'layout', run.key, suite, axis, position, name FROM layout JOIN run"
+            " USING (run)",
+            "SELECT 'remark', run.key, suite, name, backend, remark.kind, text FROM remark JOIN run"
+            " USING (run)",
+            "SELECT 'broken', run.key, file, digest FROM broken JOIN run USING (run) JOIN detail"
+            " USING (detail)",
+        )
+        return sorted(repr(tuple(row)) for query in queries for row in self.db.execute(query))
+
+
+def _milli(ulps: float | None) -> int | None:
+    return None if ulps is None else round(min(ulps * 1000, COUNT_LIMIT))
+
+
+def _order(row: tuple) -> tuple:
+    """The rank of a state and the numbers beside it, without those that a file chose itself."""
+    return (BY_CODE[row[3]].rank, *(-1 if x is None else x for x in row[4:9]))

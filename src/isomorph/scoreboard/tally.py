@@ -1,0 +1,239 @@
+"""What a test did while it ran: assertions executed, the worst error seen, the modes it ran in.
+
+pytest rewrites the `assert` statements of test files and, when asked to (its option
+`enable_assertion_pass_hook`), asks after each one that held whether anybody wants to know. That
+question is counted; nobody is told, so no value is ever printed. Known helpers of other packages
+are wrapped where they live and where test files have bound them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+# Modules whose assert_* functions are assertions, and the ones that compare two arrays.
+HELPERS = (
+    "numpy.testing",
+    "torch.testing",
+    "chex",
+    "pandas.testing",
+    "xarray.testing",
+)
+COMPARE = {
+    "assert_allclose",
+    "assert_almost_equal",
+    "assert_array_almost_equal",
+    "assert_array_equal",
+    "assert_close",
+    "assert_equal",
+    "assert_trees_all_close",
+}
+CHECKS = ("raises", "warns", "deprecated_call")  # pytest's own
+
+
+class Tally:
+    """The counts of the test that runs now; of nobody while `on` is False."""
+
+    def __init__(self) -> None:
+        self.on = False
+        self.kind = "value"  # what the comparisons seen now are of
+        self.clear()
+
+    def clear(self) -> None:
+        self.asserts = 0
+        self.modes: set[str] = set()
+        self.errors: dict[str, float] = {}
+
+    def error(self, value: Any, reference: Any, kind: str) -> None:
+        found = ulps(value, reference)
+        if found is not None and found >= self.errors.get(kind, 0.0):
+            self.errors[kind] = found
+
+
+TALLY = Tally()
+
+
+def record_error(value: Any, reference: Any, kind: str = "value") -> float | None:
+    """Keep the error of `value` against `reference` for the cell of the running test, if it is the
+    worst one so far; `kind` is "value" or "gradient". Returns it in ulps.
+
+    >>> import numpy as np
+    >>> record_error(np.float32(1) + np.spacing(np.float32(1)), 1.0)
+    1.0
+    """
+    if kind not in ("value", "gradient"):
+        raise ValueError(f'record_error: needed kind "value" or "gradient", got {kind!r}')
+    if TALLY.on:
+        TALLY.error(value, reference, kind)
+    return ulps(value, reference)
+
+
+@contextmanager
+def comparing(kind: str) -> Iterator[None]:
+    """Comparisons seen inside are of "value" or of "gradient".
+
+    >>> with comparing("gradient"):
+    ...     pass
+    """
+    if kind not in ("value", "gradient"):
+        raise ValueError(f'comparing: needed "value" or "gradient", got {kind!r}')
+    before, TALLY.kind = TALLY.kind, kind
+    try:
+        yield
+    finally:
+        TALLY.kind = before
+
+
+def record_mode(mode: str) -> None:
+    """Say that the running test ran in `mode`; nothing happens outside a scoreboard.
+
+    >>> record_mode("jit")
+    """
+    if TALLY.on:
+        TALLY.modes.add(mode)
+
+
+# torch.compile, if it meets these inside what it compiles, runs them while it traces, and no more:
+# this is the mark that torch.compiler.assume_constant_result leaves, without importing torch.
+record_mode._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMemberAccess]
+
+
+def ulps(value: Any, reference: Any) -> float | None:
+    """The largest error of an array against its reference, in units in the last place of the
+    reference's largest element (a reference of zeros: of one), in the dtype of `value`, or of the
+    reference where that is coarser. None for what is no array of floating numbers. A NaN or an
+    infinity that the other lacks is an infinite error.
+
+    >>> import numpy as np
+    >>> ulps(np.array([1.0, 2.0]), np.array([1.0, 2.0 + 4.5e-16]))
+    1.0
+    """
+    np = sys.modules.get("numpy")
+    if np is None:
+        return None
+    try:
+        a, d = np.asarray(_plain(value)), np.asarray(_plain(reference))
+        if a.dtype.kind not in "fc" or d.dtype.kind not in "fciub" or not a.size or not d.size:
+            return None
+        if a.shape == d.shape and (a == d).all():
+            return 0.0
+        both = [x.real.dtype for x in (a, d) if x.dtype.kind in "fc"]
+        own = max(both, key=lambda dtype: np.finfo(dtype).eps)
+        wide = np.result_type(a.dtype, d.dtype, "float64")
+        a, d = np.broadcast_arrays(a.astype(wide), d.astype(wide))
+        same = (a == d) | (np.isnan(a) & np.isnan(d))
+        if same.all():
+            return 0.0
+        if not (np.isfinite(a) | same).all() or not (np.isfinite(d) | same).all():
+            return float("inf")
+        top = float(np.abs(d[np.isfinite(d)]).max(initial=0.0)) or 1.0
+        with np.errstate(all="ignore"):
+            unit = float(np.spacing(np.asarray(top, own)))
+            return float(np.abs((a - d)[~same]).max() / unit)
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # no numbers, or no plain data
+        return None
+
+
+def _plain(x: Any) -> Any:
+    """The values of a framework's array, by its own way out."""
+    if hasattr(x, "detach"):
+        x = x.detach()
+        x = x.cpu() if hasattr(x, "cpu") else x
+    return x.numpy() if hasattr(x, "numpy") else x
+
+
+class Counters:
+    """The counting of assertions, put in for one pytest session and taken out after it."""
+
+    def __init__(self, helpers: Iterable[str], roots: Iterable[str]) -> None:
+        self.roots = tuple(roots)
+        # module -> its named functions, or None for all that are called assert_…
+        self.pending: dict[str, list[str] | None] = dict.fromkeys(HELPERS)
+        for entry in helpers:
+            module, _, name = entry.partition(":")
+            self.pending[module] = [*(self.pending.get(module) or []), name]
+        self.undo: list[Callable[[], None]] = []
+        self.swapped: dict[int, tuple[Any, Any]] = {}  # id of the original -> (original, wrapper)
+
+    def start(self, rewriting: Any, pytest: Any) -> None:
+        """Count `assert`, through what pytest's rewritten statements ask, and pytest's checks."""
+        asked = rewriting._check_if_assertion_pass_impl
+
+        def ask() -> bool:
+            TALLY.asserts += 1
+            return asked()
+
+        ask._dynamo_marked_constant = True  # pyright: ignore  # see record_mode
+        sys.meta_path.insert(0, finder := Finder(self))
+        self.undo.append(lambda: sys.meta_path.remove(finder))
+        self._put(rewriting, "_check_if_assertion_pass_impl", ask)
+        for name in CHECKS:
+            self._put(pytest, name, _counting(getattr(pytest, name)))
+
+    def catch_up(self) -> None:
+        """Wrap the helpers of modules that are imported by now."""
+        for module in [m for m in self.pending if m in sys.modules]:
+            names = self.pending.pop(module)
+            found = sys.modules[module]
+            for name in names or [n for n in dir(found) if n.startswith("assert_")]:
+                original = getattr(found, name, None)
+                if callable(original) and not isinstance(original, type):
+                    wrapper = _counting(original, name in COMPARE or names is not None)
+                    self._put(found, name, wrapper)
+                    self.swapped[id(original)] = (original, wrapper)
+
+    def rebind(self) -> None:
+        """Names that test files took with `from numpy.testing import …`, before or after."""
+        for module in list(sys.modules.values()):
+            if (getattr(module, "__file__", None) or "").startswith(self.roots):
+                for name, value in list(vars(module).items()):
+                    original, wrapper = self.swapped.get(id(value), (None, None))
+                    if original is value and original is not None:
+                        self._put(module, name, wrapper)
+
+    def stop(self) -> None:
+        while self.undo:
+            self.undo.pop()()
+
+    def _put(self, owner: Any, name: str, new: Any) -> None:
+        old = getattr(owner, name)
+        setattr(owner, name, new)
+        self.undo.append(lambda: setattr(owner, name, old))
+
+
+class Finder:
+    """Wraps the helpers of a module as soon as it is imported, be it in the middle of a test."""
+
+    def __init__(self, counters: Counters) -> None:
+        self.counters = counters
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name not in self.counters.pending:
+            return None
+        others = (f for f in sys.meta_path if f is not self)
+        spec = next((s for f in others if (s := f.find_spec(name, path, target))), None)
+        loader: Any = getattr(spec, "loader", None)
+        if loader is not None and hasattr(loader, "exec_module"):
+            run = loader.exec_module
+
+            def exec_module(module: Any) -> None:
+                run(module)
+                self.counters.catch_up()
+
+            loader.exec_module = exec_module
+        return spec
+
+
+def _counting(original: Callable[..., Any], compares: bool = False) -> Callable[..., Any]:
+    @wraps(original)
+    def counted(*args: Any, **kw: Any) -> Any:
+        __tracebackhide__ = True
+        TALLY.asserts += 1
+        if compares and len(args) > 1 and TALLY.on:
+            TALLY.error(args[0], args[1], TALLY.kind)
+        return original(*args, **kw)
+
+    return counted

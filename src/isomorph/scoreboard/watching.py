@@ -1,0 +1,191 @@
+"""The side of the plugin that sees tests run: in the one process, or in every worker of
+pytest-xdist. It tells who a test is (suite, name, variant, backend) and what it did, and hangs both
+on the test's reports, which travel to the process that writes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import _pytest.assertion.rewrite as rewriting
+import pytest
+
+from .config import AXES, Config, read
+from .ledger import Ledger
+from .store import Planned
+from .tally import TALLY, Counters
+
+IDENTITY = pytest.StashKey[Planned]()
+DECLARED = pytest.StashKey[list]()
+TIMEOUT = re.compile(r"Timeout \(?>")
+KIND = re.compile(r"([A-Za-z_][\w.]*)(?::|$)")
+
+
+def count_assertions(config: pytest.Config) -> None:
+    """Have pytest's rewritten `assert` statements ask after each one that held, and keep them in
+    files of their own beside the ones of plain runs.
+    """
+    config._inicache["enable_assertion_pass_hook"] = True  # pyright: ignore
+    if ".scoreboard" not in rewriting.PYC_TAIL:
+        rewriting.PYC_TAIL = ".scoreboard" + rewriting.PYC_TAIL
+    hook = config.pluginmanager.rewrite_hook
+    # Not the files of installed plugins, among which the library under test may be.
+    hook._must_rewrite.clear()  # pyright: ignore[reportAttributeAccessIssue]
+    names = {
+        ".".join(parts[i:])
+        for root in test_roots(config)
+        for file in Path(root).rglob("*.py")
+        if not any(part.startswith(".") for part in file.relative_to(root).parts)
+        for parts in [file.relative_to(config.rootpath).with_suffix("").parts
+                      if file.is_relative_to(config.rootpath) else (file.stem,)]
+        for i in range(len(parts))
+        if parts[-1] not in ("conftest", "__init__", "setup")
+    }  # fmt: skip
+    hook.mark_rewrite(*sorted(names - set(sys.modules)))
+
+
+def test_roots(config: pytest.Config) -> list[str]:
+    """The folders whose files are tests and their helpers: assertions count there."""
+    named = [str(config.rootpath / p) for p in config.getini("testpaths")]
+    for arg in getattr(config, "args", None) or config.known_args_namespace.file_or_dir:
+        path = Path(config.invocation_params.dir, str(arg).partition("::")[0])
+        named.append(str(path if path.is_dir() else path.parent))
+    roots = [p for p in map(os.path.realpath, named) if os.path.isdir(p)]
+    return roots or [os.path.realpath(config.invocation_params.dir)]
+
+
+test_roots.__test__ = False  # pyright: ignore[reportFunctionMemberAccess]
+
+
+class Watcher:
+    """Who every test is, and what it does."""
+
+    def __init__(self, config: pytest.Config, worker: bool) -> None:
+        self.config = config
+        self.worker = worker
+        self.settings: Config = read(config.rootpath)
+        self.axis = config.getoption("scoreboard_axis") or self.settings.axis
+        self.counts = config.getoption("assertmode") == "rewrite"
+        helpers = [*self.settings.helpers, *config.getini("scoreboard_helpers")]
+        self.counters = Counters(helpers, [root + os.sep for root in test_roots(config)])
+        self.counters.start(rewriting, pytest)
+        self.counters.catch_up()
+        self.ledger = Ledger.read(self.settings.path(self.settings.ledger))
+        self.plan: dict[str, Planned] = {}
+        self.item: pytest.Item | None = None
+        self.told: tuple = ()  # what the last report said
+        self.usual = [self.settings.default_mode]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            item.stash[IDENTITY] = who = self.identity(item)
+            item.stash[DECLARED] = self.declared(item)
+            expected = self.ledger.find(who.suite, who.name, who.variant, who.backend)
+            if expected:
+                item.add_marker(pytest.mark.xfail(reason=expected.reason, strict=False))
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.counters.catch_up()
+        self.counters.rebind()
+        self.plan = {item.nodeid: item.stash[IDENTITY] for item in session.items}
+        told = getattr(self.config, "workerinput", {}).get("scoreboard_plan")
+        if told and self.config.workerinput["workerid"] == "gw0":  # pyright: ignore
+            part = Path(told + ".part")
+            part.write_text(json.dumps(self.plan))
+            part.rename(told)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        self.item = item
+        TALLY.clear()
+        TALLY.on = True
+
+    @pytest.hookimpl(tryfirst=True)  # before a worker packs the report, and before it is written
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Hang on a report what was seen; the setup of a test that goes on says nothing."""
+        item = self.item
+        if report.when == "setup" and report.passed:
+            return
+        if item is None or item.nodeid != report.nodeid:  # a report from a worker has it already
+            return
+        now = (TALLY.asserts, len(TALLY.modes), TALLY.errors)
+        if report.when == "teardown":
+            TALLY.on, self.item = False, None
+            if report.passed and now == self.told:
+                return  # nothing that the call has not said
+        self.told = (*now[:2], dict(TALLY.errors))
+        seen: dict[str, Any] = {
+            "who": list(item.stash.get(IDENTITY, None) or self.identity(item)),
+            "asserts": TALLY.asserts if self.counts and hasattr(item, "function") else None,
+            "modes": self.modes(item),
+            "errors": self.told[2],
+        }
+        if not report.passed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            seen["message"] = message = str(getattr(crash, "message", ""))[:20000]
+            named = KIND.match(message)
+            seen["kind"] = named[1].rpartition(".")[2] if named else ""
+            seen["timeout"] = bool(TIMEOUT.search(message[:200]))
+        report.scoreboard = seen  # pyright: ignore[reportAttributeAccessIssue]
+
+    def pytest_unconfigure(self) -> None:
+        self.counters.stop()
+        TALLY.on = False
+
+    def identity(self, item: pytest.Item) -> Planned:
+        file = item.nodeid.partition("::")[0]
+        suite = self.settings.suites.get(file, file)
+        spec = getattr(item, "callspec", None)
+        whole = item.nodeid.partition("::")[2] or item.name
+        name, _, rest = whole.partition("[")
+        node = rest[:-1] if rest.endswith("]") else rest
+        if spec is None:
+            return Planned(suite, name, "", file, "", node)
+        axis = self.axis or next((a for a in AXES if a in spec.params), "")
+        if axis not in spec.params:
+            return Planned(suite, name, node, file, "", node)
+        backend = axis_name(spec.params[axis])
+        return Planned(suite, name, self._variant(spec, axis, backend, node), file, backend, node)
+
+    def _variant(self, spec: Any, axis: str, backend: str, node: str) -> str:
+        """The id without the backend; where the id does not show it, the other parameters."""
+        found, times = re.subn(rf"(^|-){re.escape(backend)}(?=-|$)", "", node, count=1)
+        if times:
+            return found.removeprefix("-")
+        others = {k: v for k, v in spec.params.items() if k != axis}
+        return ",".join(f"{k}={axis_name(v)}" for k, v in others.items())
+
+    def declared(self, item: pytest.Item) -> list[str]:
+        """The modes that a marker or a parameter named `mode` says."""
+        said = [str(mark.args[0]) for mark in item.iter_markers("mode") if mark.args]
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        said += [v for k, v in params.items() if isinstance(v, str)
+                 and (k == "mode" or v in self.settings.modes)]  # fmt: skip
+        return [self.settings.modes.get(mode, mode) for mode in said]
+
+    def modes(self, item: pytest.Item) -> list[str]:
+        """The modes a test ran in: those declared, less the ones that must be seen and were not,
+        and those recorded.
+        """
+        if not TALLY.modes and not item.stash.get(DECLARED, None) and not item.user_properties:
+            return self.usual
+        seen = set(TALLY.modes)
+        seen |= {str(value) for key, value in item.user_properties if key == "mode"}
+        declared = item.stash.get(DECLARED, [])
+        sure = {mode for mode in declared if mode not in self.settings.observed or mode in seen}
+        if not declared or not sure:
+            sure.add(self.settings.default_mode)
+        return sorted(sure | seen)
+
+
+def axis_name(value: Any) -> str:
+    """A short name for the value of a parameter."""
+    if isinstance(value, (str, int, float, bool)) or value is None:
+        return str(value)
+    return str(getattr(value, "__name__", None) or getattr(value, "name", None) or value)[:80]

@@ -1,0 +1,71 @@
+"""The pytest plugin's door: options, and the rest only when `--scoreboard` is given.
+
+It stands outside the package because pytest imports it in every run, of every project, and a module
+of a package brings the package: this one costs nothing and brings nothing of isomorph.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("scoreboard", "a matrix of tests by backends")
+    group.addoption(
+        "--scoreboard",
+        nargs="?",
+        const="",
+        metavar="PATH",
+        help="record this run in a scoreboard database (--scoreboard=PATH; else the project's own)",
+    )
+    group.addoption(
+        "--scoreboard-axis",
+        metavar="NAME",
+        help="the parameter or fixture that names the backend (backend, xp, framework …)",
+    )
+    group.addoption("--scoreboard-reference", metavar="NAME", help="the backend shown first")
+    group.addoption("--scoreboard-run-key", metavar="KEY", help="the same for all shards of a run")
+    group.addoption("--scoreboard-job-key", metavar="KEY", help="this shard's own name")
+    group.addoption(
+        "--scoreboard-fail-on",
+        metavar="WHAT",
+        default="",
+        help="fail the run on any of: regressed,hollow,xpassed",
+    )
+    parser.addini("scoreboard_helpers", "assertions of your own, module:function", type="args")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
+    for i, arg in enumerate(args):  # `pytest --scoreboard tests` means the tests, not a database
+        if arg == "--scoreboard":
+            args[i] = "--scoreboard="
+    if early_config.known_args_namespace.scoreboard is not None:
+        from isomorph.scoreboard.watching import count_assertions
+
+        count_assertions(early_config)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "mode(name): the mode a test runs in, for the scoreboard")
+    if config.getoption("scoreboard") is None:
+        return
+    from isomorph.scoreboard.watching import Watcher
+
+    worker = hasattr(config, "workerinput")
+    watcher = Watcher(config, worker)
+    config.pluginmanager.register(watcher, "scoreboard-watcher")
+    if not worker:
+        from isomorph.scoreboard.recorder import Recorder
+
+        config.pluginmanager.register(Recorder(config, watcher), "scoreboard-recorder")
+
+
+@pytest.fixture
+def scoreboard_error() -> Any:
+    """`record_error`, for tests that import nothing: scoreboard_error(value, reference)."""
+    from isomorph.scoreboard.tally import record_error
+
+    return record_error

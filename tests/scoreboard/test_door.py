@@ -1,0 +1,104 @@
+"""How people come in: the entry point, what it imports, the foreign example, the command line."""
+
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from isomorph.command import main
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_entry_point_is_declared_and_light():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["project"]["entry-points"]["pytest11"] == {
+        "isomorph_scoreboard": "isomorph_scoreboard"
+    }
+    assert project["tool"]["setuptools"]["py-modules"] == ["isomorph_scoreboard"]
+    code = (
+        "import sys; import pytest; before = set(sys.modules); import isomorph_scoreboard;"
+        "print(sorted(set(sys.modules) - before))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env={"PYTHONPATH": str(ROOT / "src")},
+    )  # fmt: skip
+    assert shown.stdout.strip() == "['isomorph_scoreboard']"
+
+
+def test_a_built_wheel_carries_the_door_and_the_data(tmp_path):
+    """What a user installs: the plugin's module, its entry point, schema, page and seeds."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    shutil.copytree(
+        ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+    )
+    here = int(metadata.version("setuptools").split(".")[0]) >= 77  # else pip fetches one
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path), str(copy)]
+        + ["--no-build-isolation"] * here,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as file:
+        names = set(file.namelist())
+        entry = next(n for n in names if n.endswith("entry_points.txt"))
+        assert "[pytest11]\nisomorph_scoreboard = isomorph_scoreboard" in file.read(entry).decode()
+    assert "isomorph_scoreboard.py" in names
+    for name in ("schema.sql", "page/page.html", "page/page.js", "page/page.css",
+                 "seeds/index.toml", "seeds/stateful-modules.md"):  # fmt: skip
+        assert f"isomorph/scoreboard/{name}" in names
+
+
+def test_the_foreign_example(project):
+    for path in (ROOT / "examples" / "foreign").glob("*.py"):
+        project.file(path.name, path.read_text())
+        assert "isomorph" not in path.read_text()
+    project.file(
+        "conftest.py",
+        "import sys\n"
+        "def pytest_sessionfinish():\n"
+        "    print('frameworks:', sorted({'jax', 'tensorflow', 'torch'} & set(sys.modules)))\n",
+    )
+    done = project.run("--scoreboard-axis", "engine", "-s")
+    assert done.ret == 0
+    out = done.stdout.str()
+    assert "frameworks: []" in out
+    assert "cython 3/3: 2 skipped, 1 hollow" in out
+    assert "fraction 3/3: 3 passed" in out
+    shown = project.command("render", "html", "-o", "board")
+    assert shown.ret == 0, shown.stderr.str()
+    assert "1 red cell" in (project.path / "board" / "index.html").read_text()
+    assert project.run("--scoreboard-axis", "engine", "--scoreboard-fail-on", "hollow").ret == 1
+
+
+def test_plain_runs_after_a_scoreboard_run_and_before(project):
+    """The two ways of rewriting assertions keep their files apart: neither spoils the other."""
+    project.file(
+        "test_it.py",
+        "import pytest\n"
+        "@pytest.mark.parametrize('backend', ['a'])\n"
+        "def test_it(backend): assert 1\n",
+    )
+    for _ in range(2):
+        plain = project.pytester.run(sys.executable, "-m", "pytest", "-q", "test_it.py")
+        assert plain.ret == 0
+        assert project.run("test_it.py").ret == 0
+        assert project.states() == {("test_it", "", "a"): "passed"}
+
+
+def test_the_command_line(capsys):
+    assert main(["scoreboard", "--db", "/nowhere/at/all.db", "flaky"]) == 2
+    assert "needed a database, found none" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as exit:
+        main(["scoreboard", "sunshine"])
+    assert exit.value.code == 2

@@ -1,0 +1,189 @@
+"""Nothing is lost: a killed run, shards in any order, histories, the ledger."""
+
+import itertools
+import os
+import random
+import signal
+import subprocess
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from isomorph.scoreboard import states
+from isomorph.scoreboard.board import Board
+from isomorph.scoreboard.command import main
+from isomorph.scoreboard.config import Config, read
+from isomorph.scoreboard.flaky import flaky
+from isomorph.scoreboard.merge import merge
+from isomorph.scoreboard.store import Planned, Result, Store
+
+SLOW = """
+import time, pytest
+@pytest.mark.parametrize("backend", ["a", "b"])
+@pytest.mark.parametrize("n", range(100))
+def test_it(backend, n):
+    time.sleep(0.05 if n < 15 else 60)
+    open("done.txt", "a").write(f"{time.time()}\\n")
+    assert True
+"""
+
+
+def test_kill_in_mid_run(project):
+    project.file("test_it.py", SLOW)
+    env = dict(os.environ)
+    run = subprocess.Popen(
+        project.arguments(), cwd=project.path, env=env, stdout=subprocess.DEVNULL
+    )
+    done = project.path / "done.txt"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:  # until the fast ones are done and a slow one hangs
+        if done.exists() and len(done.read_text().splitlines()) == 30:
+            break
+        time.sleep(0.05)
+    time.sleep(1.0)
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait()
+    told = [float(line) for line in done.read_text().splitlines()]
+    assert len(told) == 30
+    assert len(project.states()) == 30  # every test that ended a second before the kill, and more
+    with Store(project.db, write=False) as store:
+        board = Board.load(store, 1, Config())
+        assert len(store.planned(1)) == 170
+    assert not board.complete
+    assert board.gaps == ["it did not come to its end"]
+    assert board.suites[0].rows[0].cells["a"].state == states.NOT_RUN
+    assert project.command("check", "--complete").ret == 3
+    project.file("test_it.py", SLOW.replace("60", "0").replace("0.05", "0"))
+    assert project.run().ret == 0
+    assert project.command("check", "--complete", "--max-age", "1h").ret == 0
+    assert len(project.states()) == 200
+    assert project.query("SELECT count(*) FROM plan WHERE run = 2") == [(0,)]
+
+
+def shard(path, number):
+    rng = random.Random(number)
+    with Store(path) as store:
+        run = store.begin("one", "ci", started=f"2026-11-15T0{number}:00:00Z", sha="abc")
+        job = store.job(
+            run, f"shard{number}", {"python": f"3.{number}"}, url=f"https://x.y/{number}"
+        )
+        tests = [Planned("s", f"test_{i}", "", "t.py", "a", "") for i in range(6)]
+        store.plan(run, job, tests)
+        for i in range(5 if number == 3 else 6):  # every shard ran test_0; one did not end
+            name = f"test_{i if i == 0 else 10 * number + i}"
+            state = rng.choice([0, 1, 3, 9])
+            detail = ("E", f"shard {number}", "text " * 9) if state else None
+            store.add(run, job, [Result("s", name, "", "t.py", "a", "", "", state, 1,
+                                        rng.random(), 2, rng.random(), None, detail)])  # fmt: skip
+        store.finish(run, job, number != 3, 0, f"2026-11-15T0{number}:30:00Z")
+
+
+def test_shards_merge_in_any_order_and_twice(tmp_path):
+    shards = [tmp_path / f"{n}.db" for n in range(4)]
+    for n, path in enumerate(shards):
+        shard(path, n)
+    contents = []
+    for i, order in enumerate(itertools.permutations(shards)):
+        out = tmp_path / f"out{i}.db"
+        merge(out, [*order, *order[:2]])
+        if i % 5 == 0:
+            merge(out, [out.parent / "0.db", *order])
+        with Store(out) as store:
+            contents.append(store.content())
+            assert store.db.execute("SELECT count(*) FROM result").fetchone()[0] == 1 + 5 * 3 + 4
+            assert not store.complete(1)
+            assert [tuple(r) for r in store.db.execute("SELECT started, finished FROM run")] == [
+                ("2026-11-15T00:00:00Z", "2026-11-15T03:30:00Z")
+            ]
+    assert len(contents) == 24
+    assert all(content == contents[0] for content in contents)
+
+
+def history(tmp_path, outcomes):
+    """A database with one cell; outcomes are (state, commit, python, attempts)."""
+    store = Store(tmp_path / f"{random.random()}.db")
+    for i, (state, sha, python, attempts) in enumerate(outcomes):
+        run = store.begin(f"k{i}", "ci", started=f"2026-01-{i + 1:02}T00:00:00Z", sha=sha)
+        job = store.job(run, "main", {"python": python}, complete=1)
+        store.add(run, job, [Result("s", "test_a", "", "t.py", "a", "", "", state, attempts)])
+    return flaky(store)
+
+
+GOOD, BAD = states.PASSED, states.FAILED
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "why"),
+    [
+        ([(GOOD, "1", "3.11", 2)], "passed after 2 attempts"),
+        ([(GOOD, "1", "3.11", 1), (BAD, "1", "3.11", 1)], "both outcomes on one commit"),
+        (
+            [(GOOD, "1", "3.11", 1), (BAD, "2", "3.11", 1), (GOOD, "3", "3.11", 1)],
+            "there and back within 3 results",
+        ),
+        ([(GOOD, "1", "3.11", 1), (BAD, "1", "3.12", 1)], ""),  # a version bump
+        ([(BAD, "1", "3.11", 1), (GOOD, "2", "3.11", 1)], ""),  # a new test, then repaired
+        ([(GOOD, "1", "3.11", 1), (BAD, "2", "3.11", 1)], ""),  # broken, and it stays so
+        (
+            [(GOOD, "0", "3.11", 1), (BAD, "b", "3.11", 1)]
+            + [(BAD, str(i), "3.11", 1) for i in range(2, 21)]
+            + [(GOOD, "z", "3.11", 1)],
+            "",  # the break lies more than 20 results back
+        ),
+    ],
+)
+def test_flaky(tmp_path, outcomes, why):
+    found = history(tmp_path, outcomes)
+    assert len(found) == bool(why)
+    assert why in (found[0].why if found else "")
+
+
+def test_flaky_never_turns_red_to_green(project):
+    project.file(
+        "test_it.py",
+        "import pytest\n"
+        "@pytest.mark.flaky(reruns=1)\n"
+        "@pytest.mark.parametrize('backend', ['a'])\n"
+        "def test_it(backend): assert not backend\n",
+    )
+    assert project.run().ret == 1
+    assert project.states() == {("test_it", "", "a"): "failed"}
+
+
+def test_the_ledger_is_written_kept_and_cleared(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def run(key, **outcomes):
+        with Store(tmp_path / ".scoreboard" / "board.db") as store:
+            started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            number = store.begin(key, "local", started=started)
+            job = store.job(number, "main", complete=1)
+            for name, state in outcomes.items():
+                store.add(number, job, [Result("s", name, "", "t.py", "a", "", "", state)])
+
+    path = tmp_path / "scoreboard.toml"
+    run("one", test_a=BAD, test_b=GOOD)
+    assert main(["ledger"]) == 2
+    assert "needed --reason for 1 new failures:\n  s test_a [a] *" in capsys.readouterr().err
+    assert main(["ledger", "--reason", 'a "quoted" \\ reason']) == 0
+    first = path.read_text()
+    assert 'reason = "a \\"quoted\\" \\\\ reason"' in first
+    run("two", test_a=states.XFAILED, test_b=GOOD)
+    assert main(["ledger"]) == 0
+    assert path.read_text() == first
+    run("three", test_a=states.XPASSED, test_b=GOOD)
+    assert main(["ledger"]) == 0
+    assert "0 kept, 0 new, 1 taken out" in capsys.readouterr().out
+    assert "[[expected]]" not in path.read_text()
+    path.write_text('[[expected]]\nsuite = "s"\ntest = "t"\nbackend = "a"\n')
+    assert main(["ledger"]) == 2
+    assert "needed reason, since" in capsys.readouterr().err
+
+
+def test_settings_say_what_they_need(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("[tool.isomorph.scoreboard]\nrefrence = 'a'\n")
+    with pytest.raises(ValueError, match="got refrence"):
+        read(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n")
+    assert read(tmp_path).database == ".scoreboard/board.db"

@@ -1,0 +1,318 @@
+"""The page in a real browser, from a file: read, filtered, opened, copied, reloaded, by keyboard
+alone, without a script, by a screen reader's rules, and full of hostile names.
+"""
+
+import os
+import re
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+from isomorph.scoreboard import markdown, states
+from isomorph.scoreboard.board import Board
+from isomorph.scoreboard.config import Config
+from isomorph.scoreboard.page import render
+from isomorph.scoreboard.store import Result, Store
+
+SETTINGS = Config(
+    title="A board", columns=("numpy", "jax", "torch"), default_mode="eager", max_age="3d",
+    suites={"tests/test_a.py": "First suite"}, absent={"numpy": {"jit": "it has no compiler"}},
+)  # fmt: skip
+HOSTILE = [
+    "test_pipe|pipe\n| a | b |",
+    "test_<script>document.title='owned'</script>",
+    "test_<img src=x onerror=\"document.title='owned'\">",
+    "test_rtl_\u202egnorw\u202c_\u2066",
+    "test_quote'\"`*_[link](javascript:alert(1))",
+    "test_long_" + "x" * 5000,
+    "test_</script><script>document.title='owned'</script>",
+]
+
+
+def fill(store, age=timedelta(minutes=5)):
+    """Two runs: one got worse on torch, one was fixed, one is hollow."""
+    then = datetime.now(UTC) - age
+    for number, key in enumerate(("one", "two")):
+        when = (then + timedelta(seconds=number)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        run = store.begin(key, "local", started=when, sha="0123456789abcdef")
+        job = store.job(run, "main", {"python": "3.11", "versions": {"numpy": "2.4"}},
+                        url="https://ci.example/1")  # fmt: skip
+        for i in range(8):
+            for backend in ("numpy", "jax", "torch"):
+                state, detail = states.PASSED, None
+                if number and i == 2 and backend == "torch":
+                    state = states.FAILED
+                    detail = (
+                        "ValueError",
+                        "ValueError: 3 is wrong",
+                        "def test_2():\n>   boom\nE  3",
+                    )
+                if not number and i == 3 and backend == "jax":
+                    state = states.FAILED
+                if number and i == 4 and backend == "numpy":
+                    state = states.HOLLOW
+                for mode in ("eager",) if backend == "numpy" else ("eager", "jit"):
+                    store.add(run, job, [Result(
+                        "First suite", f"test_{i}", "", "tests/test_a.py", backend, mode, backend,
+                        state, 1, 0.25, 3, 1.5, None, detail,
+                    )])  # fmt: skip
+        for i in range(3):
+            store.add(run, job, [
+                Result("test_b.py", f"test_b{i}", "", "test_b.py", "jax", "eager", "jax", 0)
+            ])  # fmt: skip
+        store.finish(run, job, True, 0, when)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = (
+        os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    )
+    if path is None:
+        pytest.fail("the page needs a browser: apt-get install chromium, or set CHROMIUM to one")
+    with sync_playwright() as tool:
+        launched = tool.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def page(browser, tmp_path, request):
+    """A page of its own; what it logs and asks of the network is kept."""
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 1000}, permissions=["clipboard-read", "clipboard-write"]
+    )
+    page = context.new_page()
+    page.asked, page.wrong = [], []
+    page.on("request", lambda r: page.asked.append(r.url))
+    page.on("pageerror", lambda e: page.wrong.append(str(e)))
+    page.on("console", lambda m: page.wrong.append(m.text) if m.type == "error" else None)
+    yield page
+    context.close()
+
+
+def write(tmp_path, fill=fill, settings=SETTINGS, **kw):
+    with Store(tmp_path / "board.db") as store:
+        fill(store, **kw)
+        text = render(store, Board.load(store, store.find("latest")["run"], settings))
+    path = tmp_path / "index.html"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def visit(page, path, where=""):
+    page.goto(path.as_uri() + where)
+    page.wait_for_selector("body[data-ready]")
+
+
+def axe(page):
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page)
+    assert len(found.response["passes"]) > 15
+    return [(v["id"], [n["html"][:120] for n in v["nodes"]]) for v in found.response["violations"]]
+
+
+def test_five_seconds(page, tmp_path):
+    """Fresh and complete, what got worse, and where: in the first screen, in words."""
+    path = write(tmp_path)
+    visit(page, path)
+    assert page.locator("#fresh").inner_text() == "Fresh"
+    assert page.locator("#complete").inner_text() == "Complete"
+    assert "5 minutes ago" in page.locator("header").inner_text()
+    verdict = page.locator(".verdict").inner_text()
+    assert "2 cells got worse since run 1, on numpy, torch." in verdict
+    assert "test_2 passed → failed" in verdict
+    assert "1 fixed" in verdict
+    cards = page.locator(".card").all_inner_texts()
+    assert [re.sub(r"\s+", " ", c) for c in cards] == [
+        "numpy 2.4 7 of 8 passed 1 red; 1 hollow",
+        "jax 11 of 11 passed nothing red",
+        "torch 7 of 8 passed 1 red; 1 failed",
+    ]
+    assert all(box["y"] + box["height"] < 1000 for box in [
+        page.locator(s).first.bounding_box() for s in ("#fresh", ".verdict", ".cards")
+    ])  # fmt: skip
+    assert page.asked == [path.as_uri()]
+    assert page.wrong == []
+    artifacts = Path(os.environ.get("SCOREBOARD_ARTIFACTS", tmp_path))
+    artifacts.mkdir(parents=True, exist_ok=True)
+    page.locator("summary").first.click()
+    page.screenshot(path=artifacts / "page.png", full_page=True)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.screenshot(path=artifacts / "page-phone.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert (artifacts / "page.png").stat().st_size > 20_000
+
+
+def test_old_and_incomplete_say_so(page, tmp_path):
+    visit(page, write(tmp_path, age=timedelta(days=4)))
+    assert page.locator("#fresh").inner_text() == "Stale"
+    assert "4 days ago" in page.locator("header").inner_text()
+    with Store(tmp_path / "board.db") as store:
+        store.db.execute("UPDATE job SET complete = 0")
+        store.db.commit()
+        text = render(store, Board.load(store, 2, SETTINGS))
+    (tmp_path / "other.html").write_text(text)
+    visit(page, tmp_path / "other.html")
+    assert page.locator("#complete").inner_text() == "Incomplete"
+    assert "it did not come to its end" in page.locator("header").inner_text()
+    assert page.locator(".verdict.bad").count() == 1
+
+
+def test_filter_open_read_copy_reload(page, tmp_path):
+    path = write(tmp_path)
+    visit(page, path)
+    assert page.locator("#found").inner_text() == "11 tests in 2 suites"
+    assert page.locator("tbody tr").count() == 0  # rows are built when a suite is opened
+    page.locator("summary", has_text="First suite").click()
+    assert page.locator("tbody tr").count() == 8
+    cell = page.locator("tr", has_text="test_1").locator("button").nth(1)
+    assert "eager ✓ · jit ✓" in cell.inner_text()
+    assert "1.5 ulp" in cell.inner_text()
+    assert "no jit" in page.locator("tr", has_text="test_1").locator("button").first.inner_text()
+    page.get_by_label("failing").check()
+    assert page.locator("tbody tr").all_inner_texts()[0].startswith("test_2")
+    assert page.locator("tbody tr").count() == 2
+    page.get_by_label("Search").fill("_2")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.locator("button.cell.bad").click()
+    dialog = page.locator("dialog")
+    assert ">   boom" in dialog.inner_text()
+    assert "ValueError: 3 is wrong" in dialog.inner_text()
+    assert "it has no compiler" not in dialog.inner_text()
+    page.get_by_role("button", name="Copy command").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    command = page.evaluate("navigator.clipboard.readText()")
+    assert command == "pytest 'tests/test_a.py::test_2[torch]'"
+    assert dialog.get_by_role("link").get_attribute("href") == "https://ci.example/1"
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    assert page.locator("dialog[open]").count() == 1
+    assert ">   boom" in page.locator("dialog").inner_text()
+    page.keyboard.press("Escape")
+    assert page.locator("dialog[open]").count() == 0
+    assert page.get_by_label("Search").input_value() == "_2"
+    assert page.get_by_label("failing").is_checked()
+    assert page.locator("tbody tr").count() == 1
+    page.get_by_label("Search").fill("")
+    page.get_by_label("failing").uncheck()
+    page.get_by_label("Mode").select_option("jit")
+    row = page.locator("tr", has_text="test_1")
+    expect(page.locator("tbody tr")).to_have_count(8)
+    assert "not run" in row.locator("button").first.inner_text()
+    assert page.wrong == []
+
+
+def test_keyboard_alone(page, tmp_path):
+    visit(page, write(tmp_path))
+    page.keyboard.press("/")
+    page.keyboard.type("test_2")
+    expect(page.locator("#found")).to_have_text("1 test in 1 suite")
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.tagName") == "SUMMARY":
+            break
+    page.keyboard.press("Enter")
+    page.wait_for_selector("tbody tr")
+    for _ in range(5):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.className").startswith("cell"):
+            break
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert "failed" in page.evaluate("document.activeElement.innerText")
+    page.keyboard.press("Enter")
+    assert page.locator("dialog[open]").count() == 1
+    assert page.evaluate("document.activeElement.id") == "cell-title"
+    page.keyboard.press("Escape")
+    assert "failed" in page.evaluate("document.activeElement.innerText")  # back where one was
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(page, tmp_path, scheme):
+    page.emulate_media(color_scheme=scheme)
+    visit(page, write(tmp_path))
+    page.locator("summary", has_text="First suite").click()
+    page.wait_for_selector("tbody tr")
+    assert axe(page) == []
+    page.locator("button.cell.bad").first.click()
+    assert axe(page) == []
+
+
+def test_without_javascript(browser, tmp_path):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(write(tmp_path).as_uri())
+    text = page.locator("body").inner_text()
+    assert "2 cells got worse since run 1, on numpy, torch." in text
+    assert "2 red cells" in text
+    assert "ValueError: 3 is wrong" in text
+    assert "7\n of 8 passed" in text or "7 of 8 passed" in text
+    assert "built by a script" in text
+    assert not page.locator("#tools").is_visible()
+    context.close()
+
+
+def hostile(store):
+    run = store.begin("bad", "local", started=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    for i, name in enumerate(HOSTILE):
+        url = ["javascript:alert(1)", "data:text/html,x", "https://ok.example/", None][i % 4]
+        job = store.job(run, f"j{i}", url=url, complete=1)
+        store.add(run, job, [
+            Result(name, name, name, name, backend, "", name, states.FAILED, 1, 0.1, 1,
+                   float("inf"), None, (name, name, name))
+            for backend in ("numpy", name)
+        ])  # fmt: skip
+
+
+def test_hostile_names_do_no_harm(page, tmp_path):
+    visit(page, write(tmp_path, hostile, Config()))
+    for summary in page.locator("summary").all():
+        summary.click()
+    page.wait_for_selector("tbody tr")
+    page.locator("button.cell.bad").nth(2).click()
+    assert page.title() == "Scoreboard: run 1"
+    assert page.locator("script").count() == 2
+    assert page.locator("img").count() == 0
+    assert page.wrong == []
+    links = page.evaluate("[...document.links].map(a => a.href)")
+    assert not [url for url in links if not url.startswith(("file:", "https://ok.example/"))]
+    text = (tmp_path / "index.html").read_text()
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert policy
+    assert policy[1].startswith("default-src 'none'")
+    assert "unsafe" not in policy[1]
+
+
+def test_hostile_names_in_markdown(tmp_path):
+    from markdown_it import MarkdownIt
+
+    with Store(tmp_path / "board.db") as store:
+        hostile(store)
+        board = Board.load(store, 1, Config())
+    written = markdown.write(board, tmp_path / "out")
+    assert len(written) == len(HOSTILE) + 1
+    for path in written:
+        text = path.read_text()
+        assert "\u202e" not in text
+        assert "<script" not in text
+        assert "javascript:" not in "".join(re.findall(r'href="([^"]*)"', text))
+        html = MarkdownIt("commonmark").enable("table").render(text)
+        assert "<script" not in html
+        assert "onerror=" not in re.sub(r"&lt;.*?&gt;", "", html)
+        tags = set(re.findall(r"<(\w+)", html))
+        assert tags <= {"table", "thead", "tbody", "tr", "th", "td", "a", "img", "p", "h1", "ul",
+                        "li", "strong", "em"}  # fmt: skip
+        bars = {line.count("|") for line in text.splitlines() if line.startswith("|")}
+        assert len(bars) == 1  # no name made a column
+
+
+def test_only_web_addresses_become_links():
+    assert markdown.link("https://a.b/c?d=1") == "https://a.b/c?d=1"
+    for wrong in ("javascript:alert(1)", "data:x", "ftp://a", 'https://a"onclick=', "", None,
+                  "https://a b", "//a.b"):  # fmt: skip
+        assert markdown.link(wrong) == ""

@@ -1,0 +1,246 @@
+"""One test per state, alone and with two workers; what a project need not say; what it can."""
+
+import pytest
+
+TESTS = """
+import os, time
+import pytest
+from numpy.testing import assert_allclose
+import numpy as np
+from helpers_of_mine import check
+
+@pytest.fixture(params=["numpy", "jax"])
+def backend(request):
+    return request.param
+
+@pytest.fixture
+def broken_before():
+    raise RuntimeError("no setup")
+
+@pytest.fixture
+def broken_after():
+    yield
+    raise RuntimeError("no teardown")
+
+COUNT = {}
+
+def test_passed(backend): assert backend
+def test_hollow(backend): pass
+def test_hollow_by_return(backend):
+    if backend == "numpy":
+        return
+    assert backend
+def test_helper_in_a_file(backend): check(backend)
+def test_helper_of_numpy(backend):
+    assert_allclose(np.float32(1) + np.spacing(np.float32(1)), 1.0, 1e-5)
+def test_raises(backend):
+    with pytest.raises(ValueError, match="so"):
+        raise ValueError("so")
+def test_failed(backend): assert backend == "jax"
+def test_setup(backend, broken_before): assert True
+def test_teardown(backend, broken_after): assert True
+def test_skipped(backend): pytest.skip("for a reason")
+@pytest.mark.xfail(reason="known")
+def test_xfailed(backend): assert False
+@pytest.mark.xfail(strict=True)
+def test_xpassed_strict(backend): assert True
+@pytest.mark.xfail
+def test_xpassed(backend): assert True
+@pytest.mark.timeout(1)
+def test_timeout(backend):
+    while backend == "jax":
+        time.sleep(0.05)
+    assert True
+@pytest.mark.flaky(reruns=2)
+def test_rerun(backend):
+    COUNT[backend] = COUNT.get(backend, 0) + 1
+    assert COUNT[backend] == 2
+@pytest.mark.parametrize("n", [1, 2])
+def test_variants(backend, n): assert n == 1
+"""
+EXPECTED = {
+    "test_passed": ("passed", "passed"),
+    "test_hollow": ("hollow", "hollow"),
+    "test_hollow_by_return": ("hollow", "passed"),
+    "test_helper_in_a_file": ("passed", "passed"),
+    "test_helper_of_numpy": ("passed", "passed"),
+    "test_raises": ("passed", "passed"),
+    "test_failed": ("failed", "passed"),
+    "test_setup": ("error", "error"),
+    "test_teardown": ("error", "error"),
+    "test_skipped": ("skipped", "skipped"),
+    "test_xfailed": ("xfailed", "xfailed"),
+    "test_xpassed_strict": ("xpassed", "xpassed"),
+    "test_xpassed": ("xpassed", "xpassed"),
+    "test_timeout": ("passed", "timeout"),
+    "test_rerun": ("passed", "passed"),
+}
+CRASH = """
+import os
+def test_crashed(backend):
+    if backend == "jax":
+        os._exit(9)
+    assert True
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_every_state(project, workers):
+    project.file("test_it.py", TESTS)
+    project.file("helpers_of_mine.py", "def check(x): assert x\n")
+    project.file("test_not.py", "import nothing_of_that_name\n")
+    extra = ["-n", workers] if workers else []
+    if workers:
+        body = TESTS.split("COUNT = {}")[0] + CRASH
+        project.file("test_crash.py", body)
+    extra.append("--continue-on-collection-errors")
+    done = project.run("--scoreboard-fail-on", "hollow,xpassed", *extra)
+    assert done.ret != 0
+    states = project.states()
+    for name, (on_numpy, on_jax) in EXPECTED.items():
+        assert (states[name, "", "numpy"], states[name, "", "jax"]) == (on_numpy, on_jax), name
+    assert [states["test_variants", n, "jax"] for n in "12"] == ["passed", "failed"]
+    if workers:
+        assert states["test_crashed", "", "jax"] == "crashed"
+        assert states["test_crashed", "", "numpy"] == "passed"
+    rows = project.query(
+        "SELECT name, attempts, asserts, value_error, message FROM result JOIN cell USING (cell)"
+        " JOIN test USING (test) LEFT JOIN detail USING (detail)"
+        " LEFT JOIN retry ON retry.run = result.run AND retry.cell = result.cell"
+    )
+    by_name = {row[0]: row[1:] for row in rows}
+    assert by_name["test_rerun"][0] == 2
+    assert by_name["test_helper_of_numpy"][1:3] == (1, 1000)  # one assertion, one ulp
+    assert by_name["test_skipped"][3] == "for a reason"
+    assert by_name["test_hollow"][1] == 0
+    (broken,) = project.query("SELECT file, message FROM broken JOIN detail USING (detail)")
+    assert broken[0] == "test_not.py"
+    assert "nothing_of_that_name" in broken[1]
+    out = done.stdout.str()
+    total = 18 if workers else 17
+    assert f"numpy {total}/{total}:" in out, out
+    assert "hollow: test_it.py::test_hollow[jax]" in out
+
+
+def test_a_file_that_cannot_be_collected_any_more(project):
+    project.file(
+        "test_it.py", TESTS.split("COUNT = {}")[0] + "def test_a(backend): assert backend\n"
+    )
+    project.file("helpers_of_mine.py", "def check(x): assert x\n")
+    assert project.run().ret == 0
+    project.file("test_it.py", "import nothing_of_that_name\n")
+    assert project.run().ret != 0
+    assert project.states() == {
+        ("test_a", "", "numpy"): "not collected",
+        ("test_a", "", "jax"): "not collected",
+    }
+
+
+def test_a_backend_that_does_not_load_is_one_banner(project):
+    project.file(
+        "test_it.py",
+        "import pytest\n"
+        "@pytest.fixture(params=['json', 'no_such_backend'])\n"
+        "def xp(request): return __import__(request.param)\n"
+        "def test_a(xp): assert xp\n"
+        "def test_b(xp): assert xp\n",
+    )
+    assert project.run().ret == 1
+    done = project.command("render", "md", "-o", "out")
+    assert done.ret == 0, done.stderr.str()
+    index = (project.path / "out" / "README.md").read_text()
+    assert "no_such_backend does not load" in index
+    assert "INCOMPLETE" in index
+    board = project.command("render", "json", "-o", "out")
+    assert board.ret == 0
+    import json
+
+    cells = json.loads((project.path / "out" / "scoreboard.json").read_text())["cells"]
+    states = {(c["test"], c["backend"]): c["state"] for c in cells}
+    assert states == {
+        ("test_a", "json"): "passed",
+        ("test_b", "json"): "passed",
+        ("test_a", "no_such_backend"): "not run",
+        ("test_b", "no_such_backend"): "not run",
+    }
+
+
+def test_modes_errors_axis_and_ledger(project):
+    project.file(
+        "pyproject.toml",
+        "[tool.isomorph.scoreboard]\n"
+        'default_mode = "eager"\nobserved = ["jit"]\nmodes = { compiled = "jit" }\n'
+        'suites = { "tests/test_it.py" = "A suite" }\n',
+    )
+    project.file(
+        "scoreboard.toml",
+        '[[expected]]\nsuite = "A suite"\ntest = "test_known"\nbackend = "b"\nreason = "why"\n'
+        'since = "2026-11-01"\n'
+        '[[expected]]\nsuite = "A suite"\ntest = "test_repaired"\nbackend = "b"\nreason = "why"\n'
+        'since = "2026-11-01"\n',
+    )
+    project.file(
+        "tests/test_it.py",
+        "import pytest\n"
+        "from isomorph.scoreboard import comparing, record_mode\n"
+        "both = pytest.mark.parametrize('engine', ['a', 'b'])\n"
+        "@both\n"
+        "@pytest.mark.parametrize('mode', ['eager', 'compiled'])\n"
+        "def test_modes(engine, mode):\n"
+        "    if mode == 'compiled' and engine == 'b': record_mode('jit')\n"
+        "    assert mode\n"
+        "@both\n"
+        "@pytest.mark.mode('vmap')\n"
+        "def test_marked(engine): assert engine\n"
+        "@both\n"
+        "def test_errors(engine, scoreboard_error, record_property):\n"
+        "    import numpy as np\n"
+        "    scoreboard_error(np.float64(1.0), 1.0 + 4.5e-16)\n"
+        "    with comparing('gradient'):\n"
+        "        np.testing.assert_allclose(np.float64(1.0), 1.0 + 2.3e-16)\n"
+        "    record_property('mode', 'float64')\n"
+        "    assert engine\n"
+        "@both\n"
+        "def test_known(engine): assert engine == 'a'\n"
+        "@both\n"
+        "def test_repaired(engine): assert engine\n",
+    )
+    done = project.run("--scoreboard-axis", "engine", "--scoreboard-fail-on", "xpassed", "tests")
+    assert done.ret == 1
+    assert "xpassed: tests/test_it.py::test_repaired[b]" in done.stdout.str()
+    rows = project.query(
+        "SELECT suite, test.name, variant, backend.name, mode, value_error, gradient_error"
+        " FROM result JOIN cell USING (cell) JOIN test USING (test) JOIN backend USING (backend)"
+    )
+    assert {row[0] for row in rows} == {"A suite"}
+    modes = {(name, variant, backend): mode for _, name, variant, backend, mode, *_ in rows}
+    assert modes["test_modes", "eager", "a"] == "eager"
+    assert modes["test_modes", "compiled", "b"] == "jit"
+    assert modes["test_modes", "compiled", "a"] == "eager"  # nothing was seen to be compiled
+    assert modes["test_marked", "", "a"] == "vmap"
+    both = {row[4]: row[5:] for row in rows if row[1:4] == ("test_errors", "", "a")}
+    assert both == {"eager": (2000, 1000), "float64": (2000, 1000)}
+    states = project.states()
+    assert states["test_known", "", "b"] == "xfailed"
+    assert states["test_repaired", "", "b"] == "xpassed"
+    assert states["test_repaired", "", "a"] == "passed"
+
+
+def test_regressed_fails_the_run_and_nothing_else_does(project):
+    text = (
+        "import pytest, os\n"
+        "@pytest.mark.parametrize('backend', ['a', 'b'])\n"
+        "def test_it(backend):\n"
+        "    if os.environ.get('SKIP'): return\n"
+        "    assert backend\n"
+    )
+    project.file("test_it.py", text)
+    assert project.run("--scoreboard-fail-on", "regressed", "test_it.py").ret == 0
+    project.pytester._monkeypatch.setenv("SKIP", "1")
+    done = project.run("--scoreboard-fail-on", "regressed")
+    assert done.ret == 1
+    assert "regressed: test_it.py test_it [a] passed -> hollow" in done.stdout.str()
+    assert project.run().ret == 0  # hollow alone fails only when asked to
+    wrong = project.run("--scoreboard-fail-on", "sunshine")
+    assert wrong.ret != 0
+    assert "needed regressed, hollow or xpassed" in wrong.stderr.str() + wrong.stdout.str()
