@@ -22,10 +22,10 @@ test: lint browser
 test-all: lint browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(PROVEN)
 
-# Run everything, then say in docs/scoreboard what became of every cell of the seed tables.
+# Run all but the slow tests, then say in docs/scoreboard what became of every cell of the seed tables.
 scoreboard: $(VENV)/test browser
 	$(BOARD) import seeds
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(PROVEN); status=$$?; \
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PROVEN); status=$$?; \
 	$(BOARD) render md -o docs/scoreboard --readme README.md && \
 	$(BOARD) render html -o docs/scoreboard && $(BOARD) render badge -o docs/scoreboard && \
 	($(BOARD) diff 0 latest || test $$? -eq 1) && exit $$status
