@@ -20,6 +20,7 @@ TABLES = {
     "gradients": "Gradients and optimizer updates over the framework's own",
     "layers": "Layers over the framework's own",
     "layers_tiny": "Layers on tiny arrays: a call over the framework's own",
+    "modules": "Modules over the framework's own",
     "checkpoints": "Checkpoints over the safetensors library",
     "scoreboard": "The scoreboard at size",
 }
