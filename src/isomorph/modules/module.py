@@ -103,8 +103,9 @@ class Module(tree.Node):
             self._assign(v, with_partial_v)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        set_slot(self, name, value)
-        if type(value) not in PLAIN:
+        # by `super()`: Dynamo takes `object.__setattr__`, and so `set_slot`, for this method
+        super().__setattr__(name, value)
+        if type(value) not in PLAIN and name not in Module.__slots__:
             _adopt(self, value)
 
     def __getattr__(self, name: str) -> Any:

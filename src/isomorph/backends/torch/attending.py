@@ -34,6 +34,10 @@ def attention(
 ) -> torch.Tensor:
     if mask is None and type(scale) is float and _is_plain(query, key, value):
         return F.scaled_dot_product_attention(query, key, value, is_causal=is_causal, scale=scale)
+    if (
+        torch.compiler.is_compiling()
+    ):  # Dynamo cannot ask for levels, and takes no kernel of `fused`
+        return composed(query, key, value, scale, mask, is_causal)
     empty = 0 in query.shape or 0 in key.shape or 0 in value.shape
     short = query.shape[-2] * key.shape[-2] < SHORT
     inside = short and max(map(maybe_get_level, (query, key, value))) > 0
