@@ -62,9 +62,9 @@ def to_keras(model: Module, /, **settings: Any) -> KerasExported:
     """The model as a `keras.Layer`: its variables are trainable weights, its state and frozen
     arrays are not trainable. `settings` are those of a layer, such as `name`.
 
-    Keras must run on TensorFlow. A call with `training` true or false sets it for the whole model,
-    else the model's own settings hold; new state is written wherever `training` is not false.
-    `to_isomorph()` gives the model with the present values.
+    Keras must run on TensorFlow. As for Keras' own layers, a call trains the model, and writes new
+    state, where `training` is true, as in `fit`, and only there. `to_isomorph()` gives the model
+    with the present values.
 
     >>> layer = iso.export.to_keras(iso.Linear(3, 2, key=0), name="head")
     >>> [weight.path for weight in layer.trainable_weights]

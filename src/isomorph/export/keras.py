@@ -1,4 +1,6 @@
-"""A module as a `keras.Layer`, for Keras on TensorFlow; so it is a `tf.Module` as well."""
+"""A module as a `keras.Layer`, for Keras on TensorFlow. Its weights are `tf.Variable`s inside, so a
+`tf.GradientTape` finds them too.
+"""
 
 from __future__ import annotations
 
@@ -75,13 +77,18 @@ class Exported(keras.Layer):
                 states.append((weights, given, value))
             memo[id(weights.place)] = value
         model = self._isomorph.copy(memo)
-        if training is not None:
-            model.train(bool(training))
+        model.train(bool(training))
         out = model.forward(x, *args, **kw)
-        if model.training:
+        if training:
             for weights, given, state in states:
                 weights.keep(given, state.value)
         return out
+
+    def get_config(self) -> Any:
+        raise NotImplementedError(
+            "to_keras: a module cannot be written down as settings; save the weights with "
+            "save_weights, or the computation with Model.export"
+        )
 
     def to_isomorph(self) -> Any:
         """The model, with copies of the present values."""

@@ -74,19 +74,19 @@ NORM = {**PLAIN, "mean": "running_mean", "variance": "running_var"}
 HEADS = {
     "in_w": "in_proj_weight", "in_b": "in_proj_bias", "q_w": "q_proj_weight",
     "k_w": "k_proj_weight", "v_w": "v_proj_weight", "out_w": "out_proj.weight",
-    "out_b": "out_proj.bias",
+    "out_b": "out_proj.bias", "key": None,
 }  # fmt: skip
 STEPS = {
     "kernel": "weight_ih_l0", "recurrent_kernel": "weight_hh_l0", "bias": "bias_ih_l0",
     "recurrent_bias": "bias_hh_l0",
 }  # fmt: skip
-# What torch calls the arrays of our layers; what is not listed here it does not have.
-KNOWN: tuple[tuple[Any, dict[str, str]], ...] = (
+# What torch calls the arrays of our layers; None is what it does not have.
+KNOWN: tuple[tuple[Any, Mapping[str, str | None]], ...] = (
     ((Linear, Embedding, LayerNorm, GroupNorm, RMSNorm, Conv, DepthwiseConv2D), PLAIN),
     (BatchNorm, NORM),
     (MultiHeadAttention, HEADS),
     (Recurrent, STEPS),
-    (Dropout, {}),
+    (Dropout, {"key": None}),
 )
 COUNTER = "num_batches_tracked"
 PASSED = ""  # the goal of a name that is passed over
@@ -96,7 +96,6 @@ class Home(NamedTuple):
     """Where the array of a torch name goes."""
 
     chain: str
-    leaf: Any  # what the model has there: an array or a `State`
     turn: Turn | None
 
 
@@ -117,16 +116,18 @@ def _homes(model: Any) -> dict[str, Home]:
     homes: dict[str, Home] = {}
 
     def walk(module: Any, prefix: str, above: tuple[int, ...]) -> None:
-        known = next((names for cls, names in KNOWN if isinstance(module, cls)), None)
+        known = next((names for cls, names in KNOWN if isinstance(module, cls)), {})
         for local, x in direct(module):
             if is_module(x):
                 # torch numbers the layers of a Sequential without a word before
-                kept = local[1:] if isinstance(module, Sequential) else local
+                is_numbered = isinstance(module, Sequential) and local[0] == "layers"
+                kept = local[1:] if is_numbered else local
                 if id(x) not in above:
                     walk(x, f"{prefix}{_dotted(kept)}.", (*above, id(x)))
-            elif id(x) in chains and (known is None or local[0] in known):
-                name = _dotted(local) if known is None else known[local[0]]
-                homes[prefix + name] = Home(chains[id(x)], x, _turn(module, local[0]))
+            elif id(x) in chains:
+                name = known.get(local[0], _dotted(local))
+                if name is not None:
+                    homes[prefix + name] = Home(chains[id(x)], _turn(module, local[0]))
 
     walk(model, "", (id(model),))
     return homes
@@ -159,14 +160,12 @@ def load(model: Any, state_dict: Mapping[str, Any], names: Any) -> Any:
     found: dict[str, tuple[str, Any]] = {}
     unknown, wrong = [], []
     for name, x in state_dict.items():
-        chain, turn = _goal(name, names, expected)
+        chain, turn = _goal(name, names, expected, required)
         if chain is PASSED:
             continue
         if chain not in leaves:
             unknown.append(name if chain is None else f"{name} for {chain}")
             continue
-        if turn is None and chain in required:
-            turn = required[chain].turn
         trouble, values = _fitting(name, x, turn, chain, _array(leaves[chain]))
         if not trouble and chain in found and not (found[chain][1] == values).all():
             trouble = f"{name} and {found[chain][0]} differ and are one array, {chain}"
@@ -188,15 +187,19 @@ def load(model: Any, state_dict: Mapping[str, Any], names: Any) -> Any:
     return model
 
 
-def _goal(name: str, names: Any, expected: dict[str, Home]) -> tuple[str | None, Turn | None]:
+def _goal(
+    name: str, names: Any, expected: dict[str, Home], required: dict[str, Home]
+) -> tuple[str | None, Turn | None]:
     """The key chain that a torch name goes to, None where nobody knows, and what turns its axes."""
     if names is not None and (callable(names) or name in names):
-        goal = names(name) if callable(names) else names[name]
+        goal: Any = names(name) if callable(names) else names[name]
         if goal is None:
             return PASSED, None
-        return (goal, None) if isinstance(goal, str) else goal
+        if isinstance(goal, str):
+            return goal, required[goal].turn if goal in required else None
+        return goal
     if name in expected:
-        return expected[name].chain, None
+        return expected[name]
     return (PASSED if name.rpartition(".")[2] == COUNTER else None), None
 
 
