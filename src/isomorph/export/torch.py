@@ -75,9 +75,12 @@ class Exported(Nest):
         return names
 
     def _at(self, names: tuple) -> Any:
-        holder = self
-        for name in names:
-            holder = getattr(holder, name)
+        return getattr(self._holder(names), names[-1])
+
+    def _holder(self, names: tuple) -> Any:
+        holder: Any = self
+        for name in names[:-1]:
+            holder = holder._modules[name]
         return holder
 
     def forward(self, *args: Any, **kw: Any) -> Any:
@@ -111,7 +114,7 @@ class Exported(Nest):
             if names is None:
                 value.aside[i] = x
                 continue
-            holder, x = self._at(names[:-1]), x.detach()
+            holder, x = self._holder(names), x.detach()
             buffer = getattr(holder, names[-1])
             if buffer.shape == x.shape and buffer.dtype == x.dtype:
                 with torch.no_grad():
