@@ -6,6 +6,7 @@ and PyTorch, the caller's own arrays in, the same kind out.
 
 # The package is bound first, so that the function of that name is what `iso.backends` means.
 from . import backends as _backends  # noqa: F401
+from . import export as export
 from . import optimizers as optimizers
 from . import random as random
 from .compile import jit

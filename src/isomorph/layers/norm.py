@@ -72,8 +72,8 @@ def batch_norm(
     channel = _channel("batch_norm", x, data_format)
     size = [x.shape[channel]]
     _check_parts("batch_norm", size, mean=mean, variance=variance, weight=weight, bias=bias)
-    count = prod(tuple(x.shape)) // max(size[0], 1)
-    if training and count < 2:
+    known = None not in tuple(x.shape)  # a batch may be of unknown size
+    if training and known and prod(tuple(x.shape)) // max(size[0], 1) < 2:
         raise ValueError(
             f"batch_norm: needed more than one value per channel to train, got {list(x.shape)}"
         )
@@ -165,16 +165,22 @@ class Norms:
         centred = x - centre
         spread = xp.mean(centred * centred, axis=axes, keepdims=True)
         y = _scaled(xp, centred * (1 / xp.sqrt(spread + epsilon)), weight, bias, (channel,))
-        count = prod(x.shape[i] for i in axes)
+        sizes = [x.shape[i] for i in axes]
+        if None in sizes:
+            count = xp.sum(xp.ones_like(x), axis=axes, keepdims=True)
+            unbiased = spread * count / xp.maximum(count - 1, 1)
+        else:
+            count = prod(sizes)
+            unbiased = spread * (count / (count - 1))
         moved = lambda old, new: (
             old + momentum * (xp.stop_gradient(xp.reshape(new, tuple(old.shape))) - old)
         )
-        return y, moved(mean, centre), moved(variance, spread * (count / (count - 1)))
+        return y, moved(mean, centre), moved(variance, unbiased)
 
     def group_norm(
         xp: Any, x: Any, groups: int, weight: Any, bias: Any, epsilon: float, channel: int
     ) -> Any:
-        shape = tuple(x.shape)
+        shape = tuple(-1 if n is None else n for n in x.shape)
         parts = (*shape[:channel], groups, shape[channel] // groups, *shape[channel + 1 :])
         axes = tuple(i for i in range(1, len(parts)) if i != channel)
         y = xp.layer_norm(xp.reshape(x, parts), None, None, axes, epsilon)

@@ -61,12 +61,12 @@ def copied(ref: Any, node: Any, memo: dict[int, Any], how: How, parent: Any = No
     """
     new = object.__new__(type(ref))
     memo[id(ref)] = new
-    set_slot(new, "_parent", parent)
     if how.free:
         set_slot(new, "_frozen", ref._frozen)
+        set_slot(new, "_parent", parent)
         set_slot(new, "_call", None)
     else:
-        set_slot(new, "_call", (ref, how.frame))
+        set_slot(new, "_call", (ref, how.frame, parent))
     values, own = node.__dict__, new.__dict__
     own.update(values)
     here = None
@@ -122,23 +122,29 @@ def bound(ref: Any, v: Any, memo: dict[int, Any], how: How, parent: Any = None) 
         raise Unusual
     new = object.__new__(type(ref))
     memo[id(ref)] = new
-    set_slot(new, "_parent", parent)
-    set_slot(new, "_call", (ref, how.frame))
+    set_slot(new, "_call", (ref, how.frame, parent))
     own = new.__dict__
     own.update(ref.__dict__)
-    here, used = weakref.ref(new), 0
+    here, used = None, 0
     for key, x in ref.__dict__.items():
         cls = type(x)
         if cls in PLAIN:
             continue
-        found = memo.get(id(x), memo)
-        if found is memo:
-            name = key[1:] if key[0] == "_" else key
-            part = v.get(name, memo)
-            if part is not memo:
-                used += 1
-            found = _bound(x, cls, part, memo, how, here)
-        own[key] = found
+        place = id(x)
+        if place in memo:
+            own[key] = memo[place]
+            continue
+        part = v.get(key[1:] if key[0] == "_" else key, memo)  # `memo`: there is none
+        used += part is not memo
+        if part is not memo and BACKENDS.get(cls) is not None:
+            own[key] = memo[place] = part
+            continue
+        if here is None:
+            here = weakref.ref(new)
+        if isinstance(x, tree.Node):
+            own[key] = bound(x, {} if part is memo else part, memo, how, here)
+        else:
+            own[key] = _bound(x, cls, part, memo, how, here)
     if used != len(v):
         raise Unusual
     return new

@@ -43,6 +43,7 @@ from .structure import (
     matched,
     merge,
     origin_of,
+    parent_of,
     put,
     submodules,
 )
@@ -105,8 +106,9 @@ class Module(tree.Node):
             self._assign(v, with_partial_v)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        set_slot(self, name, value)
-        if type(value) not in PLAIN:
+        # by `super()`: Dynamo takes `object.__setattr__`, and so `set_slot`, for this method
+        super().__setattr__(name, value)
+        if type(value) not in PLAIN and name not in Module.__slots__:
             _adopt(self, value)
 
     def __getattr__(self, name: str) -> Any:
@@ -291,7 +293,7 @@ class Module(tree.Node):
         """
         here, steps = self, 0
         while depth is None or steps < depth:
-            above = here._parent and here._parent()
+            above = parent_of(here)
             if above is None:
                 break
             here, steps = above, steps + 1
@@ -320,7 +322,7 @@ class Module(tree.Node):
 
     def mod_depth(self) -> int:
         """How many modules there are above this one."""
-        above = self._parent and self._parent()
+        above = parent_of(self)
         return 0 if above is None else 1 + above.mod_depth()
 
     def mod_height(self) -> int:
@@ -429,7 +431,7 @@ def _adopt(parent: Module, value: Any) -> None:
     if is_module(value):
         here: Any = parent
         while here is not None and here is not value:  # a module that its own part points back to
-            here = here._parent and here._parent()
+            here = parent_of(here)
         if here is None:
             set_slot(value, "_parent", weakref.ref(parent))
     elif isinstance(value, (list, tuple)):

@@ -131,8 +131,13 @@ class Recurrent(Module):
     def start(self, x: Any) -> Any:
         """Zeros for the state before the first step."""
         xp = backend_of(x, self.kernel)
-        batch = tuple(x.shape)[1:-1] if self.time_major else (*tuple(x.shape)[:-2],)
-        return xp.zeros((*batch, self.out_features), dtype=x.dtype, device=xp.device_of(x))
+        shape = tuple(x.shape)
+        batch = shape[1:-1] if self.time_major else shape[:-2]
+        if None not in batch:
+            return xp.zeros((*batch, self.out_features), dtype=x.dtype, device=xp.device_of(x))
+        # a batch of unknown size: one number of each example, then as many as there shall be
+        one = x[0, ..., :1] if self.time_major else x[..., 0, :1]
+        return xp.zeros_like(one) + xp.zeros((self.out_features,), dtype=x.dtype)
 
 
 class LSTM(Recurrent):

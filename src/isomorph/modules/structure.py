@@ -149,6 +149,12 @@ def origin_of(module: Module) -> Module:
     return module if module._call is None else module._call[0]
 
 
+def parent_of(module: Module) -> Module | None:
+    """The module that holds a module, while there is one."""
+    link = module._parent if module._call is None else module._call[2]
+    return None if link is None else link()
+
+
 def gather(module: Module, raw: bool = False) -> Held:
     """What a module holds, in nests keyed by attribute and position: values, or, `raw`, what the
     module has that a copy is made of, `State` and all.

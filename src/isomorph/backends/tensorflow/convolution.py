@@ -14,7 +14,7 @@ import tensorflow as tf
 from ...layers.canonical import Plan
 from ...layers.conv import dilated, last_filters, padded
 from . import dtypes
-from .kernels import ops
+from .kernels import Eager, ops
 
 KINDS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)  # with kernels of their own
 
@@ -98,7 +98,9 @@ def _depthwise(xp: Any, x: Any, w: Any, plan: Plan) -> Any:
     n, channels = len(plan.size), plan.groups
     w = tf.reshape(w, (*w.shape[:n], channels, w.shape[-1] // channels))
     dilation = plan.dilations if n == 2 else (1, *plan.dilations)
-    if max(dilation) > 1:
+    # a graph in which a bias follows the kernel with explicit padding aborts the process: Grappler
+    # makes one operation of both and forgets the padding
+    if max(dilation) > 1 or type(x) is not Eager:
         x, pads = padded(xp, x, plan.pads), ((0, 0),) * n
     else:
         x, pads = _uncropped(xp, x, plan.pads)

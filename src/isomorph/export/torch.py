@@ -1,0 +1,146 @@
+"""A module as a `torch.nn.Module`.
+
+The parameters live in torch's own registers and are looked up at every call, so whatever torch puts
+there (a parametrization, `functional_call`, another device) is what the model computes with. Each
+call is computed by a copy of the model without arrays, which Dynamo can follow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..modules.structure import State
+from .parts import is_array, joined, leaves_again, spread, taken_apart
+
+
+class Nest(torch.nn.Module):
+    """What a key of the model's variables and state holds."""
+
+    def __init__(self, modules: list[Any]):
+        super().__init__()
+        self._isomorph_modules = modules  # the parts of the model that `train` is told of
+
+    def train(self, mode: bool = True) -> Any:
+        for module in self._isomorph_modules:
+            module.training = mode
+        return super().train(mode)
+
+
+class Value:
+    """One value of state: where its arrays are, and what of it is no array."""
+
+    def __init__(self, place: Any, form: Any, names: list[tuple | None], aside: list[Any]):
+        self.place, self.form, self.names, self.aside = place, form, names, aside
+
+
+class Exported(Nest):
+    """See `iso.export.to_torch`."""
+
+    def __init__(self, model: Any):
+        form, variables, state, constants = taken_apart("to_torch", model, "torch")
+        super().__init__(form.modules())
+        self._isomorph = form
+        self.training = form.husk.training
+        self._isomorph_arrays: list[tuple[Any, tuple]] = []
+        self._isomorph_state: list[Value] = []
+        frozen = [part for part in state if not part.is_state]
+        for part in variables:
+            name = self._add(part.path, torch.nn.Parameter(own(part.value)))
+            self._isomorph_arrays.append((part.place, name))
+        for part in (*frozen, *constants):
+            is_frozen = any(part is x for x in frozen)
+            name = self._add(part.path, own(part.value), persistent=is_frozen)
+            self._isomorph_arrays.append((part.place, name))
+        for part in state:
+            if part.is_state:
+                leaves, shape = spread(part.value, part.path)
+                names = [self._add(path, own(x)) if is_array(x) else None for path, x in leaves]
+                aside = [None if is_array(x) else x for _, x in leaves]
+                self._isomorph_state.append(Value(part.place, shape, names, aside))
+
+    def _add(self, path: tuple, x: torch.Tensor, persistent: bool = True) -> tuple:
+        holder, names = self, tuple(map(str, path))
+        for i, name in enumerate(names[:-1]):
+            _check(names, "." in name or (hasattr(holder, name) and name not in holder._modules))
+            if name not in holder._modules:
+                holder.add_module(name, Nest(self._isomorph.modules(path[: i + 1])))
+            holder = getattr(holder, name)
+        _check(names, "." in names[-1] or hasattr(holder, names[-1]))
+        if isinstance(x, torch.nn.Parameter):
+            holder.register_parameter(names[-1], x)
+        else:
+            holder.register_buffer(names[-1], x, persistent)
+        return names
+
+    def _at(self, names: tuple) -> Any:
+        return getattr(self._holder(names), names[-1])
+
+    def _holder(self, names: tuple) -> Any:
+        holder: Any = self
+        for name in names[:-1]:
+            holder = holder._modules[name]
+        return holder
+
+    def forward(self, *args: Any, **kw: Any) -> Any:
+        memo = {id(place): self._at(names) for place, names in self._isomorph_arrays}
+        given = [self._values(value) for value in self._isomorph_state]
+        states = []
+        for value, leaves in zip(self._isomorph_state, given):
+            states.append(State(joined(value.form, list(leaves)), lent=True))
+            memo[id(value.place)] = states[-1]
+        out = self._isomorph.copy(memo).forward(*args, **kw)
+        if self.training:
+            for value, leaves, state in zip(self._isomorph_state, given, states):
+                self._keep(value, leaves, state.value)
+        return out
+
+    def _values(self, value: Value) -> list[Any]:
+        found = []
+        for names, aside in zip(value.names, value.aside):
+            x = aside if names is None else self._at(names)
+            # the graph of this call must not see the buffer change
+            watched = names is not None and self.training and x.is_floating_point()
+            found.append(x.clone() if watched else x)
+        return found
+
+    def _keep(self, value: Value, given: list[Any], new: Any) -> None:
+        was = [names is not None for names in value.names]
+        leaves = leaves_again("to_torch", value.form, new, was)
+        for i, (names, old, x) in enumerate(zip(value.names, given, leaves)):
+            if x is old:
+                continue
+            if names is None:
+                value.aside[i] = x
+                continue
+            holder, x = self._holder(names), x.detach()
+            buffer = getattr(holder, names[-1])
+            if buffer.shape == x.shape and buffer.dtype == x.dtype:
+                with torch.no_grad():
+                    buffer.copy_(x)
+            else:
+                setattr(holder, names[-1], x)
+
+    def to_isomorph(self) -> Any:
+        """The model, with copies of the present values."""
+        found = {id(place): own(self._at(names)) for place, names in self._isomorph_arrays}
+        for value in self._isomorph_state:
+            leaves = [
+                aside if names is None else own(self._at(names))
+                for names, aside in zip(value.names, value.aside)
+            ]
+            found[id(value.place)] = joined(value.form, leaves)
+        return self._isomorph.filled(found)
+
+
+def own(x: torch.Tensor) -> torch.Tensor:
+    return x.detach().clone()
+
+
+def _check(names: tuple, is_bad: bool) -> None:
+    if is_bad:
+        raise ValueError(
+            f"to_torch: needed names that are free in a torch.nn.Module and without dots, got "
+            f"{'/'.join(names)}; rename the attribute or key"
+        )
