@@ -114,15 +114,21 @@ class Unusual(Exception):
     """A module or its variables are not what `bound` knows; the general way is to be taken."""
 
 
-def bound(ref: Any, v: Any, memo: dict[int, Any], how: How, parent: Any = None) -> Any:
+def bound(module: Any, v: Any, frame: Any, lent: bool) -> Any:
     """What `copied` makes of a module and a nest of all its variables, in one walk: what nearly
     every call needs. Where anything is unusual it raises.
     """
-    if type(v) is not dict or ref._frozen or ref._call is not None or ref.names_its_variables:
+    if module._call is not None:
+        raise Unusual
+    return _bound(module, v, {}, frame, lent, None)
+
+
+def _bound(ref: Any, v: Any, memo: dict[int, Any], frame: Any, lent: bool, parent: Any) -> Any:
+    if type(v) is not dict or ref._frozen or ref.names_its_variables:
         raise Unusual
     new = object.__new__(type(ref))
     memo[id(ref)] = new
-    set_slot(new, "_call", (ref, how.frame, parent))
+    set_slot(new, "_call", (ref, frame, parent))
     own = new.__dict__
     own.update(ref.__dict__)
     here, used = None, 0
@@ -135,23 +141,27 @@ def bound(ref: Any, v: Any, memo: dict[int, Any], how: How, parent: Any = None) 
             own[key] = memo[place]
             continue
         part = v.get(key[1:] if key[0] == "_" else key, memo)  # `memo`: there is none
-        used += part is not memo
-        if part is not memo and BACKENDS.get(cls) is not None:
-            own[key] = memo[place] = part
-            continue
+        if part is not memo:
+            used += 1
+            if BACKENDS.get(cls) is not None:
+                own[key] = memo[place] = part
+                continue
         if here is None:
             here = weakref.ref(new)
         if isinstance(x, tree.Node):
-            own[key] = bound(x, {} if part is memo else part, memo, how, here)
+            own[key] = _bound(x, {} if part is memo else part, memo, frame, lent, here)
         else:
-            own[key] = _bound(x, cls, part, memo, how, here)
+            own[key] = _bound_part(x, cls, part, memo, frame, lent, here)
     if used != len(v):
         raise Unusual
     return new
 
 
-def _bound(x: Any, cls: type, v: Any, memo: dict[int, Any], how: How, parent: Any) -> Any:
-    # `v` is `memo` where there is nothing for `x`
+def _bound_part(
+    x: Any, cls: type, v: Any, memo: dict[int, Any], frame: Any, lent: bool, parent: Any
+) -> Any:
+    if isinstance(x, tree.Node):
+        return _bound(x, {} if v is memo else v, memo, frame, lent, parent)
     if BACKENDS.get(cls) is not None:
         if v is not memo:
             memo[id(x)] = v
@@ -159,8 +169,6 @@ def _bound(x: Any, cls: type, v: Any, memo: dict[int, Any], how: How, parent: An
         if kind_of(x) == VARIABLE:
             raise Unusual
         return x
-    if isinstance(x, tree.Node):
-        return bound(x, {} if v is memo else v, memo, how, parent)
     if cls is list or cls is tuple or cls is dict:
         parts, used = [], 0
         for key, e in x.items() if cls is dict else enumerate(x):
@@ -168,13 +176,13 @@ def _bound(x: Any, cls: type, v: Any, memo: dict[int, Any], how: How, parent: An
             if found is memo and type(e) not in PLAIN:
                 part = memo if v is memo else v.get(key, memo)
                 used += part is not memo
-                found = _bound(e, type(e), part, memo, how, parent)
+                found = _bound_part(e, type(e), part, memo, frame, lent, parent)
             parts.append(e if found is memo else found)
         if used != (0 if v is memo else len(v)):
             raise Unusual
         return dict(zip(x, parts)) if cls is dict else cls(parts)
     if cls is State and v is memo:
-        memo[id(x)] = new = State(x.value, lent=True) if how.lent else x
+        memo[id(x)] = new = State(x.value, lent=True) if lent else x
         return new
     if v is not memo or isinstance(x, (list, tuple, dict)) or kind_of(x) is not None:
         raise Unusual

@@ -180,7 +180,7 @@ class Module(tree.Node):
         """A copy for one call, with other variables unless `v` is None."""
         if v is not None:
             try:
-                return bound(self, v, {}, how)
+                return bound(self, v, how.frame, how.lent)
             except (Unusual, AttributeError):
                 pass
         memo = {} if v is None else self._substitutes(v)
