@@ -60,7 +60,10 @@ def load(name: str) -> Backend:
         raise ValueError(f"no backend is called {name!r}: needed one of {', '.join(NAMES)}")
     if find_spec(name) is None:
         raise ImportError(f"backend {name!r} is not installed: pip install 'isomorph[{name}]'")
-    return import_module(f".backends.{name}", __package__).backend
+    backend = import_module(f".backends.{name}", __package__).backend
+    for cls in backend.arrays:  # a compiler cannot look for them while it traces
+        BACKENDS.find(cls)
+    return backend
 
 
 def loaded() -> list[Backend]:
@@ -71,10 +74,8 @@ def loaded() -> list[Backend]:
 
 def prepare() -> None:
     """Load what a compiler cannot while it traces: torch's backend, where torch is there."""
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.Tensor not in BACKENDS:
-        for cls in load("torch").arrays:
-            BACKENDS.find(cls)
+    if "torch" in sys.modules:
+        load("torch")
 
 
 def backend_of(x: Any, *others: Any) -> Backend:

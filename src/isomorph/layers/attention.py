@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Any
 
 from ..dispatch import backend_of, dtype_of
-from .canonical import Remembered
+from .canonical import remembered
 from .dropout import dropout
 
 # ---- doors ---------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def _scores_shape(name: str, least: int, q: Any, k: Any, v: Any) -> tuple[tuple,
     return (*lead, *q[-least:-1], k[-2]), q[-1] ** -0.5 if q[-1] else 1.0
 
 
-_SCORES = Remembered(_scores_shape)
+_SCORES = remembered(_scores_shape)
 
 
 def check_dtypes(name: str, xp: Any, **arrays: Any) -> None:

@@ -2,7 +2,7 @@
 
 Ints become one per axis, padding becomes (low, high) pairs, formats become two flags, and the sizes
 of the result are known; a backend's convolution checks nothing again. What was found for shapes and
-arguments is remembered (`Remembered`): a plan costs more to make than a small convolution.
+arguments is remembered (`remembered`): a plan costs more to make than a small convolution.
 """
 
 from __future__ import annotations
@@ -20,30 +20,29 @@ GENERAL = ("channel_last", "channel_first")
 FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 
 
-class Remembered(dict[tuple, Any]):
-    """What a pure function gave, by its arguments.
+def remembered(make: Callable[..., Any], most: int = 4096) -> Callable[..., Any]:
+    """A pure function that knows what it gave before, by its arguments.
 
-    Not `functools.lru_cache`, of which torch's compiler warns whoever calls it. Numbers in the
-    arguments are ints, for 1.0 would find what was made for 1. A size that has no value yet has no
-    hash either: then nothing is remembered.
+    Not `functools.lru_cache`, of which Dynamo warns whoever calls it. Numbers in the arguments are
+    ints, for 1.0 would find what was made for 1. A size that has no value yet has no hash either:
+    then nothing is remembered.
     """
+    known: dict[tuple, Any] = {}
 
-    def __init__(self, make: Callable[..., Any], most: int = 4096):
-        super().__init__()
-        self.make, self.most = make, most
-
-    def __missing__(self, args: tuple) -> Any:
-        found = self.make(*args)
-        if len(self) >= self.most:
-            self.clear()
-        self[args] = found
+    def call(*args: Any) -> Any:
+        try:
+            found = known.get(args, known)
+        except TypeError:
+            return make(*args)
+        if found is known:
+            found = make(*args)
+            if len(known) >= most:
+                known.clear()
+            known[args] = found
         return found
 
-    def __call__(self, *args: Any) -> Any:
-        try:
-            return self[args]
-        except TypeError:
-            return self.make(*args)
+    call._dynamo_marked_constant = True  # pyright: ignore  # of constants: no part of a graph
+    return call
 
 
 class Plan(NamedTuple):
@@ -164,7 +163,7 @@ def _forward(
     return plan_of(strides, pads, x_dilations, dilations, groups, first, filters_first, size)
 
 
-_FORWARD = Remembered(_forward)
+_FORWARD = remembered(_forward)
 
 
 def transposed(
@@ -255,7 +254,7 @@ def _transposed(
     return plan_of(strides, pads, ones, dilations, groups, first, filters_first, size)
 
 
-_TRANSPOSED = Remembered(_transposed)
+_TRANSPOSED = remembered(_transposed)
 
 
 def rank(name: str, dims: Any) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dispatch import backend_of, dtype_of
-from .canonical import Remembered
+from .canonical import remembered
 
 
 def linear(x: Any, weight: Any, /, *, bias: Any = None) -> Any:
@@ -43,7 +43,7 @@ def _fits(shape: Any, matrix: Any, bias: Any) -> None:
         )
 
 
-_FITS = Remembered(_fits)
+_FITS = remembered(_fits)
 
 
 def product(xp: Any, x: Any, weight: Any, bias: Any) -> Any:

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from ..dispatch import backend_of
-from .canonical import Remembered
+from .canonical import remembered
 
 CHANNEL_LAST, CHANNEL_FIRST = "channel_last", "channel_first"
 
@@ -220,7 +220,7 @@ def _axes(name: str, shape: Any, axis: Any, weight: Any, bias: Any) -> tuple[int
     return found
 
 
-_AXES = Remembered(_axes)
+_AXES = remembered(_axes)
 
 
 def _check_parts(name: str, sizes: list, **parts: Any) -> None:

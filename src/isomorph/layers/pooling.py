@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 from ..dispatch import backend_of
-from .canonical import GENERAL, Pairs, Remembered, Sizes, is_first, pairs, shape_of, spread
+from .canonical import GENERAL, Pairs, Sizes, is_first, pairs, remembered, shape_of, spread
 
 
 def max_pool(
@@ -164,7 +164,7 @@ def _planned(
     return window, strides, pads, size, first
 
 
-_PLANS = Remembered(_planned)
+_PLANS = remembered(_planned)
 
 
 def _adaptive(name: str, x: Any, size: Any, data_format: str) -> tuple[Sizes, bool]:
