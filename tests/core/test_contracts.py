@@ -1,5 +1,7 @@
 """Promises that a small slip would break in silence, each held by values on every backend."""
 
+import sys
+
 import jax
 import numpy as np
 import pytest
@@ -191,6 +193,7 @@ def test_a_backend_that_is_not_there_is_named(backend, monkeypatch, capfd):
     from isomorph import command, dispatch, inventory
 
     monkeypatch.setattr(dispatch, "find_spec", lambda name: None)
+    monkeypatch.delitem(sys.modules, f"isomorph.backends.{backend}", raising=False)
     with pytest.raises(ImportError, match=rf"backend '{backend}' is not installed: pip install"):
         dispatch.load(backend)
     monkeypatch.undo()
