@@ -162,12 +162,8 @@ def transformer_rows() -> list[list[str]]:
 
     calls = {"isomorph": unwatched(ours), "torch.nn": unwatched(native)}
     rows += ratios("torch eager", calls, 1.05)
-    whole = torch.compile(native, fullgraph=True)
-    compiled = iso.jit(lambda net, x: net(x))
-    calls = {
-        "isomorph": unwatched(lambda t: compiled(ours, t)),
-        "isomorph, module captured": unwatched(iso.jit(lambda x: ours(x))),
-        "torch.nn": unwatched(whole),
+    calls = {name: unwatched(call) for name, call in compiled(ours).items()} | {
+        "torch.nn": unwatched(torch.compile(native, fullgraph=True))
     }
     rows += ratios("torch compiled", calls, 1.0)
     net, jx = made("jax", Transformer), jnp.asarray(x)
@@ -180,25 +176,33 @@ def transformer_rows() -> list[list[str]]:
         return x
 
     done = jax.block_until_ready
-    captured = iso.jit(lambda x: net(x))
-    calls = {
-        "isomorph": lambda: done(compiled(net, jx)),
-        "isomorph, module captured": lambda: done(captured(jx)),
-        "Equinox": lambda: done(equinox(blocks, jx)),
-    }
+    calls = {name: lambda c=call: done(c(jx)) for name, call in compiled(net).items()}
+    calls["Equinox"] = lambda: done(equinox(blocks, jx))
     rows += ratios("JAX compiled", calls, 1.0)
     flow, tx, peer = made("tensorflow", Transformer), tf.constant(x), keras_blocks()
     peer(tx)
     calls = {"isomorph": lambda: flow(tx), "Keras": lambda: peer(tx)}
     rows += ratios("TensorFlow eager", calls, 1.0)
     function = tf.function(peer, autograph=False, jit_compile=True)
-    calls = {"isomorph": lambda: compiled(flow, tx), "Keras": lambda: function(tx)}
+    calls = {name: lambda c=call: c(tx) for name, call in compiled(flow).items()}
+    calls["Keras"] = lambda: function(tx)
     rows += ratios("TensorFlow compiled", calls, 1.0)
     plain = made("numpy", Transformer)
     rows += ratios(
         "NumPy / torch eager", {"isomorph": lambda: plain(x), "torch.nn": unwatched(native)}, None
     )
     return rows
+
+
+def compiled(net: Any) -> dict[str, Callable[[Any], Any]]:
+    """The ways to compile a model: captured, its variables as an argument, or itself as one."""
+    of_v, of_net = iso.jit(lambda v, x: net(x, v=v)), iso.jit(lambda net, x: net(x))
+    v = net.v
+    return {
+        "captured": iso.jit(lambda x: net(x)),
+        "v passed": lambda x: of_v(v, x),
+        "module passed": lambda x: of_net(net, x),
+    }
 
 
 def same(ours: Transformer, native: torch.nn.Module, x: np.ndarray) -> None:
