@@ -100,6 +100,11 @@ def keys(tree: Any) -> list[Any]:
     return list(optree.tree_flatten_one_level(tree, namespace=TRAINED).entries)
 
 
+def routes(tree: Any) -> list[tuple]:
+    """The keys on the way to each leaf, in the order of `flatten`."""
+    return optree.tree_paths(tree, namespace=TRAINED)
+
+
 def paths(tree: Any, whole: bool = False) -> list[str]:
     """The key chain of each leaf, joined with `/`, in the order of `flatten` or `flatten_whole`."""
     found = optree.tree_paths(tree, namespace=WHOLE if whole else TRAINED)

@@ -14,6 +14,7 @@ from functools import partial
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from .. import tree
 from ..dispatch import find_backend
 
 SEQUENCES = (list, tuple, deque, set, frozenset)
@@ -52,7 +53,7 @@ def _find(x: Any, arrays: list[Any], holds: dict[int, bool]) -> bool:
 def _parts(x: Any) -> list[Any]:
     """The objects that `x` is made of, where it can be made anew of others."""
     if isinstance(x, FunctionType):
-        cells = [c.cell_contents for c in x.__closure__ or () if not _is_empty(c)]
+        cells = [c.cell_contents for c in x.__closure__ or () if not is_empty(c)]
         defaults = [*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
         return [*cells, *defaults, *x.__dict__.values()]
     if isinstance(x, partial):
@@ -63,6 +64,8 @@ def _parts(x: Any) -> list[Any]:
         return list(x.values())
     if isinstance(x, SEQUENCES):
         return list(x)
+    if isinstance(x, tree.Node):
+        return tree.flatten_whole(x)[0]
     if isinstance(x, (type, ModuleType)) or find_backend(x) is not None:
         return []
     return list(_attributes(x).values())
@@ -93,7 +96,7 @@ def _swap(x: Any, new: dict[int, Any], holds: dict[int, bool], done: dict[int, A
         made = FunctionType(x.__code__, x.__globals__, x.__name__, None, cells or None)
         done[id(x)] = made  # before its cells: a function may capture itself
         for cell, old in zip(cells, x.__closure__ or ()):
-            if not _is_empty(old):
+            if not is_empty(old):
                 cell.cell_contents = swap(old.cell_contents)
         made.__defaults__ = tuple(map(swap, x.__defaults__)) if x.__defaults__ else None
         made.__dict__.update({k: swap(v) for k, v in x.__dict__.items()})
@@ -105,6 +108,9 @@ def _swap(x: Any, new: dict[int, Any], holds: dict[int, bool], done: dict[int, A
         )
     elif isinstance(x, MethodType):
         made = MethodType(swap(x.__func__), swap(x.__self__))
+    elif isinstance(x, tree.Node):
+        leaves, form = tree.flatten_whole(x)
+        made = tree.unflatten(form, map(swap, leaves))
     elif isinstance(x, dict):
         made = copy(x)
         made.update({k: swap(v) for k, v in x.items()})
@@ -120,7 +126,8 @@ def _swap(x: Any, new: dict[int, Any], holds: dict[int, bool], done: dict[int, A
     return made
 
 
-def _is_empty(cell: CellType) -> bool:
+def is_empty(cell: CellType) -> bool:
+    """Whether the name of a closure is bound later."""
     try:
         return cell.cell_contents is cell  # never: only reading it matters
     except ValueError:  # the name is bound later

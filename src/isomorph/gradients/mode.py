@@ -66,6 +66,15 @@ def gradient_tracking(flag: bool, /) -> Iterator[None]:
         MODES.reset(token)
 
 
+def is_off() -> bool:
+    """Whether the mode is False."""
+    modes = MODES.get()
+    return bool(modes) and not modes[-1]
+
+
+is_off._dynamo_marked_constant = True  # pyright: ignore  # Dynamo cannot read a context variable
+
+
 def variables(nest: Any) -> Any:
     """A module's variables as its `forward` shall see them: detached while the mode is False."""
     return nest if with_grads() else stop_gradient(nest, preserve_type=False)

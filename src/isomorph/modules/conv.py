@@ -174,9 +174,9 @@ class DepthwiseConv2D(Module):
         with_partial_v: bool = False,
     ):
         sizes("DepthwiseConv2D", channels=channels, multiplier=multiplier)
-        _general("DepthwiseConv2D", 2, data_format)
+        general = _general("DepthwiseConv2D", 2, data_format)
         self.strides, self.padding, self.dilations = strides, padding, dilations
-        self.data_format = data_format
+        self.data_format = FORMATS[2][GENERAL.index(general)]
         kernel = _kernel("DepthwiseConv2D", 2, kernel_size)
         draw = initializers.glorot() if w_init is None else w_init
         fans = (prod(kernel), prod(kernel) * multiplier)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import weakref
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from .. import tree
@@ -33,6 +35,7 @@ from .structure import (
     origin_of,
 )
 
+FUNCTIONS = (FunctionType, MethodType, partial)  # which may hold a module
 set_slot = object.__setattr__  # past what a module does when its attributes are set
 
 
@@ -42,8 +45,8 @@ def substitutes(wanted: dict, given: Any, what: str) -> dict[int, Any]:
     try:
         new = form.flatten_up_to(given)
     except ValueError:  # other keys, or lists where `v` has numbered dicts
-        by_path = dict(zip(tree.paths(given), tree.flatten(given)[0]))
-        new = [by_path[path] for path in matched(what, tree.paths(wanted), by_path)]
+        by_path = dict(zip(tree.routes(given), tree.flatten(given)[0]))
+        new = [by_path[path] for path in matched(what, tree.routes(wanted), by_path)]
     return {id(x): State(y, lent=True) if type(x) is State else y for x, y in zip(old, new)}
 
 
@@ -100,6 +103,8 @@ def _substituted(x: Any, value: Any, memo: dict[int, Any], how: How, parent: Any
     if cls is State:
         memo[id(x)] = new = State(value.value, lent=True) if how.lent else value
         return new
+    if cls is MethodType and is_module(x.__self__):
+        return MethodType(x.__func__, _substituted(x.__self__, value.__self__, memo, how, parent))
     if isinstance(x, tuple):  # a named one takes its parts one by one
         return cls(*[_substituted(a, b, memo, how, parent) for a, b in zip(x, value)])
     if isinstance(x, (list, dict)):
@@ -143,7 +148,8 @@ def _bound(ref: Any, v: Any, memo: dict[int, Any], frame: Any, lent: bool, paren
         part = v.get(key[1:] if key[0] == "_" else key, memo)  # `memo`: there is none
         if part is not memo:
             used += 1
-            if BACKENDS.get(cls) is not None:
+            backend = BACKENDS.get(cls)
+            if backend is not None and (x.dtype == backend.float32 or kind_of(x) == VARIABLE):
                 own[key] = memo[place] = part
                 continue
         if here is None:
@@ -163,12 +169,11 @@ def _bound_part(
     if isinstance(x, tree.Node):
         return _bound(x, {} if v is memo else v, memo, frame, lent, parent)
     if BACKENDS.get(cls) is not None:
+        if (kind_of(x) == VARIABLE) is (v is memo):
+            raise Unusual
         if v is not memo:
             memo[id(x)] = v
-            return v
-        if kind_of(x) == VARIABLE:
-            raise Unusual
-        return x
+        return x if v is memo else v
     if cls is list or cls is tuple or cls is dict:
         parts, used = [], 0
         for key, e in x.items() if cls is dict else enumerate(x):
@@ -184,7 +189,9 @@ def _bound_part(
     if cls is State and v is memo:
         memo[id(x)] = new = State(x.value, lent=True) if lent else x
         return new
-    if v is not memo or isinstance(x, (list, tuple, dict)) or kind_of(x) is not None:
+    if cls is FunctionType and x.__closure__ is None and v is memo:
+        return x
+    if v is not memo or isinstance(x, (list, tuple, dict, *FUNCTIONS)) or kind_of(x) is not None:
         raise Unusual
     return x
 
@@ -233,7 +240,7 @@ class Skeleton:
     What `jit` keys its programs by: two modules with equal skeletons run the same program.
     """
 
-    __slots__ = ("husk",)
+    __slots__ = ("husk", "settings")
 
     def __init__(self, module: Any):
         ref = origin_of(module)
@@ -242,6 +249,8 @@ class Skeleton:
             kind = kind_of(x)
             memo[id(x)] = State(None) if kind == STATE else Place(kind)  # type: ignore[arg-type]
         self.husk = copied(ref, module, memo, How(free=True))
+        # what may be changed in place is kept as it is now
+        self.settings = [_now(x) for x in _settings(self.husk)]
 
     def filled(self, held: Held) -> Any:
         """A module of this form that holds other things: a module in its own right where they are
@@ -267,7 +276,9 @@ class Skeleton:
         return copied(self.husk, self.husk, memo, How(lent=local, free=True))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Skeleton) and _same(self.husk, other.husk, {})
+        if not isinstance(other, Skeleton) or self.settings != other.settings:
+            return False
+        return _same(self.husk, other.husk, {})
 
     def __hash__(self) -> int:
         return hash((type(self.husk), tuple(self.husk.__dict__)))
@@ -294,14 +305,40 @@ class Rest:
         return repr(self.skeleton)
 
 
+def _settings(module: Any) -> list[Any]:
+    """The objects under a module that are none of ours and that can be changed in place."""
+    found, met = [], {id(module)}
+
+    def walk(node: Any) -> None:
+        for _, x in entries(node):
+            if is_module(x) or isinstance(x, (list, tuple, dict)):
+                if id(x) not in met:
+                    met.add(id(x))
+                    walk(x)
+            elif isinstance(x, (set, bytearray)) or (hasattr(x, "__dict__") and not callable(x)):
+                found.append(x)
+
+    walk(module)
+    return found
+
+
+def _now(x: Any) -> Any:
+    """An object by what it holds now."""
+    if isinstance(x, (set, bytearray)):
+        return type(x)(x)
+    return type(x), {name: value for name, value in vars(x).items() if type(value) in PLAIN}
+
+
 def _same(a: Any, b: Any, met: dict[int, int]) -> bool:
     """Whether two modules without arrays, or parts of them, are alike, and alike in what they
     share.
     """
     if type(a) is not type(b):
         return False
-    if type(a) in PLAIN:
-        return a == b and str(a) == str(b)  # 0.0 and -0.0 are not the same setting
+    if type(a) in PLAIN:  # 0.0 and -0.0 are not the same setting; NaN and NaN are
+        return a is b or (str(a) == str(b) and (a == b or a != a))
+    if type(a) is MethodType:
+        return a.__func__ is b.__func__
     if id(a) in met or id(b) in met.values():
         return met.get(id(a)) == id(b)
     if type(a) is Place:

@@ -15,8 +15,8 @@ from math import prod
 from typing import Any
 
 from .. import tree
-from ..dispatch import backend_of, dtype_of
-from ..gradients.mode import MODES, variables, with_grads
+from ..dispatch import backend_of, dtype_of, find_backend
+from ..gradients.mode import MODES, is_off, variables, with_grads
 from . import showing, tracking
 from .copying import (
     How,
@@ -32,16 +32,16 @@ from .copying import (
 )
 from .structure import (
     PLAIN,
-    VARIABLE,
     Held,
     State,
+    chain_of,
     chosen,
     direct,
     gather,
     is_module,
-    kind_of,
     matched,
     merge,
+    occurrences,
     origin_of,
     parent_of,
     put,
@@ -87,6 +87,8 @@ class Module(tree.Node):
 
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)
+        if vars(cls).get("__slots__"):
+            raise TypeError(f"{cls.__name__}: needed plain attributes in a module, got __slots__")
         cls.names_its_variables = cls._create_variables is not Module._create_variables
         if "__init__" in vars(cls):
             cls.__init__ = _adopting(cls.__init__)
@@ -112,6 +114,13 @@ class Module(tree.Node):
             _adopt(self, value)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_frozen":  # of a copy
+            return origin_of(self)._frozen
+        if name == "_parent":
+            return None
+        found = getattr(type(self), name, None)
+        if isinstance(found, property):  # which raised: say why, not that it is missing
+            return found.__get__(self)
         if name == "forward":
             raise NotImplementedError(f"{type(self).__name__}: needed a method forward, got none")
         if name in ("submod_rets", "submod_call_order"):
@@ -148,11 +157,12 @@ class Module(tree.Node):
                 if not MODES.get() or with_grads():
                     return self.forward(*args, **kw)
             elif call[1] is None:
-                return self.forward(*args, **kw)
+                if not is_off():
+                    return self.forward(*args, **kw)
             else:
                 return call[1].enter(self, args, kw)
         lent = v is not None
-        if lent or call is None:
+        if lent or call is None or is_off():
             v = variables(v if lent else self.v)
         if not watched:
             return self._copied(v, How(lent=lent)).forward(*args, **kw)
@@ -171,8 +181,7 @@ class Module(tree.Node):
         >>> state["mean"], norm.state["mean"]
         (array([1.], dtype=float32), array([0.], dtype=float32))
         """
-        memo = self._substitutes(variables(v), state)
-        new = copied(origin_of(self), self, memo, How())
+        new = self._exchanged(variables(v), state, How())
         out = new.forward(*args, **kw)
         return out, gather(new).state
 
@@ -183,15 +192,18 @@ class Module(tree.Node):
                 return bound(self, v, how.frame, how.lent)
             except (Unusual, AttributeError):
                 pass
-        memo = {} if v is None else self._substitutes(v)
-        return copied(origin_of(self), self, memo, how)
+            return self._exchanged(v, None, how)
+        return copied(origin_of(self), self, {}, how)
 
-    def _substitutes(self, v: Any, state: Any = None) -> dict[int, Any]:
-        held = gather(self, raw=True)
+    def _exchanged(self, v: Any, state: Any, how: How) -> Any:
+        """A copy with other variables, and other state where it is given, the general way."""
+        # what is walked over twice must not change meanwhile, in another thread
+        still = copied(self, self, {}, How(lent=False, free=True)) if self._call is None else self
+        held = gather(still, raw=True)
         memo = substitutes(held.variables, v, type(self).__name__)
         if state is not None:
             memo |= substitutes(held.state, state, f"{type(self).__name__}, state")
-        return memo
+        return copied(origin_of(still), still, memo, how)
 
     # What it holds.
 
@@ -225,18 +237,27 @@ class Module(tree.Node):
     def _assign(self, new: Any, partly: bool) -> None:
         name = type(self).__name__
         own = gather(self, raw=True).variables
-        leaves, paths = tree.flatten(own)[0], tree.paths(own)
-        given = dict(zip(tree.paths(new), tree.flatten(new)[0]))
-        chosen = set(matched(name, paths, given, partly))
+        leaves, paths = tree.flatten(own)[0], tree.routes(own)
+        given = dict(zip(tree.routes(new), tree.flatten(new)[0]))
+        if () in given:
+            raise TypeError(
+                f"{name}: needed a nest of variables as v, got {type(new).__name__}; an attribute "
+                "cannot be called v"
+            )
+        wanted = set(matched(name, paths, given, partly))
         memo: dict[int, Any] = {}
         for path, old in zip(paths, leaves):
-            if path not in chosen:
+            if path not in wanted:
                 continue
             x = given[path]
-            xp = backend_of(x)
+            xp = find_backend(x)
+            if xp is None:
+                raise TypeError(
+                    f"{name}: needed an array for {chain_of(path)}, got {type(x).__name__}"
+                )
             if tuple(x.shape) != tuple(old.shape) or not xp.is_float(x.dtype):
                 raise ValueError(
-                    f"{name}: needed {list(old.shape)} of floats for {path}, "
+                    f"{name}: needed {list(old.shape)} of floats for {chain_of(path)}, "
                     f"got {dtype_of(x)} {list(x.shape)}"
                 )
             memo[id(old)] = own_array(xp, x, any(x is y for y in memo.values()))
@@ -281,9 +302,10 @@ class Module(tree.Node):
 
     def __setstate__(self, state: Any) -> None:
         attributes, frozen = state
-        for name, value in attributes.items():
-            setattr(self, name, value)
+        self.__dict__.update(attributes)
         set_slot(self, "_frozen", frozen)
+        for value in attributes.values():
+            _adopt(self, value, orphans=True)
 
     # Where it stands among modules.
 
@@ -378,26 +400,22 @@ class Module(tree.Node):
         return self._mark("unfreeze", patterns or ("*",), False)
 
     def _mark(self, name: str, patterns: tuple[str, ...], frozen: bool) -> Module:
-        chains = []
-        for path, sub, _ in [((), self, 0), *submodules(self)]:
+        owners = [self, *(sub for _, sub, _ in submodules(self))]
+        for sub in owners:
             if sub.names_its_variables:
                 raise TypeError(
                     f"{name}: {type(sub).__name__} names its variables itself; leave them out of "
                     "_create_variables instead"
                 )
-            for local, x in direct(sub):
-                if kind_of(x) != VARIABLE:
-                    continue
-                chain = "/".join(map(str, (*path, *local)))
-                chains.append(chain)
-                if any(_matches(chain, p) for p in patterns):
-                    own = {"/".join(map(str, local))}
-                    set_slot(sub, "_frozen", sub._frozen | own if frozen else sub._frozen - own)
+        chains = [(chain_of(path), x) for path, x in occurrences(self)]
         for pattern in patterns:
-            if not any(_matches(chain, pattern) for chain in chains):
-                raise ValueError(
-                    f"{name}: needed a pattern for some of {', '.join(chains)}, got {pattern!r}"
-                )
+            if not any(_matches(chain, pattern) for chain, _ in chains):
+                listed = ", ".join(chain for chain, _ in chains)
+                raise ValueError(f"{name}: needed a pattern for some of {listed}, got {pattern!r}")
+        marked = {id(x) for chain, x in chains if any(_matches(chain, p) for p in patterns)}
+        for sub in owners:
+            own = {chain_of(local) for local, x in direct(sub) if id(x) in marked}
+            set_slot(sub, "_frozen", sub._frozen | own if frozen else sub._frozen - own)
         return self
 
     @property
@@ -426,9 +444,11 @@ def summary(module: Module, /, *args: Any, **kw: Any) -> str:
     return showing.table(watch, [("", copy), *below], module.num_params)
 
 
-def _adopt(parent: Module, value: Any) -> None:
-    """Tell the modules in an attribute whose they are."""
+def _adopt(parent: Module, value: Any, orphans: bool = False) -> None:
+    """Tell the modules in an attribute whose they are; `orphans`, those that are nobody's."""
     if is_module(value):
+        if orphans and parent_of(value) is not None:
+            return
         here: Any = parent
         while here is not None and here is not value:  # a module that its own part points back to
             here = parent_of(here)
@@ -436,10 +456,10 @@ def _adopt(parent: Module, value: Any) -> None:
             set_slot(value, "_parent", weakref.ref(parent))
     elif isinstance(value, (list, tuple)):
         for x in value:
-            _adopt(parent, x)
+            _adopt(parent, x, orphans)
     elif isinstance(value, dict):
         for x in value.values():
-            _adopt(parent, x)
+            _adopt(parent, x, orphans)
 
 
 def _path(root: Module, module: Module) -> tuple:

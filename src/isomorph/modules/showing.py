@@ -78,6 +78,8 @@ def table(watch: Watch, copies: list[tuple[str, Any]], total: int) -> str:
     """One line for each module: what it is, what it returned, what it holds, how long it took."""
     head = ["module", "output", "parameters", "bytes", "calls", "ms"]
     rows = []
+    everywhere = (x for _, copy in copies for _, x in direct(copy) if kind_of(x) == VARIABLE)
+    unique = {id(x): x for x in everywhere}
     for name, copy in copies:
         calls, seconds, out = watch.rows.get(id(copy), [0, 0.0, None])
         held = [x for _, x in direct(copy) if kind_of(x) == VARIABLE]
@@ -93,7 +95,9 @@ def table(watch: Watch, copies: list[tuple[str, Any]], total: int) -> str:
     sides = ["<", "<", ">", ">", ">", ">"]
     line = lambda row: "  ".join(f"{c:{s}{w}}" for c, s, w in zip(row, sides, widths)).rstrip()
     rule = "  ".join("-" * w for w in widths)
-    last = f"parameters: {total:,}; ms of a module include those below it"
+    held = sum(prod(x.shape) for x in unique.values())
+    kept = f", {held - total:,} of them frozen" if held != total else ""
+    last = f"parameters: {held:,}{kept}; ms of a module include those below it"
     return "\n".join([line(head), rule, *map(line, rows), rule, last])
 
 

@@ -8,6 +8,7 @@ place where it was met first.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from numbers import Number
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,15 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import tree
 from ..compile import TRACING
 from ..dispatch import BACKENDS, find_backend
+from ..gradients.closures import is_empty
+from ..gradients.hidden import AGAIN
 
 if TYPE_CHECKING:
     from .module import Module
 
 # Attributes of these types hold no arrays, whatever their values.
 PLAIN = frozenset(
-    (str, bytes, int, float, bool, complex, type(None), type, range, slice, FunctionType,
-     BuiltinFunctionType, MethodType)
-)  # fmt: skip
+    (str, bytes, int, float, bool, complex, type(None), type, range, slice, BuiltinFunctionType)
+)
 WALKED = frozenset((list, tuple, dict))
 HIDING = (set, frozenset)  # in these a module would never be found again: they have no keys
 VARIABLE, STATE, CONSTANT = range(3)
@@ -54,6 +56,11 @@ class State:
 
     @value.setter
     def value(self, new: Any) -> None:
+        if AGAIN.get():
+            raise RuntimeError(
+                "State: a value set inside iso.checkpoint, whose function is computed again on the "
+                "way back; leave what changes state outside of it"
+            )
         if not self.lent and (TRACING.get() or any(map(is_local, tree.flatten(new)[0]))):
             raise RuntimeError(
                 "State: a value set under differentiation or compilation would outlive its call; "
@@ -95,6 +102,19 @@ def is_local(x: Any) -> bool:
     """Whether `x` means something only inside the differentiation or compilation that made it."""
     backend = find_backend(x)
     return backend is not None and backend.is_local(x)
+
+
+def hides_module(x: Any, owner: Any) -> bool:
+    """Whether a function holds a module: a call with other variables would not reach it."""
+    if isinstance(x, MethodType):
+        return is_module(x.__self__) and x.__self__ is not owner
+    if isinstance(x, partial):
+        held = [x.func, *x.args, *x.keywords.values()]
+    elif isinstance(x, FunctionType) and x.__closure__:
+        held = [cell.cell_contents for cell in x.__closure__ if not is_empty(cell)]
+    else:
+        return False
+    return any(is_module(y) or hides_module(y, None) for y in held)
 
 
 def is_number(x: Any) -> bool:
@@ -199,6 +219,11 @@ def _gather(ref: Any, node: Any, seen: set[int], frozen: frozenset, chain: str, 
             raise TypeError(
                 f"{type(ref).__name__}: needed modules and arrays in lists, tuples or dicts, "
                 f"got a {type(x).__name__} of them at {name}"
+            )
+        elif hides_module(x, ref):
+            raise TypeError(
+                f"{type(ref).__name__}: needed modules as attributes, got a {type(x).__name__} at "
+                f"{name} that holds one where it cannot be exchanged; make it a method"
             )
     return held
 
@@ -306,6 +331,22 @@ def direct(module: Any) -> list[tuple[tuple, Any]]:
     return found
 
 
+def occurrences(module: Any) -> list[tuple[tuple, Any]]:
+    """Every variable under a module at every path that leads to it."""
+    found: list[tuple[tuple, Any]] = []
+
+    def walk(node: Any, path: tuple, above: tuple) -> None:
+        for local, x in direct(node):
+            if is_module(x):
+                if all(x is not y for y in above):
+                    walk(x, (*path, *local), (*above, x))
+            elif kind_of(x) == VARIABLE:
+                found.append(((*path, *local), x))
+
+    walk(module, (), (module,))
+    return found
+
+
 def submodules(module: Any, depth: int | None = None) -> list[tuple[tuple, Any, int]]:
     """Every module below a module with its path and how far below it is, once, in the order of the
     attributes.
@@ -324,15 +365,21 @@ def submodules(module: Any, depth: int | None = None) -> list[tuple[tuple, Any, 
     return found
 
 
-def matched(what: str, needed: list[str], given: Iterable[str], partly: bool = False) -> list[str]:
-    """The key chains needed, if those given are the same; `partly`, some of them."""
+def chain_of(path: tuple) -> str:
+    return "/".join(map(str, path))
+
+
+def matched(
+    what: str, needed: list[tuple], given: Iterable[tuple], partly: bool = False
+) -> list[tuple]:
+    """The paths needed, if those given are the same; `partly`, some of them."""
     known, came = set(needed), set(given)
     missing = [] if partly else [path for path in needed if path not in came]
     extra = [path for path in given if path not in known]
     if missing or extra:
-        said = [f"nothing for {', '.join(missing)}"] * bool(missing)
-        said += [f"something for {', '.join(extra)}, which there is not"] * bool(extra)
-        raise KeyError(
-            f"{what}: needed variables for {', '.join(needed)}; got {' and '.join(said)}"
-        )
+        said = [f"nothing for {', '.join(map(chain_of, missing))}"] * bool(missing)
+        named = ", ".join(chain_of(path) or "all of it" for path in extra)
+        said += [f"something for {named}, which there is not"] * bool(extra)
+        listed = ", ".join(map(chain_of, needed)) or "nothing"
+        raise KeyError(f"{what}: needed variables for {listed}; got {' and '.join(said)}")
     return [path for path in needed if path in came]

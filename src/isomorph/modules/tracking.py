@@ -32,7 +32,9 @@ class Frame:
         self.wants_rets, self.wants_order = rets or expected is not None, order
         self.keeps_rets, self.expected = rets, expected
         self.depth = depth
-        self.chosen = None if chosen is None else list(chosen)
+        self.chosen: list[Any] | None = None
+        if chosen is not None:
+            self.chosen = [chosen] if isinstance(chosen, str) else list(chosen)
         self.paths: dict[int, str] = {}  # of the copies the call computes with
         self.rets: dict[str, list[Any]] = {}
         self.calls: list[dict[str, Any]] = []  # the calls going on, the innermost last
@@ -41,7 +43,7 @@ class Frame:
         """Call the copy, and tell the module what was seen."""
         known = submodules(copy)
         chains = ["/".join(map(str, path)) for path, _, _ in known]
-        kept = self._kept([origin_of(sub) for _, sub, _ in known], chains)
+        kept = self._kept(module, chains)
         for chain, (_, sub, level) in zip(chains, known):
             if (self.depth is None or level <= self.depth) and (kept is None or chain in kept):
                 self.paths[id(sub)] = chain
@@ -64,16 +66,17 @@ class Frame:
                 set_slot(module, name, seen)
         return out
 
-    def _kept(self, modules: list[Any], chains: list[str]) -> set[str] | None:
+    def _kept(self, module: Any, chains: list[str]) -> set[str] | None:
         """The key chains of the modules asked for, given as modules or as key chains."""
         if self.chosen is None:
             return None
+        below = [("/".join(map(str, path)), sub) for path, sub, _ in submodules(module)]
         kept = set()
         for one in self.chosen:
             where = [
                 chain
-                for module, chain in zip(modules, chains)
-                if chain == one or (is_module(one) and module is origin_of(one))
+                for chain, sub in below
+                if (origin_of(sub) is origin_of(one) if is_module(one) else chain == one)
             ]
             if not where:
                 said = type(one).__name__ if is_module(one) else repr(one)

@@ -134,7 +134,7 @@ def freeze(mask: Mask, /) -> Optimizer:
     return Optimizer(init, update)
 
 
-def accumulate(opt: Optimizer, /, *, every: int) -> Optimizer:
+def accumulate(opt: Optimizer, *, every: int) -> Optimizer:
     """The pair that hands the mean of `every` gradients to `opt` at each `every`-th call, and
     gives updates of 0 at the others.
 
@@ -177,7 +177,7 @@ def accumulate(opt: Optimizer, /, *, every: int) -> Optimizer:
     return Optimizer(init, update)
 
 
-def ema(decay: float, /, *, debias: bool = True) -> Optimizer:
+def ema(decay: float, *, debias: bool = True) -> Optimizer:
     """The pair that keeps an exponential moving average of weights: `update(v, state)` gives
     `(average, state)`.
 

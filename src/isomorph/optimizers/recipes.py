@@ -16,7 +16,7 @@ from .updates import adam_numbers, refuse_complex, trust_ratio, trusted
 
 
 def sgd(
-    lr: Any, /, *, momentum: float = 0.0, nesterov: bool = False, weight_decay: float = 0.0
+    lr: Any, *, momentum: float = 0.0, nesterov: bool = False, weight_decay: float = 0.0
 ) -> Optimizer:
     """Gradient descent: g ← g + weight_decay·w, m ← momentum·m + g, w ← w − lr·m; with `nesterov`
     w ← w − lr·(g + momentum·m).
@@ -34,9 +34,7 @@ def sgd(
     return _descent(name, lr, _decay(name, weight_decay, None), _trace(name, momentum, nesterov))
 
 
-def adam(
-    lr: Any, /, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8
-) -> Optimizer:
+def adam(lr: Any, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8) -> Optimizer:
     """Adam, w ← w − lr·m̂ / (√v̂ + ε); Kingma and Ba 2015, algorithm 1. `lr` as in `sgd`.
 
     >>> opt = iso.optimizers.adam(0.1)
@@ -49,7 +47,7 @@ def adam(
 
 
 def adamw(
-    lr: Any, /, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
+    lr: Any, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
     weight_decay: float = 0.01, mask: Mask = None,
 ) -> Optimizer:  # fmt: skip
     """Adam with decoupled decay, w ← w − lr·(m̂ / (√v̂ + ε) + weight_decay·w); Loshchilov and Hutter
@@ -68,7 +66,7 @@ def adamw(
 
 
 def rmsprop(
-    lr: Any, /, *, decay: float = 0.99, epsilon: float = 1e-8, momentum: float = 0.0,
+    lr: Any, *, decay: float = 0.99, epsilon: float = 1e-8, momentum: float = 0.0,
     centered: bool = False, weight_decay: float = 0.0,
 ) -> Optimizer:  # fmt: skip
     """RMSProp: s ← decay·s + (1 − decay)·g², m ← momentum·m + g / (√s + ε), w ← w − lr·m.
@@ -98,7 +96,7 @@ def rmsprop(
 
 
 def lion(
-    lr: Any, /, *, beta1: float = 0.9, beta2: float = 0.99, weight_decay: float = 0.0,
+    lr: Any, *, beta1: float = 0.9, beta2: float = 0.99, weight_decay: float = 0.0,
     mask: Mask = None,
 ) -> Optimizer:  # fmt: skip
     """Lion: w ← w − lr·(sign(β₁m + (1 − β₁)g) + weight_decay·w), m ← β₂m + (1 − β₂)g; Chen et al.
@@ -123,7 +121,7 @@ def lion(
 
 
 def lars(
-    lr: Any, /, *, momentum: float = 0.9, weight_decay: float = 0.0,
+    lr: Any, *, momentum: float = 0.9, weight_decay: float = 0.0,
     trust_coefficient: float = 0.001,
 ) -> Optimizer:  # fmt: skip
     """LARS: m ← momentum·m + lr·η·r·(g + λw), w ← w − m, with the rate r = ‖w‖ / (‖g‖ + λ‖w‖) of
@@ -145,7 +143,7 @@ def lars(
 
 
 def lamb(
-    lr: Any, /, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-6,
+    lr: Any, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-6,
     weight_decay: float = 0.0, max_trust_ratio: float = 10.0, mask: Mask = None,
 ) -> Optimizer:  # fmt: skip
     """LAMB: w ← w − lr·r·u with u = Adam's direction + weight_decay·w and r = ‖w‖ / ‖u‖ of each

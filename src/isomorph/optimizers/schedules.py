@@ -52,7 +52,7 @@ def constant(rate: float, /) -> Schedule:
     return schedule
 
 
-def cosine(rate: float, steps: int, /, *, end: float = 0.0) -> Schedule:
+def cosine(rate: float, steps: int, *, end: float = 0.0) -> Schedule:
     """From `rate` to `end` in `steps` along half a cosine, and `end` after that.
 
     >>> schedule = iso.optimizers.cosine(1.0, 10)
@@ -70,7 +70,7 @@ def cosine(rate: float, steps: int, /, *, end: float = 0.0) -> Schedule:
 
 
 def warmup(
-    rate: float, steps: int, /, *, start: float = 0.0, then: Schedule | None = None
+    rate: float, steps: int, *, start: float = 0.0, then: Schedule | None = None
 ) -> Schedule:
     """From `start` to `rate` in `steps` along a line; after that `rate`, or the schedule `then`,
     whose steps begin there with 0.
@@ -98,7 +98,7 @@ def warmup(
 
 
 def warmup_cosine(
-    rate: float, warmup_steps: int, steps: int, /, *, start: float = 0.0, end: float = 0.0
+    rate: float, warmup_steps: int, steps: int, *, start: float = 0.0, end: float = 0.0
 ) -> Schedule:
     """From `start` to `rate` in `warmup_steps` along a line, then to `end` along half a cosine;
     `steps` in all, and `end` after that.
@@ -118,7 +118,7 @@ def warmup_cosine(
 
 
 def step(
-    rate: float, at: int | Sequence[int] | Mapping[int, float], /, *, factor: float = 0.1
+    rate: float, at: int | Sequence[int] | Mapping[int, float], *, factor: float = 0.1
 ) -> Schedule:
     """`rate`, multiplied by `factor` at certain steps: after every `at` of them, at each of a
     sequence of steps, or at the keys of a dict by its values.
@@ -157,7 +157,7 @@ def step(
 
 
 def one_cycle(
-    rate: float, steps: int, /, *, rising: float = 0.3, start: float = 25.0, end: float = 1e4
+    rate: float, steps: int, *, rising: float = 0.3, start: float = 25.0, end: float = 1e4
 ) -> Schedule:
     """From `rate` / `start` up to `rate` in a part `rising` of `steps`, then down to `rate` /
     `start` / `end`, both along half a cosine; Smith and Topin 2017.

@@ -68,7 +68,7 @@ def clip_by_global_norm(limit: float, /) -> Optimizer:
     return stateless(name, clip)
 
 
-def add_decayed_weights(rate: float, /, *, mask: Mask = None) -> Optimizer:
+def add_decayed_weights(rate: float, *, mask: Mask = None) -> Optimizer:
     """g + rate·w: before an optimizer of a chain the gradient of a penalty on the weights, after
     its direction the decay of AdamW.
 
