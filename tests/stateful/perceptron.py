@@ -12,6 +12,17 @@ X = DATA.uniform(-1, 1, (5, 3))
 T = DATA.uniform(-1, 1, (5, 2))
 
 
+def made(backend, build, *args, **kw):
+    """What is built where creation lives."""
+    with iso.use_backend(backend):
+        return build(*args, **kw)
+
+
+def array(backend, x):
+    with iso.use_backend(backend):
+        return iso.namespace().asarray(np.asarray(x))
+
+
 def forward(layers, x):
     """Three layers, tanh after the first two."""
     xp = iso.namespace(x)

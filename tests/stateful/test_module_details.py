@@ -13,19 +13,9 @@ from conftest import BACKENDS
 
 import isomorph as iso
 from oracles import kind_of, numpy_of
-from stateful.perceptron import Plain
+from stateful.perceptron import Plain, array, made
 
 X = np.random.default_rng(0).uniform(-1, 1, (4, 3)).astype(np.float32)
-
-
-def made(backend, build):
-    with iso.use_backend(backend):
-        return build()
-
-
-def array(backend, x):
-    with iso.use_backend(backend):
-        return iso.namespace().asarray(np.asarray(x))
 
 
 class Counter(iso.Module):

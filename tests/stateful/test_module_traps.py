@@ -11,18 +11,9 @@ import pytest
 
 import isomorph as iso
 from oracles import numpy_of
+from stateful.perceptron import array, made
 
 X = np.random.default_rng(1).uniform(-1, 1, (4, 3)).astype(np.float32)
-
-
-def made(backend, build):
-    with iso.use_backend(backend):
-        return build()
-
-
-def array(backend, x):
-    with iso.use_backend(backend):
-        return iso.namespace().asarray(np.asarray(x))
 
 
 def test_functions_that_hold_a_module(backend, xp):

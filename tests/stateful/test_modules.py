@@ -12,23 +12,15 @@ from stateful.perceptron import (
     Plain,
     T,
     X,
+    array,
     by_hand,
+    made,
     start,
     trained,
     trained_by_hand,
 )
 
 TEN = 10
-
-
-def made(backend, build, *args, **kw):
-    with iso.use_backend(backend):
-        return build(*args, **kw)
-
-
-def array(backend, x):
-    with iso.use_backend(backend):
-        return iso.namespace().asarray(np.asarray(x))
 
 
 def same(x, y):

@@ -21,6 +21,14 @@ from .transforms import jvp, stop_gradient, vjp
 AGAIN: ContextVar[bool] = ContextVar("isomorph.again", default=False)
 
 
+def is_repeated() -> bool:
+    """Whether what is being computed will be computed again."""
+    return AGAIN.get()
+
+
+is_repeated._dynamo_marked_constant = True  # pyright: ignore  # Dynamo reads no context variable
+
+
 def checkpoint(func: Callable[..., Any]) -> Callable[..., Any]:
     """`func`, of which differentiation keeps the arguments only, and computes the rest anew on the
     way back: less memory, more time.

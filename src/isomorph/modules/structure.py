@@ -17,7 +17,7 @@ from .. import tree
 from ..compile import TRACING
 from ..dispatch import BACKENDS, find_backend
 from ..gradients.closures import is_empty
-from ..gradients.hidden import AGAIN
+from ..gradients.hidden import is_repeated
 
 if TYPE_CHECKING:
     from .module import Module
@@ -56,7 +56,7 @@ class State:
 
     @value.setter
     def value(self, new: Any) -> None:
-        if AGAIN.get():
+        if is_repeated():
             raise RuntimeError(
                 "State: a value set inside iso.checkpoint, whose function is computed again on the "
                 "way back; leave what changes state outside of it"
