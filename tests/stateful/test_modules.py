@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
+from oracles import numpy_of
 from stateful.perceptron import (
     RATE,
     SIZES,
@@ -31,6 +32,14 @@ def same(x, y):
             same(x[key], y[key])
     else:
         np.testing.assert_array_equal(iso.to_numpy(x), iso.to_numpy(y))
+
+
+def compiled(net):
+    """The model that a compiled program gives back: like the one that went in, and another."""
+    again = iso.jit(lambda net: net)(net)
+    assert again is not net
+    same(again.v, net.v)
+    return again
 
 
 def check_training(build, backend, keys, compiled):
@@ -153,6 +162,8 @@ def test_module_w_partial_v(backend):
     with pytest.raises(ValueError, match=needed):
         made(backend, lambda: Plain(v={"linear0": {"w": wrong}}, with_partial_v=True))
     x = array(backend, X.astype(np.float32))
+    once = iso.jit(lambda v, x: net(x, v=v))(net.v, x)
+    np.testing.assert_allclose(numpy_of(once), numpy_of(net(x)), rtol=1e-5, atol=1e-6)
     with pytest.raises(KeyError, match="nothing for linear1/b"):
         net(x, v={"linear0": whole["linear0"]})
     with pytest.raises(KeyError, match="something for extra"):
@@ -271,6 +282,9 @@ def test_top_variables(backend):
     assert list(deep.top_v(depth=1)) == ["linear", "parts"]
     same(deep.top_v(depth=2), net.v)
     same(deep.top_v(depth=9), net.v)
+    there = compiled(net)
+    same(there.blocks[1].parts["a"][0].top_v(), net.v)
+    assert there.blocks[1].linear.top_v()["head"]["w"] is there.head.w
 
 
 def test_top_module(backend):
@@ -282,6 +296,9 @@ def test_top_module(backend):
     assert deep.top_mod(depth=2) is net
     assert deep.top_mod(depth=7) is net
     assert net.top_mod() is net
+    there = compiled(net)
+    assert there.blocks[0].parts["a"][0].top_mod() is there
+    assert there.blocks[0].parts["a"][0].top_mod(depth=1) is there.blocks[0]
     other = made(backend, lambda: iso.Sequential(net))
     assert deep.top_mod() is other
 
@@ -301,18 +318,24 @@ def test_v_with_top_v_key_chains(backend):
     assert near["parts/a/0/b"] is deep.b
     assert deep.v_with_top_v_key_chains(depth=0)["w"] is deep.w
     assert net.v_with_top_v_key_chains()["head"]["w"] is net.head.w
+    again = compiled(net)
+    there = again.blocks[1].parts["a"][0]
+    flat = there.v_with_top_v_key_chains(flatten_key_chains=True)
+    assert flat["blocks/1/parts/a/0/b"] is there.b
 
 
 def test_module_depth(backend):
-    net = made(backend, Outer)
-    inner = net.blocks[0]
-    depths = [m.mod_depth() for m in (net, net.head, inner, inner.linear, inner.parts["a"][0])]
-    assert depths == [0, 1, 1, 2, 2]
+    first = made(backend, Outer)
+    for net in (first, compiled(first)):
+        inner = net.blocks[0]
+        parts = (net, net.head, inner, inner.linear, inner.parts["a"][0])
+        assert [m.mod_depth() for m in parts] == [0, 1, 1, 2, 2]
 
 
 def test_module_height(backend):
-    net = made(backend, Outer)
-    assert [m.mod_height() for m in (net, net.blocks[1], net.head)] == [2, 1, 0]
+    first = made(backend, Outer)
+    for net in (first, compiled(first)):
+        assert [m.mod_height() for m in (net, net.blocks[1], net.head)] == [2, 1, 0]
 
 
 def test_sub_modules(backend):
@@ -334,6 +357,9 @@ def test_sub_modules(backend):
         "head": net.head,
     }  # fmt: skip
     assert net.head.sub_mods() == {}
+    there = compiled(net)
+    assert there.sub_mods(show_v=False)["blocks"][1]["linear"] is there.blocks[1].linear
+    same(there.sub_mods(), net.sub_mods())
 
 
 def affine(layer, x):
@@ -389,6 +415,8 @@ def test_module_track_submod_rets(backend):
         return iso.namespace(x).sum(net(x, v=v, track_submod_rets=True))
 
     iso.grad(loss)(doubled)
+    there = compiled(net)
+    there(x, track_submod_rets=True)
     np.testing.assert_allclose(
         net.submod_rets["twice"][0], 2 * expected["twice"][0], rtol=1e-5, atol=1e-6
     )
@@ -445,6 +473,11 @@ def test_module_check_submod_rets(backend):
         net(x, expected_submod_rets={"twice": {"val": off["twice"], "atol": 0.2, "rtol": 0.0}})
     with pytest.raises(ValueError, match="twice was called 2 times, 1 returns were expected"):
         net(x, expected_submod_rets={"twice": rets["twice"][:1]})
+    doubled = {k: {n: 2 * z for n, z in p.items()} if k == "twice" else p for k, p in net.v.items()}
+    step = iso.jit(lambda v, x: net(x, v=v))  # what a compiled program says, held against rets
+    np.testing.assert_allclose(numpy_of(step(net.v, x)), rets["block"][0], rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="twice, call 0: the largest error is"):
+        net(x, v=doubled, expected_submod_rets=rets)
     with pytest.raises(KeyError, match="needed key chains of .*, got other"):
         net(x, expected_submod_rets={"other": [rets["twice"][0]]})
     spoiled = rets["block"][0].copy()
