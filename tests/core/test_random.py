@@ -372,12 +372,13 @@ def test_quick_draws(backend, draw):
         assert stats.binomtest(int(each.sum()), N).pvalue > LIKELY
         exact = numpy_of(func(key_of(backend), chances))
         assert np.mean(each == exact) < 0.6 or backend == "jax"  # whose own generator it is
-        return
-    if draw == "uniform":
+    elif draw == "uniform":
         wide = numpy_of(func(key_of(backend), N, minval=-2, maxval=3, exact=False))
         assert wide.min() >= -2
         kolmogorov(wide, stats.uniform(-2, 5).cdf)
-    kolmogorov(x, stats.uniform.cdf if draw == "uniform" else stats.norm.cdf)
+        kolmogorov(x, stats.uniform.cdf)
+    else:
+        kolmogorov(x, stats.norm.cdf)
 
 
 # Dtypes and bad input.

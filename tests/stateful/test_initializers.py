@@ -97,5 +97,6 @@ def test_layers_draw_by_their_fans(backend):
     for layer, fans in layers.items():
         edge, w = np.sqrt(6 / sum(fans)), numpy_of(layer.w)
         assert 0.9 * edge < np.abs(w).max() <= edge
+        # 192 numbers at least: the standard error of a uniform sample's deviation is 3.2 per cent
         np.testing.assert_allclose(w.std(), edge / np.sqrt(3), rtol=0.12)
         np.testing.assert_array_equal(numpy_of(layer.b), np.zeros(layer.b.shape[0]))

@@ -175,6 +175,8 @@ def _bound_part(
             memo[id(x)] = v
         return x if v is memo else v
     if cls is list or cls is tuple or cls is dict:
+        if v is not memo and type(v) is not dict:
+            raise Unusual
         parts, used = [], 0
         for key, e in x.items() if cls is dict else enumerate(x):
             found = memo.get(id(e), memo)
@@ -347,11 +349,11 @@ def _same(a: Any, b: Any, met: dict[int, int]) -> bool:
     if type(a) is State:
         met[id(a)] = id(b)
         return True
+    if is_module(a):
+        met[id(a)] = id(b)
+        if a._frozen != b._frozen:
+            return False
     if is_module(a) or isinstance(a, (dict, list, tuple)):
-        if is_module(a):
-            met[id(a)] = id(b)
-            if getattr(a, "_frozen") != getattr(b, "_frozen"):  # noqa: B009
-                return False
         mine, others = dict(entries(a)), dict(entries(b))
         return list(mine) == list(others) and all(_same(x, others[k], met) for k, x in mine.items())
     same = a is b or a == b

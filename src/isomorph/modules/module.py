@@ -187,13 +187,12 @@ class Module(tree.Node):
 
     def _copied(self, v: Any, how: How) -> Any:
         """A copy for one call, with other variables unless `v` is None."""
-        if v is not None:
-            try:
-                return bound(self, v, how.frame, how.lent)
-            except (Unusual, AttributeError):
-                pass
+        if v is None:
+            return copied(origin_of(self), self, {}, how)
+        try:
+            return bound(self, v, how.frame, how.lent)
+        except Unusual:
             return self._exchanged(v, None, how)
-        return copied(origin_of(self), self, {}, how)
 
     def _exchanged(self, v: Any, state: Any, how: How) -> Any:
         """A copy with other variables, and other state where it is given, the general way."""
