@@ -30,7 +30,7 @@ def _run(into: Store, shard: Store, run) -> None:
     for job in shard.jobs(run["run"]):
         jobs[job["job"]] = into.job(mine, job["key"])
         if job["facts"]:
-            number = into._number("environment", ("facts",), (job["facts"],))
+            number = into.environment(job["facts"])
             into.db.execute(
                 "UPDATE job SET environment = ? WHERE job = ?", (number, jobs[job["job"]])
             )

@@ -32,6 +32,15 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+class Quiet:
+    """No dots: the live table counts."""
+
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        if report.when == "call" and report.passed:
+            return "passed", "", ""
+        return None
+
+
 class Recorder:
     """What is known of the run, and the file it goes to."""
 
@@ -63,6 +72,8 @@ class Recorder:
         self.lock = threading.RLock()
         self.over = threading.Event()
         self.progress = Progress(config, self.settings)
+        if self.progress.live:
+            config.pluginmanager.register(Quiet(), "scoreboard-quiet")
         self.clock = threading.Thread(target=self._tick, daemon=True)
         self.clock.start()
 
@@ -91,40 +102,36 @@ class Recorder:
                     "INSERT OR REPLACE INTO broken VALUES (?, ?, ?)", (self.run, file, detail)
                 )
 
-    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        if self.progress.live and report.when == "call" and report.passed:
-            return "passed", "", ""  # the live table counts; no dots
-        return None
-
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        nodeid = report.nodeid
+        nodeid, when, passed = report.nodeid, report.when, report.outcome == "passed"
         entry = self.open.get(nodeid)
-        if entry is None and report.when == "setup" and report.outcome == "passed":
+        if entry is None and when == "setup" and passed:
             return  # it says nothing yet
-        seen = getattr(report, "scoreboard", None) or {}
         if entry is None:
             entry = self.open[nodeid] = {"attempts": 1, "duration": 0.0, "seen": {}}
-        entry["duration"] += getattr(report, "duration", 0.0) or 0.0
+        entry["duration"] += report.duration or 0.0
+        # from a worker, or from here
+        seen = getattr(report, "scoreboard", None) or self.watcher.seen(report) or {}
         if report.outcome == "rerun":
             entry["attempts"] += 1
             entry["again"] = True  # the teardown that may follow ends this attempt, not the test
             return
-        if report.when in ("setup", "call"):
+        if when in ("setup", "call"):
             entry["again"] = False
         if seen:
             entry["seen"] = _together(entry["seen"], seen)
-        if report.when == "teardown" and report.outcome == "passed":
-            state = None
-        else:
+        if when != "teardown" or not passed:
             state = self._state(report, entry["seen"])
-        if state is not None and states.BY_CODE[state].rank >= entry.get("rank", 0):
-            entry["rank"], entry["state"] = states.BY_CODE[state].rank, state
-            entry["detail"] = _detail(report, seen)
-        if report.when in ("teardown", "???") and not entry.get("again"):
+            if state is not None and states.BY_CODE[state].rank >= entry.get("rank", 0):
+                entry["rank"], entry["state"] = states.BY_CODE[state].rank, state
+                entry["detail"] = _detail(report, seen)
+        if when in ("teardown", "???") and not entry.get("again"):
             self._finish(nodeid, self.open.pop(nodeid))
 
     def _state(self, report: pytest.TestReport, seen: dict[str, Any]) -> int | None:
-        when = str(report.when)
+        when = report.when
+        if when == "call" and report.outcome == "passed" and not hasattr(report, "wasxfail"):
+            return states.PASSED
         if when == "???":
             return states.CRASHED
         if hasattr(report, "wasxfail"):
@@ -135,9 +142,7 @@ class Recorder:
             if seen.get("timeout"):
                 return states.TIMEOUT
             return states.FAILED if when == "call" else states.ERROR
-        if report.skipped:
-            return states.SKIPPED
-        return states.PASSED if when == "call" else None
+        return states.SKIPPED if report.skipped else None
 
     def _finish(self, nodeid: str, entry: dict[str, Any]) -> None:
         seen = entry["seen"]

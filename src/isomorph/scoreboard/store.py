@@ -20,6 +20,13 @@ from .states import BY_CODE
 
 COUNT_LIMIT = 1 << 40  # an infinite error, in thousandths of an ulp
 INSERT = "INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+NUMBERED = {  # what a row is known by, and what stands beside it
+    "environment": (("facts",), ()),
+    "backend": (("name",), ()),
+    "test": (("suite", "name", "variant"), ("file",)),
+    "cell": (("test", "backend", "mode"), ("node",)),
+    "detail": (("digest",), ("kind", "message", "text")),
+}
 ROOM = 1 << 28  # bytes of a file that is laid in order after every run
 
 
@@ -106,7 +113,7 @@ class Store:
         environment = None
         if facts:
             text = json.dumps(facts, sort_keys=True)
-            environment = self._number("environment", ("facts",), (text,))
+            environment = self.environment(text)
         self.db.execute(
             "INSERT INTO job (run, key, environment) VALUES (?, ?, ?) "
             "ON CONFLICT DO UPDATE SET environment = coalesce(excluded.environment, environment)",
@@ -122,20 +129,22 @@ class Store:
 
     def add(self, run: int, job: int, results: Iterable[Result]) -> None:
         """Keep results; of two for one cell the worse is kept, whichever came first."""
-        rows = []
-        for r in results:
-            test = self._test(r.suite, r.name, r.variant, r.file)
-            backend = self._number("backend", ("name",), (r.backend,))
-            cell = self._number(
-                "cell", ("test", "backend", "mode"), (test, backend, r.mode), node=r.node
-            )
-            rows.append((
-                run, cell, job, r.state, r.attempts,
+        results = list(results)
+        self._learn_tests([r[:4] for r in results])
+        tests, backends = self._all("test"), self._all("backend")
+        self._learn("backend", {(r.backend,): () for r in results})
+        places = [(tests[r[:3]], backends[r.backend,], r.mode) for r in results]
+        self._learn("cell", {place: (r.node,) for place, r in zip(places, results)})
+        cells = self._all("cell")
+        self.put(
+            (
+                run, cells[place], job, r.state, r.attempts,
                 None if r.duration is None else round(r.duration * 1e4),
                 r.asserts, _milli(r.value_error), _milli(r.gradient_error),
                 self.detail(*r.detail) if r.detail else None,
-            ))  # fmt: skip
-        self.put(rows)
+            )
+            for place, r in zip(places, results)
+        )  # fmt: skip
 
     def put(self, rows: Iterable[tuple]) -> None:
         rows = sorted(rows, key=lambda row: row[1])
@@ -172,16 +181,14 @@ class Store:
         return key[new[2]] > key[old[2]]
 
     def plan(self, run: int, job: int, planned: Iterable[Planned]) -> None:
+        planned = list(planned)
+        self._learn_tests([p[:4] for p in planned])
+        self._learn("backend", {(p.backend,): () for p in planned})
+        tests, backends = self._all("test"), self._all("backend")
         self.db.executemany(
             "INSERT OR IGNORE INTO plan VALUES (?, ?, ?, ?, ?)",
-            [
-                (
-                    run, job, self._test(*p[:4]),
-                    self._number("backend", ("name",), (p.backend,)), p.node,
-                )
-                for p in planned
-            ],
-        )  # fmt: skip
+            [(run, job, tests[p[:3]], backends[p.backend,], p.node) for p in planned],
+        )
 
     def finish(self, run: int, job: int, complete: bool, exit: int, finished: str) -> None:
         """Close a job: what was planned and has a result needs no plan any more, and the rows are
@@ -206,30 +213,51 @@ class Store:
 
     def detail(self, kind: str, message: str, text: str) -> int:
         digest = hashlib.sha256(f"{kind}\0{message}\0{text}".encode()).hexdigest()[:32]
-        blob = zlib.compress(text.encode(), 6)
-        return self._number("detail", ("digest",), (digest,), kind=kind, message=message, text=blob)
+        if (digest,) not in self._all("detail"):
+            blob = zlib.compress(text.encode(), 6)
+            self._learn("detail", {(digest,): (kind, message, blob)})
+        return self._all("detail")[digest,]
 
-    def _test(self, suite: str, name: str, variant: str, file: str) -> int:
-        return self._number("test", ("suite", "name", "variant"), (suite, name, variant), file=file)
+    def environment(self, facts: str) -> int:
+        self._learn("environment", {(facts,): ()})
+        return self._all("environment")[facts,]
 
-    def _number(self, table: str, names: tuple, key: tuple, **rest: Any) -> int:
-        """The number of a row with this key, made if it is not there."""
+    def _learn_tests(self, tests: Iterable[tuple]) -> None:
+        self._learn("test", {test[:3]: test[3:] for test in tests})
+
+    def _learn(self, table: str, rows: dict[tuple, tuple]) -> None:
+        """Give a number to every key that has none; `rows` tells what stands beside it."""
+        known = self._all(table)
+        new = [(*key, *rest) for key, rest in rows.items() if key not in known]
+        if new:
+            key, rest = NUMBERED[table]
+            columns = (*key, *rest)
+            self.db.executemany(  # or somebody else has by now
+                f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) "
+                f"VALUES ({', '.join('?' * len(columns))})",
+                new,
+            )
+            self._read_numbers(table)
+
+    def _all(self, table: str) -> dict[tuple, int]:
+        """The number of every key of a table."""
         known = self._known.get(table)
         if known is None:
-            columns = ", ".join((table, *names))
-            known = self._known[table] = {
-                tuple(row)[1:]: row[0] for row in self.db.execute(f"SELECT {columns} FROM {table}")
-            }
-        found = known.get(key)
-        if found is None:
-            columns = (*names, *rest)
-            cursor = self.db.execute(
-                f"INSERT INTO {table} ({', '.join(columns)}) "
-                f"VALUES ({', '.join('?' * len(columns))})",
-                (*key, *rest.values()),
-            )
-            found = known[key] = int(cursor.lastrowid or 0)
-        return found
+            known = self._known[table] = {}
+            self._read_numbers(table)
+        return known
+
+    def _read_numbers(self, table: str) -> None:
+        """Take note of the rows that came since the last look."""
+        known = self._known[table]
+        last = next(reversed(known.values()), 0)
+        cursor = self.db.cursor()
+        cursor.row_factory = None
+        columns = ", ".join((*NUMBERED[table][0], table))
+        rows = cursor.execute(
+            f"SELECT {columns} FROM {table} WHERE {table} > ? ORDER BY {table}", (last,)
+        )
+        known.update((row[:-1], row[-1]) for row in rows)
 
     # Reading
 

@@ -106,33 +106,40 @@ class Watcher:
         TALLY.clear()
         TALLY.on = True
 
-    @pytest.hookimpl(tryfirst=True)  # before a worker packs the report, and before it is written
+    @pytest.hookimpl(tryfirst=True)  # before a worker packs the report
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Hang on a report what was seen; the setup of a test that goes on says nothing."""
-        item = self.item
-        if report.when == "setup" and report.passed:
-            return
-        if item is None or item.nodeid != report.nodeid:  # a report from a worker has it already
-            return
+        if self.worker and (seen := self.seen(report)):  # else the recorder asks
+            seen["who"] = list(seen["who"])  # what travels is plain
+            report.scoreboard = seen  # pyright: ignore[reportAttributeAccessIssue]
+
+    def seen(self, report: pytest.TestReport) -> dict[str, Any] | None:
+        """What was seen of a test until this report; the setup of one that goes on says nothing,
+        nor does the end of one that has said all.
+        """
+        item, passed = self.item, report.outcome == "passed"
+        if report.when == "setup" and passed:
+            return None
+        if item is None or item.nodeid != report.nodeid:
+            return None
         now = (TALLY.asserts, len(TALLY.modes), TALLY.errors)
         if report.when == "teardown":
             TALLY.on, self.item = False, None
-            if report.passed and now == self.told:
-                return  # nothing that the call has not said
+            if passed and now == self.told:
+                return None
         self.told = (*now[:2], dict(TALLY.errors))
         seen: dict[str, Any] = {
-            "who": list(item.stash.get(IDENTITY, None) or self.identity(item)),
+            "who": item.stash.get(IDENTITY, None) or self.identity(item),
             "asserts": TALLY.asserts if self.counts and hasattr(item, "function") else None,
             "modes": self.modes(item),
             "errors": self.told[2],
         }
-        if not report.passed:
+        if not passed:
             crash = getattr(report.longrepr, "reprcrash", None)
             seen["message"] = message = str(getattr(crash, "message", ""))[:20000]
             named = KIND.match(message)
             seen["kind"] = named[1].rpartition(".")[2] if named else ""
             seen["timeout"] = bool(TIMEOUT.search(message[:200]))
-        report.scoreboard = seen  # pyright: ignore[reportAttributeAccessIssue]
+        return seen
 
     def pytest_unconfigure(self) -> None:
         self.counters.stop()
@@ -155,15 +162,18 @@ class Watcher:
 
     def _variant(self, spec: Any, axis: str, backend: str, node: str) -> str:
         """The id without the backend; where the id does not show it, the other parameters."""
-        found, times = re.subn(rf"(^|-){re.escape(backend)}(?=-|$)", "", node, count=1)
-        if times:
-            return found.removeprefix("-")
+        framed, part = f"-{node}-", f"-{backend}-"
+        place = framed.find(part)
+        if place >= 0:
+            return f"{framed[:place]}-{framed[place + len(part) :]}"[1:-1]
         others = {k: v for k, v in spec.params.items() if k != axis}
         return ",".join(f"{k}={axis_name(v)}" for k, v in others.items())
 
     def declared(self, item: pytest.Item) -> list[str]:
         """The modes that a marker or a parameter named `mode` says."""
-        said = [str(mark.args[0]) for mark in item.iter_markers("mode") if mark.args]
+        said = []
+        if "mode" in item.keywords:
+            said = [str(mark.args[0]) for mark in item.iter_markers("mode") if mark.args]
         params = getattr(getattr(item, "callspec", None), "params", {})
         said += [v for k, v in params.items() if isinstance(v, str)
                  and (k == "mode" or v in self.settings.modes)]  # fmt: skip
