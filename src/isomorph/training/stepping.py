@@ -1,0 +1,220 @@
+"""One step of training as one pure function: loss, gradients, optimizer and what a model keeps
+besides, compiled as a whole.
+
+The arrays of a training are a nest of dicts, apart from the module they belong to, so that a step
+costs no walk over the module; the module is put together again when somebody asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from .. import tree
+from ..compile import jit
+from ..dispatch import backend_of, find_backend
+from ..gradients.calls import check_callable
+from ..gradients.transforms import value_and_grad
+from ..modules.copying import Skeleton
+from ..modules.module import Module
+from ..modules.structure import Held, gather
+from ..optimizers.pairs import Optimizer, apply_updates, check_pair
+
+
+class TrainState:
+    """What a training has at one moment: `state.model` is the model, `state.optimizer` the state of
+    the optimizer, `state.arrays` the nest of everything, which `iso.save` takes.
+    """
+
+    __slots__ = ("arrays", "skeleton")
+
+    def __init__(self, arrays: dict[str, Any], skeleton: Skeleton | None):
+        self.arrays, self.skeleton = arrays, skeleton
+
+    @property
+    def model(self) -> Any:
+        """The model, of arrays of its own: a step may use up those of the state."""
+        return built(self.skeleton, copies(held(self.arrays)))
+
+    @property
+    def optimizer(self) -> Any:
+        return self.arrays["optimizer"]
+
+    def __repr__(self) -> str:
+        kind = "nest" if self.skeleton is None else repr(self.skeleton)
+        return f"TrainState({kind}, {len(tree.flatten(self.arrays)[0])} arrays)"
+
+
+class TrainStep:
+    """See `train_step`."""
+
+    def __init__(
+        self, loss: Callable[..., Any], optimizer: Optimizer, has_aux: bool, compiled: bool,
+        compute: str | None, accumulate: int, guard: bool,
+    ):  # fmt: skip
+        self.loss, self.pair, self.has_aux = loss, optimizer, has_aux
+        self.compiled, self.compute, self.accumulate = compiled, compute, accumulate
+        self.guard = guard
+        self._programs: list[tuple[Skeleton | None, Callable[..., Any]]] = []
+
+    def init(self, model: Any) -> TrainState:
+        """The state before the first step, with copies of the model's arrays."""
+        if isinstance(model, Module):
+            skeleton, parts = Skeleton(model), gather(model)
+        else:
+            skeleton, parts = None, Held(model, {}, {})
+        if not tree.flatten(parts.variables)[0]:
+            raise ValueError("train_step: needed a model with variables to train, got none")
+        parts = copies(parts)
+        arrays = {**parts._asdict(), "optimizer": self.pair.init(parts.variables)}
+        return TrainState(arrays, skeleton)
+
+    def __call__(self, state: TrainState, /, *batch: Any) -> tuple[TrainState, Any]:
+        if not isinstance(state, TrainState):
+            raise TypeError(
+                f"train_step: needed the state that init made, got a {type(state).__name__}; "
+                "state = step.init(model), then state, loss = step(state, *batch)"
+            )
+        arrays, out = self._program(state.skeleton)(state.arrays, batch)
+        return TrainState(arrays, state.skeleton), out
+
+    def _program(self, skeleton: Skeleton | None) -> Callable[..., Any]:
+        for known, program in self._programs:
+            if known is skeleton:
+                return program
+        program = partial(self._one, skeleton)
+        if self.compiled:
+            program = jit(program, donate=0)
+        self._programs.append((skeleton, program))
+        return program
+
+    def _one(self, skeleton: Skeleton | None, arrays: dict, batch: tuple) -> tuple[dict, Any]:
+        old = held(arrays)
+        xp: Any = backend_of(tree.flatten(old.variables)[0][0])
+        objective = value_and_grad(partial(self._objective, xp, skeleton, old), has_aux=True)
+        value, state, aux, grads = None, old.state, None, None
+        for part in split(xp, batch, self.accumulate):
+            (loss, (state, aux)), found = objective(old.variables, state, part)
+            value = loss if value is None else value + loss
+            grads = found if grads is None else tree.map(lambda a, b: a + b, grads, found)
+        if self.accumulate > 1:
+            share = 1 / self.accumulate
+            value, grads = value * share, tree.map(lambda g: g * share, grads)
+        updates, optimizer = self.pair.update(grads, arrays["optimizer"], old.variables)
+        new = {
+            "variables": apply_updates(old.variables, updates),
+            "state": state,
+            "constants": old.constants,
+            "optimizer": optimizer,
+        }
+        if self.guard:
+            new = kept(xp, xp.isfinite(value), new, arrays)
+        return new, ((value, aux) if self.has_aux else value)
+
+    def _objective(
+        self, xp: Any, skeleton: Skeleton | None, old: Held, v: Any, state: Any, batch: tuple
+    ) -> tuple[Any, Any]:
+        model = old._replace(variables=narrowed(xp, v, self.compute), state=state)
+        model = built(skeleton, model)
+        out = self.loss(model, *narrowed(xp, batch, self.compute))
+        if self.has_aux and not (isinstance(out, tuple) and len(out) == 2):
+            raise TypeError(
+                f"train_step: needed (loss, aux) of a loss with has_aux, got a {type(out).__name__}"
+            )
+        value, aux = out if self.has_aux else (out, None)
+        after = state if skeleton is None else gather(model).state
+        if self.compute is not None:
+            after = tree.map(lambda x, y: like(xp, x, y), after, old.state)
+            value = xp.astype(value, xp.float32)
+        return value, (after, aux)
+
+
+def train_step(
+    loss: Callable[..., Any], optimizer: Optimizer, /, *, has_aux: bool = False,
+    compiled: bool = True, compute: str | None = None, accumulate: int = 1, guard: bool = False,
+) -> TrainStep:  # fmt: skip
+    """One step of training, compiled as a whole: `state = step.init(model)`, then
+    `state, loss = step(state, *batch)`, and `state.model` when it is done.
+
+    `loss(model, *batch)` gives a 0-d array, or `(loss, aux)` with `has_aux`; then the second result
+    is such a pair. The model is a module, whose state (running statistics, keys of dropout) goes
+    along, or a nest of arrays. A state is used up by the step it is given to. With `compute`,
+    "bfloat16" or "float16", variables and floating-point batches are narrowed for the loss and its
+    gradients, while the variables that are kept stay as they are. With `accumulate`, a batch is
+    taken in that many equal parts, whose gradients are averaged. With `guard`, a step whose loss is
+    not finite changes nothing.
+
+    >>> step = iso.train_step(lambda v, x: np.sum((v["w"] - x) ** 2), iso.optimizers.sgd(0.25))
+    >>> state = step.init({"w": np.zeros(2)})
+    >>> for _ in range(2):
+    ...     state, loss = step(state, np.array([1.0, 2.0]))
+    >>> state.model, float(loss)
+    ({'w': array([0.75, 1.5 ])}, 1.25)
+    """
+    check_callable("train_step", loss)
+    check_pair("train_step", optimizer)
+    if compute not in (None, "bfloat16", "float16"):
+        raise ValueError(f'train_step: needed compute as "bfloat16" or "float16", got {compute!r}')
+    if type(accumulate) is not int or accumulate < 1:
+        raise ValueError(f"train_step: needed accumulate as an int of 1 or more, got {accumulate}")
+    return TrainStep(loss, optimizer, has_aux, compiled, compute, accumulate, guard)
+
+
+def held(arrays: dict[str, Any]) -> Held:
+    return Held(*(arrays[name] for name in Held._fields))
+
+
+def built(skeleton: Skeleton | None, parts: Held) -> Any:
+    """The model: a module, or the nest that its variables are."""
+    return parts.variables if skeleton is None else skeleton.filled(parts)
+
+
+def copies(parts: Held) -> Held:
+    """The same values in memory of their own."""
+
+    def copy(x: Any) -> Any:
+        xp: Any = find_backend(x)
+        return x if xp is None else xp.asarray(xp.stop_gradient(x, False), copy=True)
+
+    return Held(*(tree.map(copy, nest) for nest in parts))
+
+
+def narrowed(xp: Any, nest: Any, dtype: str | None) -> Any:
+    """The nest with its floating-point arrays in a narrower dtype."""
+    if dtype is None:
+        return nest
+    narrow = xp.narrow(dtype)
+    is_float = lambda x: find_backend(x) is xp and xp.isdtype(x.dtype, "real floating")
+    return tree.map(lambda x: xp.astype(x, narrow) if is_float(x) else x, nest)
+
+
+def like(xp: Any, x: Any, old: Any) -> Any:
+    return xp.astype(x, old.dtype) if find_backend(x) is xp and x.dtype != old.dtype else x
+
+
+def kept(xp: Any, good: Any, new: dict, old: dict) -> dict:
+    """The new arrays where all is good, else the old ones."""
+    value = xp.at_hand(good)
+    if value is not None:
+        return new if value else old
+    # leaf by leaf: a compiler makes it a part of the update
+    return tree.map(lambda x, y: x if x is y else xp.where(good, x, y), new, old)
+
+
+def split(xp: Any, batch: tuple, parts: int) -> list[tuple]:
+    """A batch in equal parts along the first axis."""
+    if parts == 1:
+        return [batch]
+    leaves, form = tree.flatten(batch)
+    cut = []
+    for x, path in zip(leaves, tree.paths(batch)):
+        size = x.shape[0] if getattr(x, "ndim", 0) else 0
+        if not size or size % parts:
+            raise ValueError(
+                f"train_step: needed batches that can be cut into {parts} equal parts, got "
+                f"{size} examples at {path}"
+            )
+        n = size // parts
+        cut.append([x[i * n : (i + 1) * n] for i in range(parts)])
+    return [tree.unflatten(form, column) for column in zip(*cut)]
