@@ -7,7 +7,6 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from ... import tree
 from . import (
     bitwise,
     compiling,
@@ -164,10 +163,25 @@ class TensorFlow(Layers):
     def devices(xp):
         return [d.name.removeprefix("/physical_device:") for d in tf.config.list_physical_devices()]
 
-    def scan(xp, step, carry, xs):
-        if compiling.is_tracing(tree.flatten((carry, xs))[0]):
-            return looping.scan(step, carry, xs)
-        return super().scan(step, carry, xs)
+    def cond(xp, pred, true, false, arrays):
+        if compiling.is_tracing([pred]):
+            return tf.cond(pred, lambda: true(*arrays), lambda: false(*arrays))
+        return super().cond(pred, true, false, arrays)
+
+    def while_loop(xp, goes_on, body, arrays):
+        if tf.executing_eagerly():
+            return super().while_loop(goes_on, body, arrays)
+        return looping.while_loop(goes_on, body, arrays)
+
+    def fori_loop(xp, lower, upper, body, arrays):
+        if tf.executing_eagerly():
+            return super().fori_loop(lower, upper, body, arrays)
+        return looping.fori_loop(xp, lower, upper, body, arrays)
+
+    def scan(xp, step, carry, xs, n, reverse=False):
+        if tf.executing_eagerly() or n == 0:
+            return super().scan(step, carry, xs, n, reverse)
+        return looping.scan(step, carry, xs, n, reverse)
 
     def index_get(xp, x, index):
         return indexing.index_get(x, index)
