@@ -20,32 +20,32 @@ from ..dispatch import find_backend
 SEQUENCES = (list, tuple, deque, set, frozenset)
 
 
-def hoist(func: Callable[..., Any]) -> tuple[list[Any], Callable[[Sequence[Any]], Callable]]:
-    """The floating-point arrays that `func` captures, each once, and what makes of arrays in their
-    place the function that captures those.
+def hoist(func: Any, every: bool = False) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
+    """The floating-point arrays that `func` captures, or `every` array, each once, and what makes
+    of arrays in their place the function that captures those. Functions in a tuple, too.
     """
     arrays: list[Any] = []
     holds: dict[int, bool] = {}  # which objects hold one of them, by identity
-    _find(func, arrays, holds)
+    _find(func, arrays, holds, every)
 
-    def rebuild(others: Sequence[Any]) -> Callable:
+    def rebuild(others: Sequence[Any]) -> Any:
         return _swap(func, {id(x): y for x, y in zip(arrays, others)}, holds, {})
 
     return arrays, rebuild
 
 
-def _find(x: Any, arrays: list[Any], holds: dict[int, bool]) -> bool:
+def _find(x: Any, arrays: list[Any], holds: dict[int, bool], every: bool) -> bool:
     if id(x) in holds:
         return holds[id(x)]
     holds[id(x)] = False  # until known: what it holds may hold it
     backend = find_backend(x)
     if backend is not None:
-        if backend.is_float(x.dtype):
+        if every or backend.is_float(x.dtype):
             arrays.append(x)
             holds[id(x)] = True
     else:
         # each part is looked at, or an array after the first one would stay hidden
-        found = [_find(part, arrays, holds) for part in _parts(x)]
+        found = [_find(part, arrays, holds, every) for part in _parts(x)]
         holds[id(x)] = any(found)
     return holds[id(x)]
 

@@ -76,9 +76,11 @@ class TensorFlow(Layers):
     def vmap(xp, func, *rows):
         specs = [tf.TensorSpec(r.shape[1:], r.dtype) for r in rows]
         traced = tf.function(func, autograph=False).get_concrete_function(*specs)
-        if rows[0].shape[0] == 0 or not compiling.has_rules(traced.graph):
+        graph = traced.graph
+        one_by_one = compiling.has_rules(graph) or compiling.has_kept_branches(graph)
+        if rows[0].shape[0] == 0 or not one_by_one:
             return xp.map_rows(func, *rows)
-        # tf.vectorized_map forgets them when it is differentiated as a whole
+        # tf.vectorized_map forgets rules when it is differentiated as a whole
         kinds = tuple(tf.TensorSpec(y.shape, y.dtype) for y in traced.outputs)
         run = tf.autograph.experimental.do_not_convert(lambda parts: func(*parts))
         return tf.map_fn(run, rows, fn_output_signature=kinds)

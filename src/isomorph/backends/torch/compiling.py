@@ -24,6 +24,8 @@ from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
+from . import looping
+
 TRACING = Lock()  # one at a time
 
 
@@ -56,6 +58,7 @@ def compiled(func: Callable[..., tuple], arrays: Sequence[torch.Tensor]) -> Call
 def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Callable, list]:
     """The program, and the tensors that it captures."""
     graph = make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)(*plain)
+    looping.lift(graph)
     captured = [getattr(graph, n.target) for n in graph.graph.nodes if n.op == "get_attr"]
     captured = [x for x in captured if isinstance(x, torch.Tensor)]
     _check(captured)
@@ -64,7 +67,8 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         warnings.filterwarnings("ignore", category=FutureWarning)
         warnings.filterwarnings("ignore", message="Torchinductor does not support code generation")
-        return torch._inductor.compile(graph, plain), captured  # pyright: ignore
+        with looping.inputs(graph, plain) as examples:
+            return torch._inductor.compile(graph, examples), captured  # pyright: ignore
 
 
 def _guarded(run: Callable, captured: list, bits: bool) -> Callable[..., Any]:
