@@ -184,10 +184,8 @@ class Torch(Layers):
     def cond(xp, pred, true, false, arrays):
         if torch.compiler.is_compiling():
             return torch.cond(pred, true, false, arrays)
-        if looping.is_traced():
+        if looping.is_traced() or looping.is_mapped(pred):
             return looping.cond(xp, pred, true, false, arrays)
-        if looping.is_mapped(pred):
-            return looping.select(pred, true, false, arrays)
         return super().cond(pred, true, false, arrays)
 
     def while_loop(xp, goes_on, body, arrays):
@@ -195,18 +193,15 @@ class Torch(Layers):
             return looping.compiled_while(goes_on, body, arrays)
         if looping.is_traced():
             return looping.while_loop(xp, goes_on, body, arrays)
-        return looping.masked(goes_on, body, arrays)
+        return looping.masked(xp, goes_on, body, arrays)
 
     def fori_loop(xp, lower, upper, body, arrays):
-        known = type(lower) is type(upper) is int
-        if looping.is_traced() or looping.is_mapped(lower) or looping.is_mapped(upper):
-            return looping.fori_loop(xp, lower, upper, body, arrays)
-        if torch.compiler.is_compiling() and not known:
-            return looping.fori_loop(xp, lower, upper, body, arrays)
-        return super().fori_loop(lower, upper, body, arrays)
+        if looping.unrolls(lower, upper):
+            return super().fori_loop(lower, upper, body, arrays)
+        return looping.fori_loop(xp, lower, upper, body, arrays)
 
     def scan(xp, step, carry, xs, n, reverse=False):
-        if n and looping.is_traced():
+        if n and not torch.compiler.is_compiling() and looping.is_traced():
             return looping.scan(xp, step, carry, xs, n, reverse)
         return super().scan(step, carry, xs, n, reverse)
 

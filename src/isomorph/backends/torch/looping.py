@@ -57,20 +57,11 @@ def is_mapped(x: Any) -> bool:
 # ---- where nothing is compiled -------------------------------------------------------------------
 
 
-def select(pred: torch.Tensor, true: Callable, false: Callable, arrays: tuple) -> tuple:
-    """`cond` with a `pred` for each example: both, of which one is taken."""
-    both = zip(true(*arrays), false(*arrays))
-    return tuple(torch.where(pred, one, other) for one, other in both)
-
-
-def masked(goes_on: Callable, body: Callable, arrays: tuple) -> tuple:
-    """`while_loop` of examples that do not all end together: a loop until the last one does."""
+def masked(xp: Any, goes_on: Callable, body: Callable, arrays: tuple) -> tuple:
+    """`Backend.while_loop`; of examples that do not all end together, a loop until the last does."""
     active = goes_on(*arrays)
     while _any(active):
-        if not is_mapped(active):
-            arrays = body(*arrays)
-        else:
-            arrays = select(active, body, lambda *a: a, arrays)
+        arrays = xp.cond(active, body, lambda *a: a, arrays) if is_mapped(active) else body(*arrays)
         active = active & goes_on(*arrays)
     return arrays
 
@@ -81,11 +72,17 @@ def _any(x: Any) -> bool:
     return bool(x.any()) if isinstance(x, torch.Tensor) else x
 
 
-# ---- where a program is made ---------------------------------------------------------------------
+def compiled_while(goes_on: Callable, body: Callable, arrays: tuple) -> tuple:
+    """`Backend.while_loop` in what torch.compile reads."""
+    first = tuple(x.clone() for x in arrays)
+    return torch._higher_order_ops.while_loop(goes_on, _fresh(body), first)  # pyright: ignore
+
+
+# ---- where a program is made, or examples are mapped --------------------------------------------------------------------
 
 
 def cond(xp: Any, pred: torch.Tensor, true: Callable, false: Callable, arrays: tuple) -> tuple:
-    """`Backend.cond` in a program."""
+    """`Backend.cond` in a program; where nothing is compiled, with a `pred` for each example."""
     held, made = hoist((true, false), every=True)
     n = len(held)
     one, other = (lambda *a, k=k: made(a[:n])[k](*a[n:]) for k in (0, 1))  # pyright: ignore
@@ -94,7 +91,10 @@ def cond(xp: Any, pred: torch.Tensor, true: Callable, false: Callable, arrays: t
 
 def _cond(xp: Any, pred: Any, true: Callable, false: Callable, args: tuple) -> tuple:
     def run(pred: Any, *args: Any) -> tuple:
-        return tuple(cond_op(pred, _fresh(true), _fresh(false), _apart(args)))
+        if is_traced():
+            return tuple(cond_op(pred, _fresh(true), _fresh(false), _apart(args)))
+        both = zip(true(*args), false(*args))
+        return tuple(torch.where(pred, one, other) for one, other in both)
 
     def back(saved: tuple, upstream: tuple) -> tuple:
         pred, *args = saved
@@ -159,36 +159,69 @@ def _while_mapped(
     goes_on: Callable, body: Callable, held: Sequence[Any], arrays: Sequence[Any]
 ) -> tuple:
     """Below the level of a vmap: a loop over all examples, until the last one ends."""
-    level = retrieve_current_functorch_interpreter()
-    bare = [_unwrap_batched(x, level.level()) for x in (*held, *arrays)]
-    size = next(x.shape[axis] for x, axis in bare if axis is not None)
-    with level.lower():
-        known, first = bare[: len(held)], bare[len(held) :]
-        axes = tuple(None if axis is None else 0 for _, axis in known)
-        known = tuple(x if axis is None else x.movedim(axis, 0) for x, axis in known)
-        first = [
-            x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0) for x, axis in first
-        ]
 
-        def each(func: Callable, held: Any, arrays: Any) -> Any:
-            axes_of = (axes, (0,) * len(arrays))
-            return torch.func.vmap(lambda held, arrays: func(held, *arrays), axes_of)(
-                tuple(held), tuple(arrays)
-            )
+    def truth(held: Any, *arrays: Any) -> torch.Tensor:
+        found = goes_on(held, *arrays)
+        return found if isinstance(found, torch.Tensor) else torch.full((), found)
 
-        def truth(held: Any, *arrays: Any) -> torch.Tensor:
-            found = goes_on(held, *arrays)
-            return found if isinstance(found, torch.Tensor) else torch.full((), found)
+    with Below(held, arrays) as below:
+        (known, first), each = below.parts, below.each
 
         def step(held: Any, active: Any, *arrays: Any) -> tuple:
-            new = each(body, held, arrays)
+            new = each(body, held, *arrays)
             shown = [active.reshape(-1, *[1] * (y.ndim - 1)) for y in new]
             kept = [torch.where(m, y, x) for m, y, x in zip(shown, new, arrays)]
-            return active & each(truth, held, kept), *kept
+            return active & each(truth, held, *kept), *kept
 
-        begin = each(truth, known, first)
+        begin = each(truth, known, *first)
         outs = _while(lambda held, active, *_: active.any(), step, known, (begin, *first))
-    return tuple(_add_batch_dim(y, 0, level.level()) for y in outs[1:])
+    return below.mapped(outs[1:], 0)
+
+
+class Below:
+    """The level below a vmap, where its examples are an axis: the first of all but of what is held
+    from outside, which may have none, and the second of rows.
+    """
+
+    def __init__(self, held: Sequence[Any], carry: Sequence[Any], rows: Sequence[Any] = ()):
+        self.level = retrieve_current_functorch_interpreter()
+        self.given = held, carry, rows
+
+    def __enter__(self) -> Below:
+        n = self.level.level()
+        held, carry, rows = ([_unwrap_batched(x, n) for x in part] for part in self.given)
+        size = next(x.shape[a] for x, a in (*held, *carry, *rows) if a is not None)
+        self.lowered = self.level.lower()
+        self.lowered.__enter__()
+        wide = lambda x, axis, at: (
+            x.unsqueeze(at).expand(*x.shape[:at], size, *x.shape[at:])
+            if axis is None
+            else x.movedim(axis, at)
+        )
+        self.axes = tuple(None if axis is None else 0 for _, axis in held)
+        known = tuple(x if axis is None else x.movedim(axis, 0) for x, axis in held)
+        self.parts = known, tuple(wide(*x, 0) for x in carry)
+        self.rows = tuple(wide(*x, 1) for x in rows)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.lowered.__exit__(*error)
+
+    def each(self, func: Callable, held: Any, *args: Any) -> Any:
+        """`func(held, *args)` for each example."""
+        axes = (self.axes, *(0,) * len(args))
+        return torch.func.vmap(func, axes)(tuple(held), *args)
+
+    def mapped(self, tensors: Sequence[Any], axis: int) -> tuple:
+        """Tensors of this level as values of each example, on the level of the vmap."""
+        return tuple(_add_batch_dim(y, axis, self.level.level()) for y in tensors)
+
+
+def unrolls(lower: Any, upper: Any) -> bool:
+    """Whether a loop between these bounds is Python's own."""
+    if torch.compiler.is_compiling():
+        return type(lower) is type(upper) is int
+    return not (is_traced() or is_mapped(lower) or is_mapped(upper))
 
 
 def fori_loop(xp: Any, lower: Any, upper: Any, body: Callable, arrays: tuple) -> tuple:
@@ -277,6 +310,12 @@ def _scan(
 def _raw_scan(
     step: Callable, held: tuple, carry: tuple, xs: tuple, reverse: bool
 ) -> tuple[tuple, tuple]:
+    if any(map(is_batchedtensor, (*held, *carry, *xs))):
+        with Below(held, carry, xs) as below:
+            known, first = below.parts
+            over = lambda held, carry, row: below.each(step, held, carry, row)
+            last, ys = _raw_scan(over, known, first, below.rows, reverse)
+        return below.mapped(last, 0), below.mapped(ys, 1)
     c, x = len(carry), len(xs)
     like = xs[0]
     first = [y.clone(memory_format=torch.contiguous_format) for y in carry]
