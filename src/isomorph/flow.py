@@ -12,7 +12,6 @@ from typing import Any
 
 from . import tree
 from .dispatch import NUMBERS, backend_of, dtype_of, find_backend
-from .gradients.calls import check_callable
 from .home import home
 
 
@@ -35,18 +34,8 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> 
     if type(holds) is bool and all(type(x) in NUMBERS for x in tree.flatten_whole(operands)[0]):
         return (true_fun if holds else false_fun)(*operands)  # no array says whose it is
     found: dict[str, tuple] = {}
-
-    def branch(word: str, func: Callable) -> Callable[..., tuple]:
-        def run(*arrays: Any) -> tuple:
-            ys, after = _outputs("cond", xp, func(*tree.unflatten(form, arrays)), arrays)
-            found[word] = after, [(tuple(y.shape), dtype_of(y)) for y in ys]
-            if len(found) == 2:
-                _check_branches(found)
-            return ys
-
-        return run
-
-    true, false = branch("true_fun", true_fun), branch("false_fun", false_fun)
+    true = Branch("true_fun", true_fun, xp, form, found)
+    false = Branch("false_fun", false_fun, xp, form, found)
     if type(holds) is bool:
         ys = (true if holds else false)(*arrays)
     else:
@@ -178,6 +167,27 @@ def looped(
 # ---- checks --------------------------------------------------------------------------------------
 
 
+class Branch:
+    """One function of a `cond`, of flat arrays; `found` is told what the two return."""
+
+    def __init__(self, word: str, func: Callable, xp: Any, form: Any, found: dict[str, tuple]):
+        self.word, self.func, self.xp, self.form, self.found = word, func, xp, form, found
+
+    def __call__(self, *arrays: Any) -> tuple:
+        ys, form = self._run(arrays)
+        self.found[self.word] = form, [(tuple(y.shape), dtype_of(y)) for y in ys]
+        if len(self.found) == 2:
+            _check_branches(self.found)
+        return ys
+
+    def plain(self, *arrays: Any) -> tuple:
+        """The same, for a compiler that lets nothing be told."""
+        return self._run(arrays)[0]
+
+    def _run(self, arrays: Sequence[Any]) -> tuple[tuple, Any]:
+        return _outputs("cond", self.xp, self.func(*tree.unflatten(self.form, arrays)), arrays)
+
+
 class Carry:
     """What a loop hands from step to step: a nest whose form, shapes and dtypes stay."""
 
@@ -239,7 +249,6 @@ def _functions(name: str, **given: Any) -> None:
     for word, func in given.items():
         if not callable(func):
             raise TypeError(f"{name}: needed {word} as a function, got {type(func).__name__}")
-        check_callable(name, func)
 
 
 def _settled(name: str, what: str, nest: Any, *beside: Any) -> tuple[tuple, Any, Any]:

@@ -183,7 +183,7 @@ class Torch(Layers):
 
     def cond(xp, pred, true, false, arrays):
         if torch.compiler.is_compiling():
-            return torch.cond(pred, true, false, arrays)
+            return looping.compiled_cond(pred, true, false, arrays)
         if looping.is_traced() or looping.is_mapped(pred):
             return looping.cond(xp, pred, true, false, arrays)
         return super().cond(pred, true, false, arrays)

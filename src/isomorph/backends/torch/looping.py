@@ -20,6 +20,7 @@ from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
     get_unwrapped,
     is_batchedtensor,
     is_functorch_wrapped_tensor,
+    peek_interpreter_stack,
 )
 from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
 from torch._guards import TracingContext, tracing
@@ -33,6 +34,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from ...gradients.closures import hoist
 from ...gradients.custom import custom_vjp
+from ...gradients.hidden import unseen
 
 ENDLESS = (
     "while_loop: the gradient of a compiled loop needed a number of steps known beforehand; use "
@@ -72,10 +74,32 @@ def _any(x: Any) -> bool:
     return bool(x.any()) if isinstance(x, torch.Tensor) else x
 
 
+def compiled_cond(pred: torch.Tensor, true: Any, false: Any, arrays: tuple) -> tuple:
+    """`Backend.cond` in what torch.compile reads."""
+    _check_transforms("cond")
+    true(*arrays), false(*arrays)  # for what they tell: no program computes it
+    return torch.cond(pred, _fresh(true.plain), _fresh(false.plain), arrays)
+
+
 def compiled_while(goes_on: Callable, body: Callable, arrays: tuple) -> tuple:
     """`Backend.while_loop` in what torch.compile reads."""
+    _check_transforms("while_loop")
     first = tuple(x.clone() for x in arrays)
     return torch._higher_order_ops.while_loop(goes_on, _fresh(body), first)  # pyright: ignore
+
+
+def _is_transformed() -> bool:
+    return peek_interpreter_stack() is not None
+
+
+_is_transformed._dynamo_marked_constant = True  # pyright: ignore
+
+
+def _check_transforms(name: str) -> None:
+    if _is_transformed():
+        raise NotImplementedError(
+            f"{name}: torch.compile cannot transform it; compile the whole with iso.jit"
+        )
 
 
 # ---- where a program is made, or examples are mapped --------------------------------------------------------------------
@@ -104,7 +128,11 @@ def _cond(xp: Any, pred: Any, true: Callable, false: Callable, args: tuple) -> t
         found = dict(zip(floats, _cond(xp, pred, *pulls, (*args, *seeds))))
         return None, *(found.get(i) for i in range(len(args)))
 
-    return custom_vjp(run, lambda *args: (run(*args), args), back)(pred, *args)
+    def forth(*args: Any) -> tuple:
+        # a graph shows what it uses besides its arguments
+        return (run(*args) if is_traced() else unseen("cond", xp, run, args)), args
+
+    return custom_vjp(run, forth, back)(pred, *args)
 
 
 def _pull(xp: Any, func: Callable, n: int, floats: list[int]) -> Callable[..., tuple]:
