@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import get_ident
 from typing import Any
 
 import jax
@@ -11,6 +12,8 @@ from jax.core import Tracer
 from jax.dtypes import canonicalize_dtype, float0
 
 from ... import tree
+from ...compile import TRACING
+from ...waiting import Notice
 from . import convolution, drawing, indexing, names, whole
 from .layers import Layers
 
@@ -69,8 +72,28 @@ class JAX(Layers):
         arrays = jax.lax.stop_gradient(arrays)
         return tuple(jax.pure_callback(call, kinds, *arrays, vmap_method="sequential"))
 
-    def jit(xp, func):
-        return jax.jit(lambda *args, **kw: func(*args, **kw))  # jax.jit knows functions again
+    def jit(xp, func, places=(), names=()):
+        compiling: dict[int, Notice] = {}  # by thread
+
+        def traced(*args, **kw):  # a new one: jax.jit knows functions again
+            if get_ident() not in compiling and not TRACING.get():
+                compiling[get_ident()] = Notice(func, xp.name)
+            return func(*args, **kw)
+
+        program = jax.jit(traced, donate_argnums=places, donate_argnames=names)
+
+        def run(*args, **kw):
+            try:
+                out = program(*args, **kw)
+            except BaseException:
+                if get_ident() in compiling:
+                    compiling.pop(get_ident()).end(False)
+                raise
+            if compiling and get_ident() in compiling:
+                compiling.pop(get_ident()).end(True)
+            return out
+
+        return run
 
     def adopt(xp, cls):
         def take(x):

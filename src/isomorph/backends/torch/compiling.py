@@ -24,6 +24,7 @@ from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
+from ...waiting import noticed
 from . import looping
 
 TRACING = Lock()  # one at a time
@@ -138,7 +139,8 @@ class Attached:
         both = (*arrays, *upstream)
         key = signature(both)
         if key not in self.pullbacks:
-            self.pullbacks[key] = program(self._pull, both)
+            with noticed(self.func, "torch"):  # its pullback
+                self.pullbacks[key] = program(self._pull, both)
         found = iter(self.pullbacks[key](*both))
         return tuple(next(found) if i in self.wanted else None for i in range(len(arrays)))
 
