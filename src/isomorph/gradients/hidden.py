@@ -176,7 +176,7 @@ def unseen(name: str, xp: Any, func: Callable, args: tuple) -> Any:
     """`func(*args)` with nothing recorded; what it uses besides its arguments may not be recorded
     either, its gradient would be lost.
     """
-    out, seen = xp.rununseen(func, stop_gradient(args, preserve_type=False))
+    out, seen = xp.run_unseen(func, stop_gradient(args, preserve_type=False))
     if seen:
         raise TypeError(
             f"{name}: the function uses an array under differentiation that is neither an argument "

@@ -77,7 +77,7 @@ class TensorFlow(Layers):
         specs = [tf.TensorSpec(r.shape[1:], r.dtype) for r in rows]
         traced = tf.function(func, autograph=False).get_concrete_function(*specs)
         graph = traced.graph
-        one_by_one = compiling.has_rules(graph) or compiling.has_kept_branches(graph)
+        one_by_one = compiling.has_rules(graph) or compiling.has_kept_values(graph)
         if rows[0].shape[0] == 0 or not one_by_one:
             return xp.map_rows(func, *rows)
         # tf.vectorized_map forgets rules when it is differentiated as a whole

@@ -39,12 +39,16 @@ def has_rules(graph: Any) -> bool:
     )
 
 
-def has_kept_branches(graph: Any) -> bool:
-    """Whether a graph has branches that keep something for their gradient, which cannot be
-    vectorized.
+def has_kept_values(graph: Any) -> bool:
+    """Whether a graph has branches or loops that keep something for their gradient, which cannot
+    be vectorized.
     """
-    ifs = (n for n in _nodes(graph) if n.op in ("If", "StatelessIf"))
-    return any(VARIANT in n.attr["Tout"].list.type for n in ifs)
+    for n in _nodes(graph):
+        if n.op == "TensorListPopBack":
+            return True
+        if n.op in ("If", "StatelessIf") and VARIANT in n.attr["Tout"].list.type:
+            return True
+    return False
 
 
 def _is_beyond_xla(graph: Any) -> bool:

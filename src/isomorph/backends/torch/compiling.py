@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from threading import Lock
 from typing import Any
 
@@ -48,6 +49,14 @@ def compiled(func: Callable[..., tuple], arrays: Sequence[torch.Tensor]) -> Call
             "number: it is not known while the function is traced; use xp.where, or name the "
             "argument in static="
         ) from error
+    except AttributeError as error:
+        if "_tensor_constant" not in str(error):
+            raise
+        raise TypeError(
+            "jit: a function of iso.cond or of a loop uses a tensor that is neither an argument of "
+            "it nor captured in its closure, and that is used outside of it too; pass it as an "
+            "operand"
+        ) from error
     except DynamicOutputShapeException as error:
         raise TypeError(
             "jit: the shape of a result cannot depend on the values of a tensor; use xp.where "
@@ -60,7 +69,7 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
     """The program, and the tensors that it captures."""
     graph = make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)(*plain)
     looping.lift(graph)
-    captured = [getattr(graph, n.target) for n in graph.graph.nodes if n.op == "get_attr"]
+    captured = [attrgetter(n.target)(graph) for n in graph.graph.nodes if n.op == "get_attr"]
     captured = [x for x in captured if isinstance(x, torch.Tensor)]
     _check(captured)
     with torch.no_grad(), warnings.catch_warnings():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -129,8 +130,17 @@ def _cond(xp: Any, pred: Any, true: Callable, false: Callable, args: tuple) -> t
         return None, *(found.get(i) for i in range(len(args)))
 
     def forth(*args: Any) -> tuple:
-        # a graph shows what it uses besides its arguments
-        return (run(*args) if is_traced() else unseen("cond", xp, run, args)), args
+        if is_traced():  # the graph shows what it uses besides its arguments
+            return run(*args), args
+        try:
+            return unseen("cond", xp, run, args), args
+        except RuntimeError as error:  # a tensor of another level of torch.func
+            if "INTERNAL ASSERT" not in str(error):
+                raise
+            raise TypeError(
+                "cond: a function uses an array of the transform around it that is neither an "
+                "argument nor captured in its closure; pass it as an operand"
+            ) from error
 
     return custom_vjp(run, forth, back)(pred, *args)
 
@@ -369,7 +379,7 @@ def _fresh(func: Callable) -> Callable[..., tuple]:
 
 
 def _apart(tensors: Sequence[Any]) -> tuple:
-    """Tensors no two of which share memory."""
+    """Tensors no two of which share memory, and none that a trace does not know yet."""
     seen: set[int] = set()
     found = []
     for x in tensors:
@@ -377,7 +387,8 @@ def _apart(tensors: Sequence[Any]) -> tuple:
         while is_functorch_wrapped_tensor(bare):
             bare = get_unwrapped(bare)
         memory = bare.untyped_storage()._cdata
-        found.append(x.clone() if memory in seen else x)
+        foreign = not isinstance(bare, FakeTensor)
+        found.append(x.clone() if foreign or memory in seen else x)
         seen.add(memory)
     return tuple(found)
 
@@ -404,13 +415,13 @@ def lift(graph: GraphModule) -> None:
     """Make operands of the tensors that the functions of branches and loops have as constants."""
     for node in [n for n in graph.graph.nodes if n.target in OPERATIONS]:
         names = [n.target for n in node.args if isinstance(n, torch.fx.Node) and n.op == "get_attr"]
-        subs = [getattr(graph, name) for name in names]
+        subs = [attrgetter(name)(graph) for name in names]
         subs = [sub for sub in subs if isinstance(sub, GraphModule)]
         for sub in subs:
             lift(sub)
         for sub in subs:
             for inner in [n for n in sub.graph.nodes if n.op == "get_attr"]:
-                value = getattr(sub, inner.target)
+                value = attrgetter(inner.target)(sub)
                 if isinstance(value, torch.Tensor):
                     _lift_one(graph, node, subs, sub, inner, value)
         for sub in subs:
