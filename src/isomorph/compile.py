@@ -6,7 +6,7 @@ on every framework that has a compiler; NumPy has none and runs it as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from functools import wraps
 from inspect import Parameter, signature
@@ -155,7 +155,8 @@ def _named(func: Callable, word: str, chosen: Any) -> tuple[set[int], set[str]]:
     """The positions and the names of the arguments chosen to be static or donated, each by the
     other where the signature tells.
     """
-    given = (chosen,) if isinstance(chosen, (int, str)) else tuple(chosen)
+    given = tuple(chosen) if isinstance(chosen, Iterable) else (chosen,)
+    given = (chosen,) if isinstance(chosen, str) else given
     if any(type(s) not in (int, str) for s in given):
         raise TypeError(f"jit: {word} needed positions or names of arguments, got {chosen!r}")
     if not given:

@@ -222,8 +222,8 @@ class JAX(Layers):
 
 
 ENDLESS = (
-    "while_loop: the gradient of a loop needed a number of steps known beforehand, which JAX has not "
-    "here; use iso.fori_loop with Python numbers as bounds, or iso.scan"
+    "while_loop: the gradient of a loop in JAX needed a number of steps known beforehand; use "
+    "iso.fori_loop with Python numbers as bounds, or iso.scan"
 )
 
 

@@ -61,7 +61,7 @@ def is_mapped(x: Any) -> bool:
 
 
 def masked(xp: Any, goes_on: Callable, body: Callable, arrays: tuple) -> tuple:
-    """`Backend.while_loop`; of examples that do not all end together, a loop until the last does."""
+    """`Backend.while_loop`; with examples that do not all end together, until the last one does."""
     active = goes_on(*arrays)
     while _any(active):
         arrays = xp.cond(active, body, lambda *a: a, arrays) if is_mapped(active) else body(*arrays)
@@ -78,7 +78,8 @@ def _any(x: Any) -> bool:
 def compiled_cond(pred: torch.Tensor, true: Any, false: Any, arrays: tuple) -> tuple:
     """`Backend.cond` in what torch.compile reads."""
     _check_transforms("cond")
-    true(*arrays), false(*arrays)  # for what they tell: no program computes it
+    for func in (true, false):
+        func(*arrays)  # for what it tells: no program computes it
     return torch.cond(pred, _fresh(true.plain), _fresh(false.plain), arrays)
 
 
@@ -103,7 +104,7 @@ def _check_transforms(name: str) -> None:
         )
 
 
-# ---- where a program is made, or examples are mapped --------------------------------------------------------------------
+# ---- where a program is made, or examples are mapped ---------------------------------------------
 
 
 def cond(xp: Any, pred: torch.Tensor, true: Callable, false: Callable, arrays: tuple) -> tuple:
@@ -125,8 +126,8 @@ def _cond(xp: Any, pred: Any, true: Callable, false: Callable, args: tuple) -> t
         pred, *args = saved
         floats = [i for i, x in enumerate(args) if xp.is_float(x.dtype)]
         seeds = [g for g in upstream if xp.is_float(g.dtype)]
-        pulls = [_pull(xp, func, len(args), floats) for func in (true, false)]
-        found = dict(zip(floats, _cond(xp, pred, *pulls, (*args, *seeds))))
+        one, other = (_pull(xp, func, len(args), floats) for func in (true, false))
+        found = dict(zip(floats, _cond(xp, pred, one, other, (*args, *seeds))))
         return None, *(found.get(i) for i in range(len(args)))
 
     def forth(*args: Any) -> tuple:
@@ -177,9 +178,7 @@ def while_loop(xp: Any, goes_on: Callable, body: Callable, arrays: tuple) -> tup
     return custom_vjp(run, lambda *args: (run(*args), ()), back)(held, arrays)
 
 
-def _while(
-    goes_on: Callable, body: Callable, held: Sequence[Any], arrays: Sequence[Any]
-) -> tuple:
+def _while(goes_on: Callable, body: Callable, held: Sequence[Any], arrays: Sequence[Any]) -> tuple:
     if any(map(is_batchedtensor, (*held, *arrays))):
         return _while_mapped(goes_on, body, held, arrays)
     n = len(arrays)
@@ -316,9 +315,8 @@ def _scan(
         if any(map(xp.is_watched, (*held, *carry, *xs))):  # a higher order: they depend on these
             carries = _scan(xp, keeping, held, carry, xs, reverse)[1][:c]
         is_float = lambda x: xp.is_float(x.dtype)
-        parts = (held, carry, xs)
         floats = [i for i, y in enumerate((*held, *carry, *xs)) if is_float(y)]
-        n_held, n_carry, n_xs = (sum(map(is_float, part)) for part in parts)
+        n_held, n_carry = (sum(map(is_float, part)) for part in (held, carry))
         seeds = [[g for g in part if is_float(g)] for part in upstream]
 
         def flat(*a: Any) -> tuple:
@@ -415,13 +413,13 @@ def lift(graph: GraphModule) -> None:
     """Make operands of the tensors that the functions of branches and loops have as constants."""
     for node in [n for n in graph.graph.nodes if n.target in OPERATIONS]:
         names = [n.target for n in node.args if isinstance(n, torch.fx.Node) and n.op == "get_attr"]
-        subs = [attrgetter(name)(graph) for name in names]
+        subs = [attrgetter(str(name))(graph) for name in names]
         subs = [sub for sub in subs if isinstance(sub, GraphModule)]
         for sub in subs:
             lift(sub)
         for sub in subs:
             for inner in [n for n in sub.graph.nodes if n.op == "get_attr"]:
-                value = attrgetter(inner.target)(sub)
+                value = attrgetter(str(inner.target))(sub)
                 if isinstance(value, torch.Tensor):
                     _lift_one(graph, node, subs, sub, inner, value)
         for sub in subs:
