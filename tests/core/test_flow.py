@@ -162,6 +162,25 @@ def test_scan_backwards_by_length_and_of_nothing(backend, xp, mode):
     assert [tuple(y.shape) for y in ys] == [(0, 2), (0,)]
 
 
+@MODES
+def test_a_module_is_carried_and_the_one_given_stays(backend, xp, mode):
+    with iso.use_backend(backend, dtype="float64"), iso.use_key(0):
+        layer = iso.Linear(2, 2)
+
+    def step(layer, x):
+        y = layer(x)
+        layer.w = layer.w * 0.5
+        return layer, y
+
+    w, b = numpy_of(layer.w).copy(), numpy_of(layer.b).copy()
+    last, ys = in_mode(mode, lambda layer, xs: iso.scan(step, layer, xs))(layer, xp.asarray(ROWS))
+    wanted = [w * 0.5**i @ x + b for i, x in enumerate(ROWS)]
+    np.testing.assert_allclose(numpy_of(ys), wanted, rtol=1e-13)
+    assert type(last) is iso.Linear
+    np.testing.assert_allclose(numpy_of(last.w), w / 16, rtol=1e-15)
+    np.testing.assert_array_equal(numpy_of(layer.w), w)
+
+
 @COMPILED
 def test_a_compiled_loop_has_one_body(backend, xp):
     runs = []
