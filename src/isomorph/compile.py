@@ -17,7 +17,7 @@ from .dispatch import NUMBERS, backend_of, find_backend
 from .gradients.calls import check_callable
 from .gradients.mode import with_grads
 from .home import HOME, home
-from .waiting import name_of, noticed
+from .waiting import Notice, end, name_of, noticed
 
 if TYPE_CHECKING:
     from .backends.base import Backend
@@ -55,12 +55,13 @@ def jit(
     places, names = _named(func, "static", static)
     given = _donated(places, names, *_named(func, "donate", donate))
     programs: dict[Any, Callable] = {}
+    notices: dict[int, Notice] = {}
     flat: dict[tuple[type, ...], Backend] = {}  # calls without a nest: one lookup
 
     @wraps(func)
     def compiled(*args: Any, **kw: Any) -> Any:
         fixed = ()
-        if places:
+        if places or names:
             fixed, args, kw = _split(places, names, args, kw)
         types = () if kw else tuple(map(type, args))
         backend = flat.get(types)
@@ -72,17 +73,34 @@ def jit(
         key = (backend.name, with_grads(), HOME.get(), fixed)
         program = programs.get(key)
         if program is None:
-            program = programs[key] = backend.jit(_marked(func, _bound(func, fixed)), *given)
-        return program(*args, **kw)
+            program = programs[key] = backend.jit(
+                _marked(func, _bound(func, fixed)), *given, notices
+            )
+        try:
+            out = program(*args, **kw)
+        except BaseException:
+            end(notices, False)
+            raise
+        if notices:
+            end(notices, True)
+        return out
 
     return compiled
 
 
 def traced(
-    xp: Any, func: Callable[..., Any], places: Sequence[int] = (), names: Sequence[str] = ()
+    xp: Any,
+    func: Callable[..., Any],
+    places: Sequence[int] = (),
+    names: Sequence[str] = (),
+    notices: dict[int, Notice] | None = None,
 ) -> Callable[..., Any]:
     """The meaning of `jit` over `xp.compile`, which takes a flat function and arrays: one program
-    per form and `xp.signature` of the arguments. Nothing is made of donated arguments.
+    per form and `xp.signature` of the arguments.
+
+    `places` and `names` are of donated arguments: nothing is made of them here. `notices` is for
+    programs that compile within a call without a word: it holds, by thread, what is to be ended
+    after the call.
     """
     programs: dict[Any, tuple[Callable, Callable]] = {}
 

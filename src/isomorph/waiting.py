@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Timer
+from threading import Timer, get_ident
 from time import perf_counter
 from typing import Any
 
@@ -56,6 +56,13 @@ def noticed(func: Callable[..., Any], backend: str) -> Iterator[None]:
         yield
         done = True
     finally:
+        notice.end(done)
+
+
+def end(notices: dict[int, Notice], done: bool) -> None:
+    """End the notice of this thread, if there is one."""
+    notice = notices.pop(get_ident(), None)
+    if notice is not None:
         notice.end(done)
 
 

@@ -52,6 +52,12 @@ def test_donated_beside_static_arguments(backend, xp):
         iso.jit(func, donate=-1)
 
 
+def test_a_static_argument_that_is_only_a_keyword(backend, xp):
+    compiled = iso.jit(lambda x, *, how: x * 2 if how == "twice" else x, static="how")
+    np.testing.assert_allclose(numpy_of(compiled(xp.asarray(X), how="twice")), X * 2)
+    np.testing.assert_allclose(numpy_of(compiled(xp.asarray(X), how="once")), X)
+
+
 @COMPILED
 def test_no_value_of_a_number_compiles_anew(backend, xp):
     runs = []

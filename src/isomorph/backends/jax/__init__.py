@@ -72,28 +72,13 @@ class JAX(Layers):
         arrays = jax.lax.stop_gradient(arrays)
         return tuple(jax.pure_callback(call, kinds, *arrays, vmap_method="sequential"))
 
-    def jit(xp, func, places=(), names=()):
-        compiling: dict[int, Notice] = {}  # by thread
-
+    def jit(xp, func, places=(), names=(), notices=None):
         def traced(*args, **kw):  # a new one: jax.jit knows functions again
-            if get_ident() not in compiling and not TRACING.get():
-                compiling[get_ident()] = Notice(func, xp.name)
+            if notices is not None and get_ident() not in notices and not TRACING.get():
+                notices[get_ident()] = Notice(func, xp.name)
             return func(*args, **kw)
 
-        program = jax.jit(traced, donate_argnums=places, donate_argnames=names)
-
-        def run(*args, **kw):
-            try:
-                out = program(*args, **kw)
-            except BaseException:
-                if get_ident() in compiling:
-                    compiling.pop(get_ident()).end(False)
-                raise
-            if compiling and get_ident() in compiling:
-                compiling.pop(get_ident()).end(True)
-            return out
-
-        return run
+        return jax.jit(traced, donate_argnums=places, donate_argnames=names)
 
     def adopt(xp, cls):
         def take(x):
