@@ -11,6 +11,7 @@ from . import optimizers as optimizers
 from . import random as random
 from .compile import jit
 from .dispatch import prepare as _prepare
+from .flow import cond, fori_loop, scan, while_loop
 from .gradients.batching import vmap
 from .gradients.checking import check_gradients
 from .gradients.custom import bind_custom_gradient_function, custom_vjp
@@ -158,6 +159,7 @@ __all__ = [
     "chain",
     "check_gradients",
     "checkpoint",
+    "cond",
     "conv1d",
     "conv1d_transpose",
     "conv2d",
@@ -175,6 +177,7 @@ __all__ = [
     "embedding",
     "execute_with_gradients",
     "eye",
+    "fori_loop",
     "full",
     "gelu",
     "grad",
@@ -217,6 +220,7 @@ __all__ = [
     "rotary_embedding",
     "save",
     "scaled_dot_product_attention",
+    "scan",
     "set_with_grads",
     "sigmoid",
     "silu",
@@ -231,6 +235,7 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vmap",
+    "while_loop",
     "with_grads",
     "zeros",
 ]

@@ -6,7 +6,7 @@ on every framework that has a compiler; NumPy has none and runs it as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from functools import wraps
 from inspect import Parameter, signature
@@ -17,6 +17,7 @@ from .dispatch import NUMBERS, backend_of, find_backend
 from .gradients.calls import check_callable
 from .gradients.mode import with_grads
 from .home import HOME, home
+from .waiting import Notice, end, name_of, noticed
 
 if TYPE_CHECKING:
     from .backends.base import Backend
@@ -27,7 +28,10 @@ TRACING: ContextVar[bool] = ContextVar("isomorph.tracing", default=False)
 
 
 def jit(
-    func: Callable[..., Any], *, static: int | str | Sequence[int | str] = ()
+    func: Callable[..., Any],
+    *,
+    static: int | str | Sequence[int | str] = (),
+    donate: int | str | Sequence[int | str] = (),
 ) -> Callable[..., Any]:
     """`func`, compiled for the framework of the arrays it is called with, at its first call for
     every new form, shape and dtype of the arguments.
@@ -40,18 +44,24 @@ def jit(
     Inside another transform or another compiled function the function runs as it is and is part of
     that. NumPy has no compiler: `func` itself is called, with numbers as they are.
 
+    Arguments named in `donate` are not used after the call, and their memory may become that of
+    results: a parameter that is updated is then held once, not twice. JAX does so, and raises where
+    such an array is used again; the other frameworks have nothing like it and ignore it.
+
     >>> iso.jit(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     np.float64(5.0)
     """
     check_callable("jit", func)
-    places, names = _static(func, static)
+    places, names = _named(func, "static", static)
+    given = _donated(places, names, *_named(func, "donate", donate))
     programs: dict[Any, Callable] = {}
+    notices: dict[int, Notice] = {}
     flat: dict[tuple[type, ...], Backend] = {}  # calls without a nest: one lookup
 
     @wraps(func)
     def compiled(*args: Any, **kw: Any) -> Any:
         fixed = ()
-        if places:
+        if places or names:
             fixed, args, kw = _split(places, names, args, kw)
         types = () if kw else tuple(map(type, args))
         backend = flat.get(types)
@@ -63,15 +73,34 @@ def jit(
         key = (backend.name, with_grads(), HOME.get(), fixed)
         program = programs.get(key)
         if program is None:
-            program = programs[key] = backend.jit(_marked(_bound(func, fixed)))
-        return program(*args, **kw)
+            program = programs[key] = backend.jit(
+                _marked(func, _bound(func, fixed)), *given, notices
+            )
+        try:
+            out = program(*args, **kw)
+        except BaseException:
+            end(notices, False)
+            raise
+        if notices:
+            end(notices, True)
+        return out
 
     return compiled
 
 
-def traced(xp: Any, func: Callable[..., Any]) -> Callable[..., Any]:
+def traced(
+    xp: Any,
+    func: Callable[..., Any],
+    places: Sequence[int] = (),
+    names: Sequence[str] = (),
+    notices: dict[int, Notice] | None = None,
+) -> Callable[..., Any]:
     """The meaning of `jit` over `xp.compile`, which takes a flat function and arrays: one program
     per form and `xp.signature` of the arguments.
+
+    `places` and `names` are of donated arguments: nothing is made of them here. `notices` is for
+    programs that compile within a call without a word: it holds, by thread, what is to be ended
+    after the call.
     """
     programs: dict[Any, tuple[Callable, Callable]] = {}
 
@@ -83,7 +112,11 @@ def traced(xp: Any, func: Callable[..., Any]) -> Callable[..., Any]:
         key = (form, xp.signature(arrays))
         found = programs.get(key)
         if found is None:
-            found = programs[key] = _program(xp, func, form, arrays)
+            with noticed(func, xp.name):
+                program, rebuild = _program(xp, func, form, arrays)
+                outs = program(*arrays)  # some compile now
+            programs[key] = program, rebuild
+            return rebuild(outs)
         program, rebuild = found
         return rebuild(program(*arrays))
 
@@ -106,6 +139,7 @@ def _program(xp: Any, func: Callable, form: Any, arrays: Sequence[Any]) -> tuple
                 )
         return tuple(xp.asarray(x) if type(x) in NUMBERS else x for x in leaves)
 
+    flat.__qualname__ = name_of(func)
     program = xp.compile(flat, arrays)
     out_form = after["form"]
     return program, lambda outs: tree.unflatten(out_form, outs)
@@ -135,13 +169,14 @@ def _speaker(leaves: list[Any], args: tuple, kw: dict[str, Any]) -> Backend:
     return backend_of(*arrays) if arrays else home().backend
 
 
-def _static(func: Callable, static: Any) -> tuple[set[int], set[str]]:
-    """The positions and the names of the static arguments, each by the other where the signature
-    tells.
+def _named(func: Callable, word: str, chosen: Any) -> tuple[set[int], set[str]]:
+    """The positions and the names of the arguments chosen to be static or donated, each by the
+    other where the signature tells.
     """
-    given = (static,) if isinstance(static, (int, str)) else tuple(static)
+    given = tuple(chosen) if isinstance(chosen, Iterable) else (chosen,)
+    given = (chosen,) if isinstance(chosen, str) else given
     if any(type(s) not in (int, str) for s in given):
-        raise TypeError(f"jit: static needed positions or names of arguments, got {static!r}")
+        raise TypeError(f"jit: {word} needed positions or names of arguments, got {chosen!r}")
     if not given:
         return set(), set()
     try:
@@ -157,13 +192,24 @@ def _static(func: Callable, static: Any) -> tuple[set[int], set[str]]:
                 places.add(order.index(s))
             elif known and not any(p.name == s or p.kind is Parameter.VAR_KEYWORD for p in known):
                 listed = ", ".join(p.name for p in known)
-                raise ValueError(f"jit: static names {s!r}, but the arguments are {listed}")
+                raise ValueError(f"jit: {word} names {s!r}, but the arguments are {listed}")
         elif s < 0:
-            raise ValueError(f"jit: static needed positions counted from 0, got {s}")
+            raise ValueError(f"jit: {word} needed positions counted from 0, got {s}")
         else:
             places.add(s)
             names |= {order[s]} if s < len(order) else set()
     return places, names
+
+
+def _donated(
+    fixed: set[int], fixed_names: set[str], places: set[int], names: set[str]
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The donated arguments where they stand once the static ones are gone."""
+    both = [*sorted(fixed & places), *sorted(fixed_names & names)]
+    if both:
+        raise ValueError(f"jit: donate needed arrays, got {both[-1]!r}, which is static")
+    shifted = tuple(sorted(i - sum(f < i for f in fixed) for i in places))
+    return shifted, tuple(sorted(names))
 
 
 def _split(
@@ -193,20 +239,21 @@ def _typed(x: Any) -> Any:
     return (type(x), repr(x)) if isinstance(x, (float, complex)) else type(x)
 
 
-def _marked(func: Callable) -> Callable:
-    """`func`, saying that it is being compiled while it runs. Modules among its arguments are its
-    own, also where nothing is compiled.
+def _marked(func: Callable, bound: Callable) -> Callable:
+    """`bound`, which calls `func`, saying that it is being compiled while it runs. Modules among
+    its arguments are its own, also where nothing is compiled.
     """
 
     def call(*args: Any, **kw: Any) -> Any:
         token = TRACING.set(True)
         try:
             args, kw = tree.renewed((args, kw))
-            out = func(*args, **kw)
+            out = bound(*args, **kw)
         finally:
             TRACING.reset(token)
         return tree.renewed(out)
 
+    call.__qualname__ = name_of(func)
     return call
 
 

@@ -180,6 +180,16 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         """Whether another transform or compiler is looking on."""
         xp._lacks("is_tracing")
 
+    # Branches and loops, of flat tuples of arrays.
+    from ..flow import chosen as cond
+    from ..flow import counted as fori_loop
+    from ..flow import looped as scan
+    from ..flow import repeated as while_loop
+
+    def counter(xp, i: int, beside: Sequence[Any]) -> Any:
+        """The number of a step, as the step computes with it."""
+        return xp.weak(i, beside)
+
     # Layers: what is not in one of the classes above.
 
     from ..layers.attention import attention, attention_weights
@@ -189,7 +199,6 @@ class Backend(Activations, Norms, Losses, Pools, Names):
     from ..layers.linear import product as linear
     from ..layers.position import rotate_pairs
     from ..layers.recurrent import gru, lstm
-    from ..layers.recurrent import looped as scan
 
     def has_quick_steps(xp) -> bool:
         """Whether products of the steps of a loop cost less than one product of all of them."""

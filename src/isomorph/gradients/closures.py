@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
-from types import CellType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from .. import tree
@@ -20,32 +20,34 @@ from ..dispatch import find_backend
 SEQUENCES = (list, tuple, deque, set, frozenset)
 
 
-def hoist(func: Callable[..., Any]) -> tuple[list[Any], Callable[[Sequence[Any]], Callable]]:
+def hoist(func: Any, every: bool = False) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
     """The floating-point arrays that `func` captures, each once, and what makes of arrays in their
-    place the function that captures those.
+    place the function that captures those. With `every`, arrays of all dtypes, and those that it
+    names as globals. Functions in a tuple, too.
     """
     arrays: list[Any] = []
     holds: dict[int, bool] = {}  # which objects hold one of them, by identity
-    _find(func, arrays, holds)
+    _find(func, arrays, holds, every)
 
-    def rebuild(others: Sequence[Any]) -> Callable:
+    def rebuild(others: Sequence[Any]) -> Any:
         return _swap(func, {id(x): y for x, y in zip(arrays, others)}, holds, {})
 
     return arrays, rebuild
 
 
-def _find(x: Any, arrays: list[Any], holds: dict[int, bool]) -> bool:
+def _find(x: Any, arrays: list[Any], holds: dict[int, bool], every: bool) -> bool:
     if id(x) in holds:
         return holds[id(x)]
     holds[id(x)] = False  # until known: what it holds may hold it
     backend = find_backend(x)
     if backend is not None:
-        if backend.is_float(x.dtype):
+        if every or backend.is_float(x.dtype):
             arrays.append(x)
             holds[id(x)] = True
     else:
         # each part is looked at, or an array after the first one would stay hidden
-        found = [_find(part, arrays, holds) for part in _parts(x)]
+        parts = [*_parts(x), *(_globals(x).values() if every else ())]
+        found = [_find(part, arrays, holds, every) for part in parts]
         holds[id(x)] = any(found)
     return holds[id(x)]
 
@@ -71,6 +73,19 @@ def _parts(x: Any) -> list[Any]:
     return list(_attributes(x).values())
 
 
+def _globals(x: Any) -> dict[str, Any]:
+    """The arrays that a function, or one written inside it, names as globals."""
+    if not isinstance(x, FunctionType):
+        return {}
+    codes, names = [x.__code__], set()
+    while codes:
+        code = codes.pop()
+        names |= set(code.co_names)
+        codes += [c for c in code.co_consts if isinstance(c, CodeType)]
+    found = {k: x.__globals__[k] for k in names if k in x.__globals__}
+    return {k: v for k, v in found.items() if find_backend(v) is not None}
+
+
 def _attributes(x: Any) -> dict[str, Any]:
     """What an object holds by name, in its dict or in slots."""
     slots = [s for cls in type(x).__mro__ for s in _names(vars(cls).get("__slots__", ()))]
@@ -93,7 +108,9 @@ def _swap(x: Any, new: dict[int, Any], holds: dict[int, bool], done: dict[int, A
     swap = lambda part: _swap(part, new, holds, done)
     if isinstance(x, FunctionType):
         cells = tuple(CellType() for _ in x.__closure__ or ())
-        made = FunctionType(x.__code__, x.__globals__, x.__name__, None, cells or None)
+        own = {k: new[id(v)] for k, v in _globals(x).items() if id(v) in new}
+        around = {**x.__globals__, **own} if own else x.__globals__
+        made = FunctionType(x.__code__, around, x.__name__, None, cells or None)
         done[id(x)] = made  # before its cells: a function may capture itself
         for cell, old in zip(cells, x.__closure__ or ()):
             if not is_empty(old):

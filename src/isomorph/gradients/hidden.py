@@ -71,7 +71,7 @@ def recomputed(xp: Any, func: Callable, args: tuple, kw: dict[str, Any]) -> Any:
     def back(saved: tuple, upstream: Any) -> tuple:
         return _pull(xp, explicit, saved, upstream)
 
-    run = custom_vjp(explicit, lambda *a: (_unseen("checkpoint", xp, explicit, a), a), back)
+    run = custom_vjp(explicit, lambda *a: (unseen("checkpoint", xp, explicit, a), a), back)
     return run(captured, args, kw)
 
 
@@ -94,7 +94,7 @@ def custom_linear_solve(
         return solve(rebuild(captured), b)
 
     def fwd(captured: list, b: Any) -> tuple:
-        out = _unseen("custom_linear_solve", xp, found, (captured, b))
+        out = unseen("custom_linear_solve", xp, found, (captured, b))
         x = _solution("custom_linear_solve", "b", b, out, has_aux)
         _same("custom_linear_solve", "matvec(x)", b, _unseen_at(xp, rebuild, captured, x))
         return out, (captured, b, x)
@@ -138,7 +138,7 @@ def custom_root(
         return solve(rebuild(captured), guess)
 
     def fwd(captured: list, guess: Any) -> tuple:
-        out = _unseen("custom_root", xp, found, (captured, guess))
+        out = unseen("custom_root", xp, found, (captured, guess))
         x = _solution("custom_root", "the initial guess", guess, out, has_aux)
         _same("custom_root", "f(x)", guess, _unseen_at(xp, rebuild, captured, x))
         return out, (captured, guess, x)
@@ -172,7 +172,7 @@ def _watched(xp: Any, nest: Any) -> bool:
     return any(find_backend(x) is xp and xp.is_watched(x) for x in tree.flatten(nest)[0])
 
 
-def _unseen(name: str, xp: Any, func: Callable, args: tuple) -> Any:
+def unseen(name: str, xp: Any, func: Callable, args: tuple) -> Any:
     """`func(*args)` with nothing recorded; what it uses besides its arguments may not be recorded
     either, its gradient would be lost.
     """
@@ -188,7 +188,7 @@ def _unseen(name: str, xp: Any, func: Callable, args: tuple) -> Any:
 def _unseen_at(xp: Any, rebuild: Callable, captured: list, x: Any) -> Any:
     """The equation at its solution: a look at all it uses, which `solve` may not have called."""
     at = lambda captured, x: rebuild(captured)(x)
-    return _unseen("custom_root, custom_linear_solve", xp, at, (captured, x))
+    return unseen("custom_root, custom_linear_solve", xp, at, (captured, x))
 
 
 def _solution(name: str, what: str, like: Any, out: Any, has_aux: bool) -> Any:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import tree
 from ..dispatch import backend_of
 from .attention import check_dtypes
 
@@ -94,16 +93,16 @@ def lstm(
     """The meaning of `lstm_update`."""
     n = recurrent.shape[0]
 
-    def step(carry: tuple, gates: Any) -> tuple:
+    def step(carry: tuple, row: tuple) -> tuple:
         h, c = carry
-        gates = own(gates) + xp.matmul(h, recurrent)
+        gates = own(*row) + xp.matmul(h, recurrent)
         i, f, o = (xp.sigmoid(gates[..., k * n : (k + 1) * n]) for k in (0, 1, 3))
         c = f * c + i * xp.tanh(gates[..., 2 * n : 3 * n])
         h = o * xp.tanh(c)
-        return (h, c), h
+        return (h, c), (h,)
 
     rows, own = _projected(xp, x, kernel, joint(bias, recurrent_bias), time_major)
-    (h, c), hs = xp.scan(step, (h, c), rows)
+    (h, c), (hs,) = xp.scan(step, (h, c), (rows,), rows.shape[0])
     return turned(xp, hs, time_major, 0, -2), h, c
 
 
@@ -122,16 +121,17 @@ def gru(
 
     rows, own = _projected(xp, x, kernel, bias, time_major)
 
-    def step(h: Any, gates: Any) -> tuple:
-        gates, added = own(gates), xp.matmul(h, recurrent)
+    def step(carry: tuple, row: tuple) -> tuple:
+        (h,) = carry
+        gates, added = own(*row), xp.matmul(h, recurrent)
         added = added if recurrent_bias is None else added + recurrent_bias
         both = xp.sigmoid(gates[..., : 2 * n] + added[..., : 2 * n])
         r, z = both[..., :n], both[..., n:]
         new = xp.tanh(gates[..., 2 * n :] + r * added[..., 2 * n :])
         h = new + z * (h - new)
-        return h, h
+        return (h,), (h,)
 
-    h, hs = xp.scan(step, h, rows)
+    (h,), (hs,) = xp.scan(step, (h,), (rows,), rows.shape[0])
     return turned(xp, hs, time_major, 0, -2), h
 
 
@@ -158,19 +158,6 @@ def _projected(xp: Any, x: Any, kernel: Any, bias: Any, time_major: bool) -> tup
 
     x = turned(xp, x, time_major, -2, 0)
     return (x, gates) if xp.has_quick_steps() else (gates(x), lambda row: row)
-
-
-def looped(xp: Any, step: Any, carry: Any, xs: Any) -> tuple[Any, Any]:
-    """The meaning of `scan`: `step(carry, x) -> (carry, y)` for each row of a nest of arrays, in
-    their order; the last carry, and the rows y stacked. There is at least one row.
-    """
-    leaves, form = tree.flatten(xs)
-    found = []
-    for row in zip(*(xp.unstack(x) for x in leaves)):
-        carry, y = step(carry, tree.unflatten(form, row))
-        found.append(tree.flatten(y))
-    after = found[0][1]
-    return carry, tree.unflatten(after, [xp.stack(ys) for ys in zip(*(ys for ys, _ in found))])
 
 
 # ---- checks --------------------------------------------------------------------------------------

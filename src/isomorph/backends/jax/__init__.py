@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import get_ident
 from typing import Any
 
 import jax
@@ -11,6 +12,8 @@ from jax.core import Tracer
 from jax.dtypes import canonicalize_dtype, float0
 
 from ... import tree
+from ...compile import TRACING
+from ...waiting import Notice
 from . import convolution, drawing, indexing, names, whole
 from .layers import Layers
 
@@ -20,7 +23,16 @@ class JAX(Layers):
     arrays = (jax.Array, Tracer)
 
     def vjp(xp, func, leaves, once=False, has_aux=True):
-        outs, pull, aux = jax.vjp(func, *leaves, has_aux=True)
+        outs, transpose, aux = jax.vjp(func, *leaves, has_aux=True)
+
+        def pull(cotangents):
+            try:
+                return transpose(cotangents)
+            except ValueError as error:
+                if "Reverse-mode" in str(error) and "while_loop" in str(error):
+                    raise NotImplementedError(ENDLESS) from error
+                raise
+
         if not any(jnp.iscomplexobj(x) for x in (*outs, *leaves)):
             return outs, pull, aux
         # JAX transposes without conjugating
@@ -60,8 +72,13 @@ class JAX(Layers):
         arrays = jax.lax.stop_gradient(arrays)
         return tuple(jax.pure_callback(call, kinds, *arrays, vmap_method="sequential"))
 
-    def jit(xp, func):
-        return jax.jit(lambda *args, **kw: func(*args, **kw))  # jax.jit knows functions again
+    def jit(xp, func, places=(), names=(), notices=None):
+        def traced(*args, **kw):  # a new one: jax.jit knows functions again
+            if notices is not None and get_ident() not in notices and not TRACING.get():
+                notices[get_ident()] = Notice(func, xp.name)
+            return func(*args, **kw)
+
+        return jax.jit(traced, donate_argnums=places, donate_argnames=names)
 
     def adopt(xp, cls):
         def take(x):
@@ -159,8 +176,19 @@ class JAX(Layers):
     def has_quick_steps(xp):
         return jax.default_backend() == "cpu"
 
-    def scan(xp, step, carry, xs):
-        return jax.lax.scan(step, carry, xs)
+    def cond(xp, pred, true, false, arrays):
+        if not isinstance(pred, Tracer):  # known: nothing is to be compiled
+            return super().cond(pred, true, false, arrays)
+        return jax.lax.cond(pred, true, false, *arrays)
+
+    def while_loop(xp, goes_on, body, arrays):
+        return jax.lax.while_loop(lambda a: goes_on(*a), lambda a: body(*a), arrays)
+
+    def fori_loop(xp, lower, upper, body, arrays):
+        return jax.lax.fori_loop(lower, upper, lambda i, a: body(i, *a), arrays)
+
+    def scan(xp, step, carry, xs, n, reverse=False):
+        return jax.lax.scan(step, carry, xs, n, reverse)
 
     def index_get(xp, x, index):
         return indexing.get(x, index)
@@ -176,6 +204,12 @@ class JAX(Layers):
 
     def narrow(xp, name):
         return {"float16": jnp.float16, "bfloat16": jnp.bfloat16}.get(name)
+
+
+ENDLESS = (
+    "while_loop: the gradient of a loop in JAX needed a number of steps known beforehand; use "
+    "iso.fori_loop with Python numbers as bounds, or iso.scan"
+)
 
 
 def _has_64_bits() -> bool:

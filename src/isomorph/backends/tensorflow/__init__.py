@@ -7,7 +7,6 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from ... import tree
 from . import (
     bitwise,
     compiling,
@@ -77,9 +76,11 @@ class TensorFlow(Layers):
     def vmap(xp, func, *rows):
         specs = [tf.TensorSpec(r.shape[1:], r.dtype) for r in rows]
         traced = tf.function(func, autograph=False).get_concrete_function(*specs)
-        if rows[0].shape[0] == 0 or not compiling.has_rules(traced.graph):
+        graph = traced.graph
+        one_by_one = compiling.has_rules(graph) or compiling.has_kept_values(graph)
+        if rows[0].shape[0] == 0 or not one_by_one:
             return xp.map_rows(func, *rows)
-        # tf.vectorized_map forgets them when it is differentiated as a whole
+        # tf.vectorized_map forgets rules when it is differentiated as a whole
         kinds = tuple(tf.TensorSpec(y.shape, y.dtype) for y in traced.outputs)
         run = tf.autograph.experimental.do_not_convert(lambda parts: func(*parts))
         return tf.map_fn(run, rows, fn_output_signature=kinds)
@@ -164,10 +165,25 @@ class TensorFlow(Layers):
     def devices(xp):
         return [d.name.removeprefix("/physical_device:") for d in tf.config.list_physical_devices()]
 
-    def scan(xp, step, carry, xs):
-        if compiling.is_tracing(tree.flatten((carry, xs))[0]):
-            return looping.scan(step, carry, xs)
-        return super().scan(step, carry, xs)
+    def cond(xp, pred, true, false, arrays):
+        if compiling.is_tracing([pred]):
+            return tf.cond(pred, lambda: true(*arrays), lambda: false(*arrays))
+        return super().cond(pred, true, false, arrays)
+
+    def while_loop(xp, goes_on, body, arrays):
+        if tf.executing_eagerly():
+            return super().while_loop(goes_on, body, arrays)
+        return looping.while_loop(goes_on, body, arrays)
+
+    def fori_loop(xp, lower, upper, body, arrays):
+        if tf.executing_eagerly():
+            return super().fori_loop(lower, upper, body, arrays)
+        return looping.fori_loop(xp, lower, upper, body, arrays)
+
+    def scan(xp, step, carry, xs, n, reverse=False):
+        if tf.executing_eagerly() or n == 0:
+            return super().scan(step, carry, xs, n, reverse)
+        return looping.scan(step, carry, xs, n, reverse)
 
     def index_get(xp, x, index):
         return indexing.index_get(x, index)

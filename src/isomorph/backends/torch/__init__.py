@@ -28,6 +28,7 @@ from . import (
     hosting,
     indexing,
     linalg,
+    looping,
     names,
     recurring,
 )
@@ -179,6 +180,30 @@ class Torch(Layers):
 
     def gru(xp, *arrays):
         return recurring.recurrent("gru", super().gru, arrays)
+
+    def cond(xp, pred, true, false, arrays):
+        if torch.compiler.is_compiling():
+            return looping.compiled_cond(pred, true, false, arrays)
+        if looping.is_traced() or looping.is_mapped(pred):
+            return looping.cond(xp, pred, true, false, arrays)
+        return super().cond(pred, true, false, arrays)
+
+    def while_loop(xp, goes_on, body, arrays):
+        if torch.compiler.is_compiling():
+            return looping.compiled_while(goes_on, body, arrays)
+        if looping.is_traced():
+            return looping.while_loop(xp, goes_on, body, arrays)
+        return looping.masked(xp, goes_on, body, arrays)
+
+    def fori_loop(xp, lower, upper, body, arrays):
+        if looping.unrolls(lower, upper):
+            return super().fori_loop(lower, upper, body, arrays)
+        return looping.fori_loop(xp, lower, upper, body, arrays)
+
+    def scan(xp, step, carry, xs, n, reverse=False):
+        if n and not torch.compiler.is_compiling() and looping.is_traced():
+            return looping.scan(xp, step, carry, xs, n, reverse)
+        return super().scan(step, carry, xs, n, reverse)
 
     def index_get(xp, x, index):
         return indexing.get(x, index)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from threading import Lock
 from typing import Any
 
@@ -23,6 +24,9 @@ from torch._subclasses.fake_tensor import (
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+from ...waiting import noticed
+from . import looping
 
 TRACING = Lock()  # one at a time
 
@@ -45,6 +49,14 @@ def compiled(func: Callable[..., tuple], arrays: Sequence[torch.Tensor]) -> Call
             "number: it is not known while the function is traced; use xp.where, or name the "
             "argument in static="
         ) from error
+    except AttributeError as error:
+        if "_tensor_constant" not in str(error):
+            raise
+        raise TypeError(
+            "jit: a function of iso.cond or of a loop uses a tensor that is neither an argument of "
+            "it nor captured in its closure, and that is used outside of it too; pass it as an "
+            "operand"
+        ) from error
     except DynamicOutputShapeException as error:
         raise TypeError(
             "jit: the shape of a result cannot depend on the values of a tensor; use xp.where "
@@ -56,7 +68,8 @@ def compiled(func: Callable[..., tuple], arrays: Sequence[torch.Tensor]) -> Call
 def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Callable, list]:
     """The program, and the tensors that it captures."""
     graph = make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)(*plain)
-    captured = [getattr(graph, n.target) for n in graph.graph.nodes if n.op == "get_attr"]
+    looping.lift(graph)
+    captured = [attrgetter(n.target)(graph) for n in graph.graph.nodes if n.op == "get_attr"]
     captured = [x for x in captured if isinstance(x, torch.Tensor)]
     _check(captured)
     with torch.no_grad(), warnings.catch_warnings():
@@ -64,7 +77,8 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         warnings.filterwarnings("ignore", category=FutureWarning)
         warnings.filterwarnings("ignore", message="Torchinductor does not support code generation")
-        return torch._inductor.compile(graph, plain), captured  # pyright: ignore
+        with looping.inputs(graph, plain) as examples:
+            return torch._inductor.compile(graph, examples), captured  # pyright: ignore
 
 
 def _guarded(run: Callable, captured: list, bits: bool) -> Callable[..., Any]:
@@ -134,7 +148,8 @@ class Attached:
         both = (*arrays, *upstream)
         key = signature(both)
         if key not in self.pullbacks:
-            self.pullbacks[key] = program(self._pull, both)
+            with noticed(self.func, "torch"):  # its pullback
+                self.pullbacks[key] = program(self._pull, both)
         found = iter(self.pullbacks[key](*both))
         return tuple(next(found) if i in self.wanted else None for i in range(len(arrays)))
 

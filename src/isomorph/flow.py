@@ -1,0 +1,356 @@
+"""Branches and loops that a value decides, with JAX's meaning on every backend.
+
+Where nothing is compiled they are Python's own `if`, `while` and `for`, which any tape
+differentiates; a backend with a compiler has its own kind for what it compiles. The doors see
+nests; backends see flat tuples of arrays, so that no framework's idea of a nest matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import tree
+from .dispatch import NUMBERS, backend_of, dtype_of, find_backend
+from .home import home
+
+
+def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> Any:
+    """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`: one of the two is
+    computed, and differentiated.
+
+    `pred` is one boolean, a Python one or an array without axes; a number holds unless it is 0.
+    Operands are nests of arrays and numbers. Both functions return the same nest of the same
+    shapes and dtypes; where nothing is compiled, only the one that runs is looked at. Under `vmap`,
+    with a `pred` for each example, both are computed and one is selected.
+
+    >>> root = lambda x: iso.cond(x > 0, np.sqrt, lambda x: 0.0 * x, x)
+    >>> iso.grad(root)(np.array(4.0)), iso.grad(root)(np.array(0.0))
+    (array(0.25), array(0.))
+    """
+    _functions("cond", true_fun=true_fun, false_fun=false_fun)
+    arrays, form, xp = _settled("cond", "operand", operands, pred)
+    holds = _truth("cond", "pred", xp, pred)
+    if type(holds) is bool and all(type(x) in NUMBERS for x in tree.flatten_whole(operands)[0]):
+        return (true_fun if holds else false_fun)(*operands)  # no array says whose it is
+    found: dict[str, tuple] = {}
+    true = Branch("true_fun", true_fun, xp, form, found)
+    false = Branch("false_fun", false_fun, xp, form, found)
+    if type(holds) is bool:
+        ys = (true if holds else false)(*arrays)
+    else:
+        ys = xp.cond(holds, true, false, arrays)
+    return tree.unflatten(next(iter(found.values()))[0], ys)
+
+
+def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
+    """The last of the values that begin with `init`, each the `body_fun` of the one before, as long
+    as `cond_fun` of it holds.
+
+    `init` is a nest of arrays and numbers; `body_fun` returns a nest of the same form, shapes and
+    dtypes. Gradients flow where nothing is compiled, and through TensorFlow's graphs. JAX, and
+    compiled programs in torch, do not know how many steps there will be: asked for a gradient they
+    raise; use `fori_loop` with Python numbers, or `scan`.
+
+    >>> iso.while_loop(lambda x: x < 100, lambda x: x * 2, np.array(3.0))
+    np.float64(192.0)
+    """
+    _functions("while_loop", cond_fun=cond_fun, body_fun=body_fun)
+    arrays, form, xp = _settled("while_loop", "leaf", init)
+    carry = Carry("while_loop", "body_fun", xp, form, arrays)
+
+    def goes_on(*arrays: Any) -> Any:
+        return _truth("while_loop", "cond_fun's result", xp, cond_fun(carry.nest(arrays)))
+
+    arrays = xp.while_loop(goes_on, lambda *a: carry.leaves(body_fun(carry.nest(a))), arrays)
+    return carry.nest(arrays)
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any) -> Any:
+    """`init` after `value = body_fun(i, value)` for every `i` from `lower` up to `upper`, which is
+    left out.
+
+    The bounds are Python numbers or integer arrays without axes; `i` is an integer array, a Python
+    number on NumPy. `body_fun` returns a nest of the form, shapes and dtypes of `init`. With
+    Python numbers as bounds it is differentiable everywhere, else as `while_loop` is.
+
+    >>> iso.fori_loop(0, 3, lambda i, x: x * 2 + i, np.array(1.0))
+    np.float64(12.0)
+    """
+    _functions("fori_loop", body_fun=body_fun)
+    arrays, form, xp = _settled("fori_loop", "leaf", init, lower, upper)
+    for word, bound in (("lower", lower), ("upper", upper)):
+        _check_bound(word, xp, bound)
+    carry = Carry("fori_loop", "body_fun", xp, form, arrays)
+    step = lambda i, *a: carry.leaves(body_fun(i, carry.nest(a)))
+    return carry.nest(xp.fori_loop(lower, upper, step, arrays))
+
+
+def scan(
+    step: Callable[[Any, Any], tuple[Any, Any]],
+    carry: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+) -> tuple[Any, Any]:
+    """`step(carry, x) -> (carry, y)` for each row x of `xs`, in their order or the `reverse`: the
+    last carry, and the y of all rows, stacked in the order of the rows.
+
+    `xs` is a nest of arrays with a leading axis of one size; None, with `length`, where a step
+    needs none. The carry keeps its form, shapes and dtypes. A compiled program has one body, not
+    one per step; with no rows at all `step` is run once outside of it, on ones, to see what y is.
+
+    >>> iso.scan(lambda total, x: (total + x, total), np.array(0.0), np.array([1.0, 2.0, 3.0]))
+    (np.float64(6.0), array([0., 1., 3.]))
+    """
+    _functions("scan", step=step)
+    n_carry = len(tree.flatten_whole(carry)[0])
+    arrays, _, xp = _settled("scan", "leaf", {"carry": carry, "xs": xs})
+    state, rows = arrays[:n_carry], arrays[n_carry:]
+    x_form, after = tree.flatten_whole(xs)[1], {}
+    n = _length(rows, tree.paths(xs, whole=True), length)
+    kept = Carry("scan", "step", xp, tree.flatten_whole(carry)[1], state)
+
+    def flat(state: Sequence[Any], row: Sequence[Any]) -> tuple[tuple, tuple]:
+        both = step(kept.nest(state), tree.unflatten(x_form, row))
+        if not isinstance(both, tuple) or len(both) != 2:
+            raise TypeError(f"scan: needed step to return (carry, y), got {type(both).__name__}")
+        ys, after["form"] = _outputs("scan", xp, both[1], state)
+        return kept.leaves(both[0]), ys
+
+    state, ys = xp.scan(flat, state, rows, n, reverse)
+    return kept.nest(state), tree.unflatten(after["form"], ys)
+
+
+# ---- meanings ------------------------------------------------------------------------------------
+
+
+def chosen(xp: Any, pred: Any, true: Callable, false: Callable, arrays: tuple) -> tuple:
+    """The meaning of `cond`."""
+    return true(*arrays) if bool(pred) else false(*arrays)
+
+
+def repeated(xp: Any, goes_on: Callable, body: Callable, arrays: tuple) -> tuple:
+    """The meaning of `while_loop`."""
+    while bool(goes_on(*arrays)):
+        arrays = body(*arrays)
+    return arrays
+
+
+def counted(xp: Any, lower: Any, upper: Any, body: Callable, arrays: tuple) -> tuple:
+    """The meaning of `fori_loop`."""
+    for i in range(int(lower), int(upper)):
+        arrays = body(xp.counter(i, arrays), *arrays)
+    return arrays
+
+
+def looped(
+    xp: Any, step: Callable, carry: tuple, xs: tuple, n: int, reverse: bool = False
+) -> tuple[tuple, tuple]:
+    """The meaning of `scan`, of flat tuples: `step(carry, x) -> (carry, ys)`."""
+    if n == 0:
+        row = tuple(xp.ones(x.shape[1:], dtype=x.dtype, device=xp.device_of(x)) for x in xs)
+        ys = step(carry, row)[1]
+        return carry, tuple(
+            xp.zeros((0, *y.shape), dtype=y.dtype, device=xp.device_of(y)) for y in ys
+        )
+    rows = list(zip(*(xp.unstack(x) for x in xs))) if xs else [()] * n
+    found = []
+    for row in reversed(rows) if reverse else rows:
+        carry, ys = step(carry, row)
+        found.append(ys)
+    if reverse:
+        found.reverse()
+    return carry, tuple(xp.stack(ys) for ys in zip(*found))
+
+
+# ---- checks --------------------------------------------------------------------------------------
+
+
+class Branch:
+    """One function of a `cond`, of flat arrays; `found` is told what the two return."""
+
+    def __init__(self, word: str, func: Callable, xp: Any, form: Any, found: dict[str, tuple]):
+        self.word, self.func, self.xp, self.form, self.found = word, func, xp, form, found
+
+    def __call__(self, *arrays: Any) -> tuple:
+        ys, form = self._run(arrays)
+        self.found[self.word] = form, [(tuple(y.shape), dtype_of(y)) for y in ys]
+        if len(self.found) == 2:
+            _check_branches(self.found)
+        return ys
+
+    def plain(self, *arrays: Any) -> tuple:
+        """The same, for a compiler that lets nothing be told."""
+        return self._run(arrays)[0]
+
+    def _run(self, arrays: Sequence[Any]) -> tuple[tuple, Any]:
+        return _outputs("cond", self.xp, self.func(*tree.unflatten(self.form, arrays)), arrays)
+
+
+class Carry:
+    """What a loop hands from step to step: a nest whose form, shapes and dtypes stay."""
+
+    def __init__(self, name: str, who: str, xp: Any, form: Any, arrays: Sequence[Any]):
+        self.name, self.who, self.xp, self.form = name, who, xp, form
+        self.kinds = [(tuple(x.shape), x.dtype, dtype_of(x)) for x in arrays]
+
+    def nest(self, arrays: Sequence[Any]) -> Any:
+        return tree.unflatten(self.form, arrays)
+
+    def leaves(self, nest: Any) -> tuple:
+        """The arrays of a nest that a step returned."""
+        leaves, form = tree.flatten_whole(nest)
+        if form != self.form:
+            self._refuse_form(nest, form)
+        return tuple(
+            x
+            if getattr(x, "dtype", None) == dtype and tuple(x.shape) == shape
+            else self._taken(nest, i, x)
+            for i, (x, (shape, dtype, _)) in enumerate(zip(leaves, self.kinds))
+        )
+
+    def _taken(self, nest: Any, i: int, x: Any) -> Any:
+        """A leaf that is not plainly like the one before: a number, or one of unknown size."""
+        shape, dtype, word = self.kinds[i]
+        if type(x) in NUMBERS and not shape and _fits(self.xp, x, dtype):
+            return self.xp.asarray(x, dtype=dtype)
+        path = tree.paths(nest, whole=True)[i]
+        at = f" at {path}" if path else ""
+        if find_backend(x) is None:
+            came = f"a {type(x).__name__}"
+        else:
+            if x.dtype == dtype and _alike(tuple(x.shape), shape):
+                return x
+            came = f"{dtype_of(x)} of shape {tuple(x.shape)}"
+        raise TypeError(
+            f"{self.name}: needed {self.who} to return {word} of shape {shape}{at}, as it was "
+            f"given, got {came}; cast or reshape it, or begin with such an array"
+        )
+
+    def _refuse_form(self, nest: Any, form: Any) -> None:
+        like = self.nest(range(len(self.kinds)))
+        wanted, given = tree.paths(like, whole=True), tree.paths(nest, whole=True)
+        lost = [path for path in wanted if path not in given]
+        new = [path for path in given if path not in wanted]
+        if lost or new:
+            changes = [f"without {path or 'it'}" for path in lost]
+            changes += [f"with {path or 'an array'} beside" for path in new]
+            came = "one " + ", ".join(changes)
+        else:
+            came = str(form)
+        raise TypeError(
+            f"{self.name}: needed {self.who} to return a nest like the one it was given, "
+            f"{self.form}, got {came}"
+        )
+
+
+def _functions(name: str, **given: Any) -> None:
+    for word, func in given.items():
+        if not callable(func):
+            raise TypeError(f"{name}: needed {word} as a function, got {type(func).__name__}")
+
+
+def _settled(name: str, what: str, nest: Any, *beside: Any) -> tuple[tuple, Any, Any]:
+    """The leaves of a nest as arrays, its form, and the one backend of them and of the arrays
+    beside them.
+    """
+    leaves, form = tree.flatten_whole(nest)
+    for i, x in enumerate(leaves):
+        if type(x) not in NUMBERS and find_backend(x) is None:
+            path = tree.paths(nest, whole=True)[i]
+            at = f" at {what} {path}" if path else ""
+            raise TypeError(f"{name}: needed arrays and numbers, got a {type(x).__name__}{at}")
+    arrays = [x for x in (*leaves, *beside) if find_backend(x) is not None]
+    xp = backend_of(*arrays) if arrays else home().backend
+    return tuple(xp.weak(x, arrays) if type(x) in NUMBERS else x for x in leaves), form, xp
+
+
+def _outputs(name: str, xp: Any, nest: Any, beside: Sequence[Any]) -> tuple[tuple, Any]:
+    """The leaves of what a function returned, as arrays, and its form."""
+    leaves, form = tree.flatten_whole(nest)
+    for i, y in enumerate(leaves):
+        if type(y) not in NUMBERS and find_backend(y) is not xp:
+            path = tree.paths(nest, whole=True)[i]
+            at = f" at {path}" if path else ""
+            raise TypeError(
+                f"{name}: needed {xp.name} arrays and numbers as output, got a "
+                f"{type(y).__name__}{at}"
+            )
+    return tuple(xp.weak(y, beside) if type(y) in NUMBERS else y for y in leaves), form
+
+
+def _truth(name: str, what: str, xp: Any, x: Any) -> Any:
+    """One boolean: a Python one, or an array of the backend without axes."""
+    if type(x) in (bool, int, float):
+        return bool(x)
+    if find_backend(x) is None:
+        raise TypeError(f"{name}: needed {what} as one boolean, got a {type(x).__name__}")
+    if find_backend(x) is not xp:
+        backend_of(x, xp.zeros(()))  # raises, and names both
+    if len(x.shape):
+        raise TypeError(
+            f"{name}: needed {what} as one boolean, got {dtype_of(x)} of shape {tuple(x.shape)}; "
+            "reduce it with xp.all or xp.any, or use xp.where for each element"
+        )
+    return x if xp.isdtype(x.dtype, "bool") else x != 0
+
+
+def _check_branches(found: dict[str, tuple]) -> None:
+    (form, kinds), (other, others) = found["true_fun"], found["false_fun"]
+    if form != other:
+        raise TypeError(
+            f"cond: needed both functions to return one form, got {form} of true_fun and {other} "
+            "of false_fun"
+        )
+    paths = tree.paths(tree.unflatten(form, range(len(kinds))), whole=True)
+    for path, one, two in zip(paths, kinds, others):
+        if one[1] != two[1] or not _alike(one[0], two[0]):
+            at = f" at {path}" if path else ""
+            raise TypeError(
+                f"cond: needed both functions to return one shape and dtype{at}, got {one[1]} of "
+                f"shape {one[0]} of true_fun and {two[1]} of shape {two[0]} of false_fun"
+            )
+
+
+def _check_bound(word: str, xp: Any, bound: Any) -> None:
+    if type(bound) is int:
+        return
+    if find_backend(bound) is not xp or not xp.isdtype(bound.dtype, "integral"):
+        came = dtype_of(bound) if find_backend(bound) is not None else f"a {type(bound).__name__}"
+        raise TypeError(f"fori_loop: needed {word} as an integer, got {came}")
+    if len(bound.shape):
+        raise TypeError(f"fori_loop: needed {word} without axes, got shape {tuple(bound.shape)}")
+
+
+def _length(rows: Sequence[Any], paths: Sequence[str], length: int | None) -> Any:
+    """The number of steps; None where a graph does not know it."""
+    if length is not None and (type(length) is not int or length < 0):
+        raise TypeError(f"scan: needed length as a number of steps, got {length!r}")
+    sizes: dict[Any, str] = {} if length is None else {length: "length"}
+    for x, path in zip(rows, paths):
+        at = f"xs at {path}" if path else "xs"
+        if not len(x.shape):
+            raise TypeError(f"scan: needed arrays with a leading axis, got shape () for {at}")
+        if x.shape[0] is not None:
+            sizes.setdefault(x.shape[0], at)
+    if len(sizes) > 1:
+        listed = ", ".join(f"{size} for {at}" for size, at in sizes.items())
+        raise ValueError(f"scan: needed one number of steps, got {listed}")
+    if not sizes and not rows:
+        raise TypeError("scan: needed xs, or length where a step needs no x, got neither")
+    return next(iter(sizes), None)
+
+
+def _alike(one: tuple, two: tuple) -> bool:
+    """Whether two shapes may be the same; None is a size a graph does not know."""
+    return len(one) == len(two) and all(a == b or None in (a, b) for a, b in zip(one, two))
+
+
+def _fits(xp: Any, number: Any, dtype: Any) -> bool:
+    """Whether a Python number may stand for an array of a dtype."""
+    if type(number) is bool:
+        return xp.isdtype(dtype, "bool")
+    if type(number) is int:
+        return xp.isdtype(dtype, "integral") or xp.is_float(dtype)
+    return xp.is_float(dtype) and (type(number) is float or xp.is_complex(dtype))

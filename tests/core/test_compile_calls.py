@@ -1,0 +1,172 @@
+"""`jit` around its calls: donated arguments, numbers of every kind, and the word while it compiles
+for long.
+"""
+
+import functools
+import logging
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import isomorph as iso
+from isomorph.waiting import PATIENCE
+from oracles import numpy_of
+
+X = np.array([0.5, 1.5, -2.0])
+COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
+
+
+@pytest.mark.parametrize("donate", ["w", 0, ["w"], (0,)])
+def test_donated_arguments(backend, xp, donate):
+    step = iso.jit(lambda w, g: w - 0.5 * g, donate=donate)
+    w, g = xp.asarray(X), xp.asarray(X + 1)
+    new = step(w, g)
+    np.testing.assert_allclose(numpy_of(new), X - 0.5 * (X + 1), rtol=1e-15)
+    np.testing.assert_allclose(numpy_of(g), X + 1)
+    if backend == "jax":  # its memory is now that of the result
+        with pytest.raises(RuntimeError, match="Array has been deleted"):
+            numpy_of(w)
+    else:
+        np.testing.assert_allclose(numpy_of(w), X)
+    new = step(w=new, g=g)
+    np.testing.assert_allclose(numpy_of(new), X - (X + 1), rtol=1e-15, atol=1e-15)
+
+
+def test_donated_beside_static_arguments(backend, xp):
+    func = lambda how, keep, w: w + keep if how == "plus" else w - keep
+    step = iso.jit(func, static=0, donate=2)
+    keep, w = xp.asarray(X), xp.asarray(X * 3)
+    np.testing.assert_allclose(numpy_of(step("plus", keep, w)), X * 4)
+    np.testing.assert_allclose(numpy_of(keep), X)  # the argument after the static one is not it
+    if backend == "jax":
+        assert w.is_deleted()
+    with pytest.raises(ValueError, match="jit: donate needed arrays, got 'how', which is static"):
+        iso.jit(func, static="how", donate=("how",))
+    with pytest.raises(ValueError, match="jit: donate names 'v', but the arguments are how, keep"):
+        iso.jit(func, donate="v")
+    with pytest.raises(TypeError, match="jit: donate needed positions or names of arguments, got"):
+        iso.jit(func, donate=1.5)
+    with pytest.raises(ValueError, match="jit: donate needed positions counted from 0, got -1"):
+        iso.jit(func, donate=-1)
+
+
+def test_a_static_argument_that_is_only_a_keyword(backend, xp):
+    compiled = iso.jit(lambda x, *, how: x * 2 if how == "twice" else x, static="how")
+    np.testing.assert_allclose(numpy_of(compiled(xp.asarray(X), how="twice")), X * 2)
+    np.testing.assert_allclose(numpy_of(compiled(xp.asarray(X), how="once")), X)
+
+
+@COMPILED
+def test_no_value_of_a_number_compiles_anew(backend, xp):
+    runs = []
+
+    def func(x, p, *, flag):
+        runs.append(1)
+        return xp.where(flag, x * p["scale"], xp.astype(p["n"], x.dtype) + x)
+
+    compiled = iso.jit(func)
+    for n, scale, flag in ((1, 0.5, True), (2, -3.0, False), (-7, 0.0, True)):
+        got = compiled(xp.asarray(X), {"n": n, "scale": scale}, flag=flag)
+        np.testing.assert_allclose(numpy_of(got), X * scale if flag else X + n, rtol=1e-15)
+    assert len(runs) == 1
+
+
+@COMPILED
+def test_while_and_loops_over_a_value_raise_too(backend, xp):
+    def until(x):
+        while xp.sum(x) < 10:
+            x = x * 2
+        return x
+
+    with pytest.raises(TypeError):
+        iso.jit(until)(xp.asarray(X + 3))
+    with pytest.raises(TypeError):
+        iso.jit(lambda x: x * (1 if xp.all(x > 0) and x[0] > 1 else 2))(xp.asarray(X))
+
+
+def slow(x, seconds=0.3):
+    time.sleep(seconds)
+    return x * 2
+
+
+def said_by(caplog):
+    return [r.getMessage() for r in caplog.records if r.name == "isomorph"]
+
+
+@COMPILED
+def test_a_long_compilation_says_so_while_it_lasts(backend, xp, caplog):
+    heard = []
+
+    def listening(x):
+        for _ in range(200):  # while it is being traced: the first word is there already
+            if said_by(caplog):
+                break
+            time.sleep(0.05)
+        heard.append(list(said_by(caplog)))
+        return x * 2
+
+    threads = threading.active_count()
+    token = PATIENCE.set(0.05)
+    try:
+        compiled = iso.jit(listening)
+        compiled(xp.asarray(X))
+        first, last = said_by(caplog)
+        assert heard == [[first]]
+        assert first.startswith(f"isomorph: still compiling listening for {backend} after 0.0")
+        assert last.startswith(f"isomorph: compiled listening for {backend} in ")
+        levels = {r.levelno for r in caplog.records if r.name == "isomorph"}
+        assert levels == {logging.WARNING}  # seen where nobody has set up logging
+        compiled(xp.asarray(X + 1))  # compiled: nothing to say
+        assert len(said_by(caplog)) == 2
+    finally:
+        PATIENCE.reset(token)
+    assert threading.active_count() <= threads + 1  # of a compiler's own pool, none of ours
+    assert not [t for t in threading.enumerate() if isinstance(t, threading.Timer)]
+
+
+def test_quick_and_silenced_compilations_say_nothing(backend, xp, caplog):
+    iso.jit(functools.partial(slow, seconds=0.0))(xp.asarray(X))
+    token = PATIENCE.set(0.05)
+    logging.getLogger("isomorph").setLevel("ERROR")
+    try:
+        out = iso.jit(slow)(xp.asarray(X))
+    finally:
+        logging.getLogger("isomorph").setLevel("NOTSET")
+        PATIENCE.reset(token)
+    np.testing.assert_allclose(numpy_of(out), X * 2)
+    assert said_by(caplog) == []
+
+
+@COMPILED
+def test_a_compilation_that_fails_says_so(backend, xp, caplog):
+    def broken(x):
+        time.sleep(0.2)
+        raise KeyError("mine")
+
+    token = PATIENCE.set(0.05)
+    try:
+        with pytest.raises(KeyError, match="mine"):
+            iso.jit(broken)(xp.asarray(X))
+    finally:
+        PATIENCE.reset(token)
+    assert "gave up compiling broken" in said_by(caplog)[-1]
+    assert not [t for t in threading.enumerate() if isinstance(t, threading.Timer)]
+
+
+def test_compiled_functions_within_one_another_speak_once(backend, xp, caplog):
+    inner = iso.jit(slow)
+
+    def outer(x):
+        return inner(x) + 1
+
+    token = PATIENCE.set(0.05)
+    try:
+        out = iso.jit(outer)(xp.asarray(X))
+    finally:
+        PATIENCE.reset(token)
+    np.testing.assert_allclose(numpy_of(out), X * 2 + 1)
+    words = [word for word in said_by(caplog) if "still" in word]
+    assert len(words) == (0 if backend == "numpy" else 1)
+    assert all("outer" in word for word in words)
