@@ -109,6 +109,7 @@ from .optimizers.updates import (
 )
 from .training.checkpoint import load, save
 from .training.replacing import CheckpointError
+from .training.stepping import TrainState, train_step
 
 __version__ = "0.1.0"
 
@@ -143,6 +144,7 @@ __all__ = [
     "RMSNorm",
     "Sequential",
     "State",
+    "TrainState",
     "adam_step",
     "adam_update",
     "adaptive_avg_pool",
@@ -229,6 +231,7 @@ __all__ = [
     "stop_gradient",
     "summary",
     "to_numpy",
+    "train_step",
     "unset_with_grads",
     "use_backend",
     "use_key",

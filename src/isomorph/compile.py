@@ -46,7 +46,8 @@ def jit(
 
     Arguments named in `donate` are not used after the call, and their memory may become that of
     results: a parameter that is updated is then held once, not twice. JAX does so, and raises where
-    such an array is used again; the other frameworks have nothing like it and ignore it.
+    such an array is used again; torch writes results into donated tensors of their shapes;
+    TensorFlow and NumPy have nothing like it and ignore it.
 
     >>> iso.jit(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     np.float64(5.0)
@@ -98,7 +99,7 @@ def traced(
     """The meaning of `jit` over `xp.compile`, which takes a flat function and arrays: one program
     per form and `xp.signature` of the arguments.
 
-    `places` and `names` are of donated arguments: nothing is made of them here. `notices` is for
+    `places` and `names` are of donated arguments, which `xp.reuse` may write to. `notices` is for
     programs that compile within a call without a word: it holds, by thread, what is to be ended
     after the call.
     """
@@ -113,7 +114,8 @@ def traced(
         found = programs.get(key)
         if found is None:
             with noticed(func, xp.name):
-                program, rebuild = _program(xp, func, form, arrays)
+                given = _given(args, kw, places, names)
+                program, rebuild = _program(xp, func, form, arrays, given)
                 outs = program(*arrays)  # some compile now
             programs[key] = program, rebuild
             return rebuild(outs)
@@ -123,7 +125,17 @@ def traced(
     return run
 
 
-def _program(xp: Any, func: Callable, form: Any, arrays: Sequence[Any]) -> tuple:
+def _given(args: tuple, kw: dict[str, Any], places: Sequence[int], names: Sequence[str]) -> list:
+    """Of every leaf of a call whether it is donated."""
+    if not places and not names:
+        return []
+    marks = tuple(
+        tree.map_whole(lambda _, yes=i in places: yes, x) for i, x in enumerate(args)
+    ), {k: tree.map_whole(lambda _, yes=k in names: yes, x) for k, x in kw.items()}
+    return tree.flatten_whole(marks)[0]
+
+
+def _program(xp: Any, func: Callable, form: Any, arrays: Sequence[Any], given: list) -> tuple:
     after: dict[str, Any] = {}
 
     def flat(*arrays: Any) -> tuple:
@@ -137,7 +149,9 @@ def _program(xp: Any, func: Callable, form: Any, arrays: Sequence[Any]) -> tuple
                     f"jit: needed {xp.name} arrays and numbers as output, got a "
                     f"{type(x).__name__}{at}"
                 )
-        return tuple(xp.asarray(x) if type(x) in NUMBERS else x for x in leaves)
+        outs = tuple(xp.asarray(x) if type(x) in NUMBERS else x for x in leaves)
+        donated = [x for x, yes in zip(arrays, given) if yes]
+        return xp.reuse(donated, outs) if donated else outs
 
     flat.__qualname__ = name_of(func)
     program = xp.compile(flat, arrays)

@@ -172,6 +172,10 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         """The program that computes `func` for arrays like `arrays`; `func` is traced now."""
         xp._lacks("compile")
 
+    def reuse(xp, donated: Sequence[Any], outs: Leaves) -> Leaves:
+        """The outputs of a program that is traced, some of them in the memory of donated arrays."""
+        return outs
+
     def signature(xp, arrays: Sequence[Any]) -> Hashable:
         """All that a program made for `arrays` depends on."""
         xp._lacks("signature")

@@ -35,7 +35,7 @@ class TrainState:
     @property
     def model(self) -> Any:
         """The model, of arrays of its own: a step may use up those of the state."""
-        return built(self.skeleton, copies(held(self.arrays)))
+        return built(self.skeleton, held(copied(self.arrays)))
 
     @property
     def optimizer(self) -> Any:
@@ -66,9 +66,8 @@ class TrainStep:
             skeleton, parts = None, Held(model, {}, {})
         if not tree.flatten(parts.variables)[0]:
             raise ValueError("train_step: needed a model with variables to train, got none")
-        parts = copies(parts)
-        arrays = {**parts._asdict(), "optimizer": self.pair.init(parts.variables)}
-        return TrainState(arrays, skeleton)
+        optimizer = self.pair.init(parts.variables)
+        return TrainState(copied({**parts._asdict(), "optimizer": optimizer}), skeleton)
 
     def __call__(self, state: TrainState, /, *batch: Any) -> tuple[TrainState, Any]:
         if not isinstance(state, TrainState):
@@ -143,7 +142,7 @@ def train_step(
     "bfloat16" or "float16", variables and floating-point batches are narrowed for the loss and its
     gradients, while the variables that are kept stay as they are. With `accumulate`, a batch is
     taken in that many equal parts, whose gradients are averaged. With `guard`, a step whose loss is
-    not finite changes nothing.
+    not finite changes nothing but the keys of random numbers.
 
     >>> step = iso.train_step(lambda v, x: np.sum((v["w"] - x) ** 2), iso.optimizers.sgd(0.25))
     >>> state = step.init({"w": np.zeros(2)})
@@ -170,14 +169,14 @@ def built(skeleton: Skeleton | None, parts: Held) -> Any:
     return parts.variables if skeleton is None else skeleton.filled(parts)
 
 
-def copies(parts: Held) -> Held:
+def copied(nest: Any) -> Any:
     """The same values in memory of their own."""
 
     def copy(x: Any) -> Any:
         xp: Any = find_backend(x)
         return x if xp is None else xp.asarray(xp.stop_gradient(x, False), copy=True)
 
-    return Held(*(tree.map(copy, nest) for nest in parts))
+    return tree.map(copy, nest)
 
 
 def narrowed(xp: Any, nest: Any, dtype: str | None) -> Any:
@@ -198,8 +197,9 @@ def kept(xp: Any, good: Any, new: dict, old: dict) -> dict:
     value = xp.at_hand(good)
     if value is not None:
         return new if value else old
-    # leaf by leaf: a compiler makes it a part of the update
-    return tree.map(lambda x, y: x if x is y else xp.where(good, x, y), new, old)
+    # leaf by leaf: a compiler makes it a part of the update; not keys, of which torch's cannot choose
+    fixed = lambda x, y: x is y or xp.isdtype(x.dtype, "unsigned integer")
+    return tree.map(lambda x, y: x if fixed(x, y) else xp.where(good, x, y), new, old)
 
 
 def split(xp: Any, batch: tuple, parts: int) -> list[tuple]:

@@ -75,6 +75,9 @@ class Torch(Layers):
     def compile(xp, func, arrays):
         return compiling.program(func, arrays)
 
+    def reuse(xp, donated, outs):
+        return compiling.reuse(donated, outs)
+
     def signature(xp, arrays):
         return compiling.signature(arrays)
 

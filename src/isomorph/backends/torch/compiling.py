@@ -81,6 +81,23 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
             return torch._inductor.compile(graph, examples), captured  # pyright: ignore
 
 
+def reuse(donated: Sequence[torch.Tensor], outs: tuple) -> tuple:
+    """The outputs, each written into the first donated tensor of its kind that is left: the
+    compiler makes the update one in place. What needs the old values has been computed by then.
+    """
+    shown = {y.untyped_storage()._cdata for y in outs}  # as itself, or as a view of it
+    free = [x for x in donated if x.untyped_storage()._cdata not in shown]
+    result = []
+    for y in outs:
+        match = next((i for i, x in enumerate(free) if _is_like(x, y)), None)
+        result.append(y if match is None else free.pop(match).copy_(y))
+    return tuple(result)
+
+
+def _is_like(x: torch.Tensor, y: torch.Tensor) -> bool:
+    return x.shape == y.shape and x.dtype == y.dtype and x.device == y.device
+
+
 def _guarded(run: Callable, captured: list, bits: bool) -> Callable[..., Any]:
     """The program with what must be looked at before each run of it."""
     if not captured and not bits:
