@@ -55,12 +55,15 @@ def pytest_configure(config: pytest.Config) -> None:
     from isomorph.scoreboard.watching import Watcher
 
     worker = hasattr(config, "workerinput")
-    watcher = Watcher(config, worker)
-    config.pluginmanager.register(watcher, "scoreboard-watcher")
-    if not worker:
-        from isomorph.scoreboard.recorder import Recorder
+    try:
+        watcher = Watcher(config, worker)
+        config.pluginmanager.register(watcher, "scoreboard-watcher")
+        if not worker:
+            from isomorph.scoreboard.recorder import Recorder
 
-        config.pluginmanager.register(Recorder(config, watcher), "scoreboard-recorder")
+            config.pluginmanager.register(Recorder(config, watcher), "scoreboard-recorder")
+    except (ValueError, OSError) as error:  # settings, ledger or database: said in one line
+        raise pytest.UsageError(str(error)) from error
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sqlite3
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -59,15 +60,15 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what the arguments say; the exit status."""
-    settings = read(Path.cwd())
-    path = Path(args.db) if args.db else settings.path(settings.database)
     try:
+        settings = read(Path.cwd())
+        path = Path(args.db) if args.db else settings.path(settings.database)
         if args.verb == "merge":
             print(f"{merge(args.out, args.shards)} runs in {args.out}")
             return SAME
         with Store(path, write=args.verb == "import") as store:
             return VERBS[args.verb](store, settings, args)
-    except (LookupError, ValueError, OSError, ImportError) as error:
+    except (LookupError, ValueError, OSError, ImportError, sqlite3.Error) as error:
         print(error, file=sys.stderr)
         return USAGE
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sqlite3
 import subprocess
 import tempfile
 import threading
 import uuid
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -62,6 +64,7 @@ class Recorder:
         self.versions: set[str] = set()
         self.lock = threading.RLock()
         self.over = threading.Event()
+        self.offences: list[str] = []
         self.progress = Progress(config, self.settings)
         self.clock = threading.Thread(target=self._tick, daemon=True)
         self.clock.start()
@@ -90,6 +93,7 @@ class Recorder:
                 self.store.db.execute(
                     "INSERT OR REPLACE INTO broken VALUES (?, ?, ?)", (self.run, file, detail)
                 )
+                self.store.db.commit()
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         if self.progress.live and report.when == "call" and report.passed:
@@ -183,29 +187,41 @@ class Recorder:
 
     def _tick(self) -> None:
         while not self.over.wait(SECONDS):
-            self.flush()
+            with suppress(sqlite3.OperationalError):  # the next time, or the end, says so
+                self.flush()
 
     def flush(self) -> None:
         with self.lock:
             results, self.fresh = self.fresh, []
-            if results:
-                self.store.add(self.run, self.job, results)
-            self.store.db.commit()
+            try:
+                if results:
+                    self.store.add(self.run, self.job, results)
+                self.store.db.commit()
+            except sqlite3.Error:  # the file is locked, the disk is full: nothing is lost yet
+                self.store.undo()
+                self.fresh = results
+                raise
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         self.over.set()
         self.clock.join()
         self.progress.stop()
-        self._uncollected()
-        self.flush()
-        whole = int(exitstatus) in (0, 1, 5) and len(self.done) >= len(self.plan)
-        backends = {who.backend for who in self.plan.values()}
-        self.store.job(self.run, self.job_key, _machine(backends))
-        self.store.finish(self.run, self.job, whole, int(exitstatus), now())
-        self.offences = self._offences()
+        try:
+            self._close(int(exitstatus))
+        except sqlite3.Error as error:
+            self.offences = [f"not written: {self.path}: {error}"]
         if self.offences and session.exitstatus == 0:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _close(self, exitstatus: int) -> None:
+        self._uncollected()
+        self.flush()
+        whole = exitstatus in (0, 1, 5) and len(self.done) >= len(self.plan)
+        backends = {who.backend for who in self.plan.values()}
+        self.store.job(self.run, self.job_key, _machine(backends))
+        self.store.finish(self.run, self.job, whole, exitstatus, now())
+        self.offences = self._offences()
 
     def _uncollected(self) -> None:
         """Cells known from earlier runs, in files that could not be read this time."""

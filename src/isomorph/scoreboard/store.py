@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from .states import BY_CODE
 
+APPLICATION = 0x53424431  # 'SBD1', as in schema.sql
 COUNT_LIMIT = 1 << 40  # an infinite error, in thousandths of an ulp
 INSERT = "INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 ROOM = 1 << 28  # bytes of a file that is laid in order after every run
@@ -56,33 +57,59 @@ class Store:
 
     def __init__(self, path: str | Path, write: bool = True) -> None:
         self.path = Path(path)
-        if not write and not self.path.is_file():
+        if not write and not (self.path.is_file() and self.path.stat().st_size):
             raise FileNotFoundError(
                 f"scoreboard: needed a database, found none at {path}; run pytest --scoreboard, or "
                 "isomorph scoreboard import seeds"
             )
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.db = sqlite3.connect(self.path, timeout=30, check_same_thread=False)
-        self.db.row_factory = sqlite3.Row
+        try:
+            self.db = sqlite3.connect(self.path, timeout=30, check_same_thread=False)
+            self.db.row_factory = sqlite3.Row
+            self._ready(write)
+        except sqlite3.Error as error:
+            raise ValueError(
+                f"scoreboard: needed a database that can be opened, got {path}: {error}"
+            ) from error
+        self._known: dict[str, dict[Any, int]] = {}
+        self._heard: dict[int, set[int]] = {}  # of runs begun here: cells that have a result
+
+    def _ready(self, write: bool) -> None:
+        """Lay out a new file; refuse one that is somebody else's, or of another time."""
+        (version,), (owner,), (tables,) = (
+            self.db.execute(question).fetchone()
+            for question in (
+                "PRAGMA user_version", "PRAGMA application_id", "SELECT count(*) FROM sqlite_master"
+            )
+        )  # fmt: skip
+        if tables and owner != APPLICATION:
+            raise ValueError(
+                f"scoreboard: needed a scoreboard's database, {self.path} is another's"
+            )
+        if tables and version != 1:
+            raise ValueError(f"scoreboard: needed schema 1, {self.path} has schema {version}")
         if write:
             self.db.execute("PRAGMA journal_mode=WAL")
             self.db.execute("PRAGMA synchronous=NORMAL")
-        version = self.db.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0:
-            self.db.executescript((files("isomorph.scoreboard") / "schema.sql").read_text("utf-8"))
-        elif version != 1:
-            raise ValueError(f"scoreboard: needed schema 1, {path} has schema {version}")
-        self._known: dict[str, dict[Any, int]] = {}
-        self._heard: dict[int, set[int]] = {}  # of runs begun here: cells that have a result
+        if not tables:
+            schema = (files("isomorph.scoreboard") / "schema.sql").read_text("utf-8")
+            self.db.executescript(f"BEGIN IMMEDIATE;\n{schema}\nCOMMIT;")
 
     def close(self) -> None:
         self.db.commit()
         self.db.close()
 
+    def undo(self) -> None:
+        """Forget what was written since the last commit."""
+        self.db.rollback()
+        self._known.clear()
+
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            self.undo()
         self.close()
 
     # Writing
@@ -92,14 +119,16 @@ class Store:
         found = self.db.execute("SELECT run FROM run WHERE key = ?", (key,)).fetchone()
         if found:
             return found[0]
-        last = self.db.execute("SELECT max(run) FROM run").fetchone()[0] or 0
-        mine: int = last + 1 if number is None else number  # run 0 is kept for the seeds
-        names = ["run", "key", "kind", *facts]
-        self.db.execute(
-            f"INSERT INTO run ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
-            (mine, key, kind, *facts.values()),
+        names = ["run", "key", "kind", *facts]  # run 0 is kept for the seeds
+        made = self.db.execute(  # in one statement: another process may begin a run as well
+            f"INSERT INTO run ({', '.join(names)})"
+            f" SELECT coalesce(?, max(run) + 1, 1){', ?' * (len(names) - 1)} FROM run WHERE true"
+            " ON CONFLICT (key) DO NOTHING",
+            (number, key, kind, *map(_utf8, facts.values())),
         )
-        self._heard[mine] = set()
+        mine: int = self.db.execute("SELECT run FROM run WHERE key = ?", (key,)).fetchone()[0]
+        if made.rowcount:
+            self._heard[mine] = set()
         return mine
 
     def job(self, run: int, key: str, facts: dict[str, Any] | None = None, **more: Any) -> int:
@@ -145,7 +174,11 @@ class Store:
             (again if heard is None or row[1] in heard or row[4] > 1 else new).append(row)
             if heard is not None:
                 heard.add(row[1])
-        self.db.executemany(INSERT, [(*row[:4], *row[5:]) for row in new])
+        made = self.db.executemany(
+            INSERT.replace("REPLACE", "IGNORE"), [(*row[:4], *row[5:]) for row in new]
+        )
+        if new and made.rowcount < len(new):  # another process has a result for one of them
+            again += new
         for row in again:
             old = self.db.execute(
                 "SELECT result.run, result.cell, job, state, coalesce(attempts, 1), duration,"
@@ -205,8 +238,9 @@ class Store:
                 self.db.execute("VACUUM")
 
     def detail(self, kind: str, message: str, text: str) -> int:
-        digest = hashlib.sha256(f"{kind}\0{message}\0{text}".encode()).hexdigest()[:32]
-        blob = zlib.compress(text.encode(), 6)
+        whole = _utf8(f"{kind}\0{message}\0{text}")
+        digest = hashlib.sha256(whole.encode()).hexdigest()[:32]
+        blob = zlib.compress(_utf8(text).encode(), 6)
         return self._number("detail", ("digest",), (digest,), kind=kind, message=message, text=blob)
 
     def _test(self, suite: str, name: str, variant: str, file: str) -> int:
@@ -223,12 +257,20 @@ class Store:
         found = known.get(key)
         if found is None:
             columns = (*names, *rest)
-            cursor = self.db.execute(
+            values = [_utf8(value) for value in (*key, *rest.values())]
+            made = self.db.execute(
                 f"INSERT INTO {table} ({', '.join(columns)}) "
-                f"VALUES ({', '.join('?' * len(columns))})",
-                (*key, *rest.values()),
+                f"VALUES ({', '.join('?' * len(columns))}) ON CONFLICT DO NOTHING",
+                values,
             )
-            found = known[key] = int(cursor.lastrowid or 0)
+            if made.rowcount:
+                found = int(made.lastrowid or 0)
+            else:  # another process was first
+                same = " AND ".join(f"{name} = ?" for name in names)
+                found = self.db.execute(
+                    f"SELECT {table} FROM {table} WHERE {same}", values[: len(names)]
+                ).fetchone()[0]
+            known[key] = found
         return found
 
     # Reading
@@ -345,6 +387,17 @@ class Store:
             " USING (detail)",
         )
         return sorted(repr(tuple(row)) for query in queries for row in self.db.execute(query))
+
+
+def _utf8(value: Any) -> Any:
+    """Text that can be written down: half a surrogate pair is spelled out.
+
+    >>> _utf8("a\\ud800")
+    'a\\\\ud800'
+    """
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    return value
 
 
 def _milli(ulps: float | None) -> int | None:

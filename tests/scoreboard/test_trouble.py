@@ -1,0 +1,130 @@
+"""What goes wrong around a run: others write too, files are not what they should be, text is not
+text, settings are wrong, nothing ran.
+"""
+
+import sqlite3
+
+import pytest
+
+from isomorph.scoreboard.command import main
+from isomorph.scoreboard.store import Result, Store
+
+ONE = """
+import pytest
+@pytest.mark.parametrize("backend", ["a", "b"])
+def test_it(backend): assert backend
+"""
+
+
+def result(name, state=0, backend="a", **more):
+    return Result("s", name, "", "t.py", backend, "", backend, state, **more)
+
+
+def test_two_processes_write_one_file(tmp_path):
+    """Names that the other filed first, runs begun at once, and a cell that both have."""
+    path = tmp_path / "board.db"
+    with Store(path) as one, Store(path) as two:
+        for store in (one, two):  # both know what is there by now: nothing
+            store._number("backend", ("name",), ("nobody",))
+            store.db.commit()
+        runs = []
+        for store in (one, two):
+            runs.append(store.begin(str(id(store)), "local"))
+            job = store.job(runs[-1], "main", complete=1)
+            store.add(
+                runs[-1], job, [result("test_a"), result("test_b", 1, detail=("E", "m", "t"))]
+            )
+            store.db.commit()
+        assert runs == [1, 2]
+        for store in (one, two):
+            assert store.begin("shared", "local") == 3
+            store.db.commit()
+        for store, state in ((two, 1), (one, 0)):  # the one that began it comes last, with less
+            store.add(3, store.job(3, "main"), [result("test_a", state), result("test_b")])
+            store.db.commit()
+        found = one.db.execute("SELECT run, state FROM result ORDER BY run, cell").fetchall()
+    assert [tuple(row) for row in found] == [(1, 0), (1, 1), (2, 0), (2, 1), (3, 1), (3, 0)]
+
+
+def test_a_file_that_is_locked_for_a_while_loses_nothing(project):
+    project.file("test_it.py", ONE.replace("assert", "import time; time.sleep(0.8); assert"))
+    project.file(
+        "conftest.py",
+        "import sqlite3\n"
+        "from isomorph.scoreboard.store import Store\n"
+        "add, refused = Store.add, []\n"
+        "def locked(self, *args):\n"
+        "    add(self, *args)\n"
+        "    if not refused:\n"
+        "        refused.append(1)\n"
+        "        raise sqlite3.OperationalError('database is locked')\n"
+        "Store.add = locked\n"
+        "def pytest_sessionfinish(): assert refused\n",
+    )
+    done = project.run()
+    assert done.ret == 0, done.stdout.str()
+    assert "warning" not in done.stdout.str()
+    assert project.states() == {("test_it", "", b): "passed" for b in "ab"}
+
+
+def test_a_file_that_cannot_be_written_fails_the_run_in_words(project):
+    project.file("test_it.py", ONE)
+    project.file(
+        "conftest.py",
+        "import sqlite3\n"
+        "from isomorph.scoreboard.store import Store\n"
+        "def full(self, *args): raise sqlite3.OperationalError('database or disk is full')\n"
+        "Store.add = full\n",
+    )
+    done = project.run()
+    assert done.ret == 1
+    assert "board.db: database or disk is full" in done.stdout.str()
+    assert project.command("check", "--complete").ret == 3
+
+
+def test_text_that_is_no_text(project):
+    project.file(
+        "test_it.py",
+        ONE + 'def test_half(): raise ValueError("half \\ud800 a pair")\n'
+        "@pytest.mark.parametrize('backend', ['\\ud800'])\n"
+        "def test_name(backend): assert 1\n",
+    )
+    assert project.run().ret == 1
+    states = project.states()
+    assert states["test_half", "", ""] == "failed"
+    assert [key[2] for key in states if key[0] == "test_name"] == ["\\ud800"]
+    (message,) = project.query("SELECT message FROM detail")
+    assert message == ("ValueError: half \\ud800 a pair",)
+    assert project.command("render", "html", "-o", "out").ret == 0
+
+
+def test_files_that_are_no_scoreboards(project, capsys):
+    text = project.file("text.db", "this is not a database, only its name is " * 9)
+    other, old, empty = (project.path / f"{name}.db" for name in ("other", "old", "empty"))
+    with sqlite3.connect(other) as db:
+        db.execute("CREATE TABLE mine (a)")
+    Store(old).close()
+    with sqlite3.connect(old) as db:
+        db.execute("PRAGMA user_version = 7")
+    empty.touch()
+    project.file("test_it.py", ONE)
+    for path, why in (
+        (text, "file is not a database"),
+        (other, "other.db is another's"),
+        (old, "needed schema 1, "),
+        (project.path, "unable to open database file"),
+    ):
+        done = project.run(f"--scoreboard={path}")
+        assert done.ret == 4
+        assert why in done.stderr.str()
+        assert "INTERNALERROR" not in done.stdout.str() + done.stderr.str()
+        if path.is_file():
+            assert main(["--db", str(path), "check"]) == 2
+            assert why in capsys.readouterr().err
+            assert main(["merge", str(project.path / "out.db"), str(path)]) == 2
+            assert why in capsys.readouterr().err
+    assert main(["--db", str(empty), "check"]) == 2
+    assert "found none at" in capsys.readouterr().err
+    assert empty.stat().st_size == 0
+    with sqlite3.connect(other) as db:
+        assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
