@@ -4,14 +4,10 @@ text, settings are wrong, nothing ran.
 
 import sqlite3
 
-import pytest
-
 from isomorph.scoreboard.command import main
 from isomorph.scoreboard.store import Result, Store
 
 ONE = """
-import pytest
-@pytest.mark.parametrize("backend", ["a", "b"])
 def test_it(backend): assert backend
 """
 

@@ -30,12 +30,14 @@ def count_assertions(config: pytest.Config) -> None:
     """Have pytest's rewritten `assert` statements ask after each one that held, and keep them in
     files of their own beside the ones of plain runs.
     """
+    hook = config.pluginmanager.rewrite_hook
+    if not isinstance(hook, rewriting.AssertionRewritingHook):
+        return  # --assert=plain: nobody counts
     config._inicache["enable_assertion_pass_hook"] = True  # pyright: ignore
     if ".scoreboard" not in rewriting.PYC_TAIL:
         rewriting.PYC_TAIL = ".scoreboard" + rewriting.PYC_TAIL
-    hook = config.pluginmanager.rewrite_hook
     # Not the files of installed plugins, among which the library under test may be.
-    hook._must_rewrite.clear()  # pyright: ignore[reportAttributeAccessIssue]
+    hook._must_rewrite.clear()
     names = {
         ".".join(parts[i:])
         for root in test_roots(config)
@@ -70,7 +72,8 @@ class Watcher:
         self.worker = worker
         self.settings: Config = read(config.rootpath)
         self.axis = config.getoption("scoreboard_axis") or self.settings.axis
-        self.counts = config.getoption("assertmode") == "rewrite"
+        hook = config.pluginmanager.rewrite_hook
+        self.counts = isinstance(hook, rewriting.AssertionRewritingHook)
         helpers = [*self.settings.helpers, *config.getini("scoreboard_helpers")]
         self.counters = Counters(helpers, [root + os.sep for root in test_roots(config)])
         self.counters.start(rewriting, pytest)
