@@ -8,6 +8,8 @@ from isomorph.scoreboard.command import main
 from isomorph.scoreboard.store import Result, Store
 
 ONE = """
+import pytest
+@pytest.mark.parametrize("backend", ["a", "b"])
 def test_it(backend): assert backend
 """
 
@@ -124,3 +126,74 @@ def test_files_that_are_no_scoreboards(project, capsys):
     assert empty.stat().st_size == 0
     with sqlite3.connect(other) as db:
         assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
+
+
+EXPECTED = (
+    '[[expected]]\nsuite = "s"\ntest = "t"\nbackend = "a"\nreason = "r"\nsince = "2026-11-01"\n'
+)
+
+
+def test_the_ledger_forgets_only_what_passes(tmp_path, capsys, monkeypatch):
+    """Skipped, not collected, other variants only: no reason to take an entry out."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "scoreboard.toml"
+    for i, (variant, state, left) in enumerate([
+        ("1", 3, ["1"]),  # skipped
+        ("1", 8, ["1"]),  # not collected
+        ("2", 0, ["1"]),  # another variant
+        ("1", 5, []),  # an unexpected pass
+    ]):  # fmt: skip
+        path.write_text(EXPECTED + 'variant = "1"\n')
+        with Store(".scoreboard/board.db") as store:
+            run = store.begin(f"{i}", "local", started=f"2026-11-15T10:00:0{i}Z")
+            where = ("s", "t", variant, "t.py", "a", "", "")
+            store.add(run, store.job(run, "main"), [Result(*where, state)])
+        assert main(["ledger"]) == 0
+        assert path.read_text().count("[[expected]]") == len(left)
+    path.write_text(EXPECTED)  # all variants, of which one passes now
+    with Store(".scoreboard/board.db") as store:
+        run = store.begin("mixed", "local", started="2026-11-15T10:00:09Z")
+        for variant, state in (("1", 4), ("2", 5), ("3", 4)):
+            where = ("s", "t", variant, "t.py", "a", "", "")
+            store.add(run, store.job(run, "main"), [Result(*where, state)])
+    assert main(["ledger"]) == 0
+    assert [line for line in path.read_text().splitlines() if "variant" in line] == [
+        'variant = "1"',
+        'variant = "3"',
+    ]
+    assert "2 kept, 0 new, 0 taken out" in capsys.readouterr().out
+
+
+def test_settings_and_ledgers_that_are_wrong(project, monkeypatch, capsys):
+    monkeypatch.chdir(project.path)
+    project.file("test_it.py", ONE)
+    table = "[tool.isomorph.scoreboard]\n"
+    for name, text, why in (
+        ("scoreboard.toml", "expected = 'x'\n", "needed [[expected]] tables"),
+        ("scoreboard.toml", "expected [\n", "scoreboard.toml: Expected '='"),
+        ("scoreboard.toml", EXPECTED + "colour = 'red'\n", "got colour"),
+        ("pyproject.toml", table + "refrence = 'a'\n", "got refrence"),
+        ("pyproject.toml", table + "columns = 'numpy'\n", "needed a list for columns"),
+        ("pyproject.toml", table + "max_age = 3\n", "needed a string for max_age"),
+    ):
+        path = project.file(name, text)
+        done = project.run()
+        assert done.ret == 4
+        assert why in done.stderr.str()
+        assert "INTERNALERROR" not in done.stdout.str() + done.stderr.str()
+        Store(".scoreboard/board.db").close()
+        assert main(["ledger"]) == 2
+        assert why in capsys.readouterr().err
+        path.unlink()
+
+
+def test_ages_and_endless_errors(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Store(".scoreboard/board.db") as store:
+        run = store.begin("one", "local", started="2026-01-01T10:00:00Z")
+        store.add(run, store.job(run, "main"), [result("test_a", value_error=float("inf"))])
+    for age in ("nand", "infd", "-3d", "3", "", "d"):
+        assert main(["check", f"--max-age={age}"]) == 2, age
+    assert main(["check", "--max-age", "1s"]) == 3
+    assert main(["show", "test_a"]) == 0
+    assert "value inf ulp" in capsys.readouterr().out

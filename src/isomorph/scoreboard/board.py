@@ -176,7 +176,7 @@ class Board:
     def stale(self, limit: str | None = None) -> bool:
         """Whether the data is older than the project allows."""
         age = self.age()
-        return age is None or age > seconds(limit or self.settings.max_age)
+        return age is None or age > seconds(self.settings.max_age if limit is None else limit)
 
 
 def fold(results: list) -> Cell:

@@ -49,7 +49,7 @@ def _run(into: Store, shard: Store, run) -> None:
             row["suite"], row["name"], row["variant"], row["file"], row["backend"], row["mode"],
             row["node"], row["state"], row["attempts"],
             None if row["duration"] is None else row["duration"] / 1e4, row["asserts"],
-            _ulps(row["value_error"]), _ulps(row["gradient_error"]), detail,
+            ulps(row["value_error"]), ulps(row["gradient_error"]), detail,
         )])  # fmt: skip
     for table in ("layout", "remark", "broken"):
         rows = shard.db.execute(f"SELECT * FROM {table} WHERE run = ?", (run["run"],)).fetchall()
@@ -72,7 +72,7 @@ def _run(into: Store, shard: Store, run) -> None:
     into.db.commit()
 
 
-def _ulps(milli: int | None) -> float | None:
+def ulps(milli: int | None) -> float | None:
     if milli is None:
         return None
     return float("inf") if milli >= COUNT_LIMIT else milli / 1000
