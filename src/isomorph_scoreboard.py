@@ -10,6 +10,10 @@ from typing import Any
 
 import pytest
 
+# Options with which pytest runs no test: no run of the scoreboard either.
+NO_TESTS = ("help", "version", "markers", "showfixtures", "show_fixtures_per_test", "collectonly",
+            "setuponly", "setupplan", "cacheshow")  # fmt: skip
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("scoreboard", "a matrix of tests by backends")
@@ -50,7 +54,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "mode(name): the mode a test runs in, for the scoreboard")
-    if config.getoption("scoreboard") is None:
+    if config.getoption("scoreboard") is None or any(config.getoption(o, 0) for o in NO_TESTS):
         return
     from isomorph.scoreboard.watching import Watcher
 

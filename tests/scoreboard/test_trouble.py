@@ -4,6 +4,8 @@ text, settings are wrong, nothing ran.
 
 import sqlite3
 
+import pytest
+
 from isomorph.scoreboard.command import main
 from isomorph.scoreboard.store import Result, Store
 
@@ -197,3 +199,87 @@ def test_ages_and_endless_errors(tmp_path, capsys, monkeypatch):
     assert main(["check", "--max-age", "1s"]) == 3
     assert main(["show", "test_a"]) == 0
     assert "value inf ulp" in capsys.readouterr().out
+
+
+def test_what_runs_no_test_records_no_run(project):
+    project.file("test_it.py", ONE)
+    assert project.run().ret == 0
+    for args in (["--help"], ["--collect-only"], ["--fixtures"], ["--setup-plan"], ["no_such.py"]):
+        project.run(*args)
+        assert project.query("SELECT run FROM run") == [(1,)], args
+    assert project.run("-k", "nothing").ret == 5
+    done = project.command("check", "--complete")
+    assert done.ret == 3
+    assert "run 2 is incomplete: no test ran" in done.stdout.str()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_file_skipped_as_a_whole_stays_in_the_sum(project, workers):
+    path = project.file("test_it.py", ONE)
+    assert project.run().ret == 0
+    path.write_text("import pytest\npytest.importorskip('no_such_module')\n" + ONE)
+    project.run(*["-n", workers] * bool(workers))
+    assert project.states() == {("test_it", "", b): "skipped" for b in "ab"}
+    ((message,),) = project.query("SELECT message FROM detail")
+    assert "could not import 'no_such_module'" in message
+
+
+def test_an_axis_that_nobody_has(project):
+    project.file("test_it.py", ONE.replace("backend", "engine"))
+    out = project.run().stdout.str()
+    assert "no test has a parameter or fixture called backend or backends or xp" in out
+    assert "(parameters seen: engine)" in out
+    assert "--scoreboard-axis NAME" not in project.run("--scoreboard-axis", "engine").stdout.str()
+
+
+def test_parameters_without_names(project):
+    """An address is no name, and two functions without one are two."""
+    project.file(
+        "test_it.py",
+        "import pytest\n"
+        "class Engine: pass\n"
+        "@pytest.mark.parametrize('backend', [Engine(), Engine()], ids=['first', 'second'])\n"
+        "@pytest.mark.parametrize('f', [lambda: 1, lambda: 0])\n"
+        "def test_ids(backend, f): assert f()\n"
+        "@pytest.mark.parametrize('backend,f', [(Engine(), lambda: 1), (Engine(), lambda: 0)])\n"
+        "def test_pairs(backend, f): assert f()\n"
+        "@pytest.mark.parametrize('backend', ['one'], ids=['ONE'])\n"
+        "@pytest.mark.parametrize('f', [lambda: 1, lambda: 0])\n"
+        "def test_hidden(backend, f): assert f()\n",
+    )
+    project.run()
+    assert project.states() == {
+        ("test_ids", "<lambda>0", "first"): "passed",
+        ("test_ids", "<lambda>0", "second"): "passed",
+        ("test_ids", "<lambda>1", "first"): "failed",
+        ("test_ids", "<lambda>1", "second"): "failed",
+        ("test_pairs", "<lambda>", "backend0"): "passed",
+        ("test_pairs", "<lambda>", "backend1"): "failed",
+        ("test_hidden", "f=<lambda>0", "one"): "passed",
+        ("test_hidden", "f=<lambda>1", "one"): "failed",
+    }
+
+
+def test_the_reference_is_shown_first(project):
+    project.file("test_it.py", ONE)
+    project.run("--scoreboard-reference", "b")
+    assert project.command("render", "md", "-o", "out").ret == 0
+    head = (project.path / "out" / "test-it-py.md").read_text().splitlines()[0]
+    assert [word.strip() for word in head.split("|")[2:4]] == ["b", "a"]
+
+
+def test_no_folder_is_left_behind(project, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(project.path / "tmp"))
+    (project.path / "tmp").mkdir()
+    project.file("test_it.py", ONE)
+    assert project.run("-n", 2).ret == 0
+    assert not list((project.path / "tmp").glob("scoreboard-*"))
+
+
+def test_a_test_known_from_a_table_learns_its_file(tmp_path):
+    with Store(tmp_path / "board.db") as store:
+        run = store.begin("table", "import")
+        job = store.job(run, "main")
+        store.add(run, job, [Result("s", "test_a", "", "", "a", "", "", 0)])
+        store.add(run, job, [result("test_a")])
+        assert [r["file"] for r in store.results(run)] == ["t.py"]

@@ -8,7 +8,7 @@ import json
 import shlex
 import sqlite3
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -72,6 +72,9 @@ class Board:
     @classmethod
     def load(cls, store: Store, run: int, settings: Config) -> Board:
         found = store.find(run)
+        facts = [json.loads(job["facts"]) for job in store.jobs(run) if job["facts"]]
+        reference = next((f["reference"] for f in facts if "reference" in f), "")
+        settings = replace(settings, reference=reference or settings.reference)
         results = store.results(run)
         banners = _banners(store, results)
         rows: dict[tuple[str, str], dict[str, list]] = {}
@@ -118,9 +121,10 @@ class Board:
                 (run,),
             )
         }
-        facts = [json.loads(job["facts"]) for job in store.jobs(run) if job["facts"]]
         gaps = []
-        if not store.complete(run):
+        if not results and not waiting:
+            gaps.append("no test ran")
+        elif not store.complete(run):
             gaps.append("it did not come to its end")
         absent = [
             row for suite in suites for row in suite.rows

@@ -72,6 +72,7 @@ class Store:
                 f"scoreboard: needed a database that can be opened, got {path}: {error}"
             ) from error
         self._known: dict[str, dict[Any, int]] = {}
+        self._unfiled: set[int] | None = None  # tests of which no file is known
         self._heard: dict[int, set[int]] = {}  # of runs begun here: cells that have a result
 
     def _ready(self, write: bool) -> None:
@@ -103,6 +104,7 @@ class Store:
         """Forget what was written since the last commit."""
         self.db.rollback()
         self._known.clear()
+        self._unfiled = None
 
     def __enter__(self) -> Store:
         return self
@@ -237,6 +239,15 @@ class Store:
             with suppress(sqlite3.OperationalError):  # somebody reads: then it takes more room
                 self.db.execute("VACUUM")
 
+    def forget(self, run: int, job: int) -> None:
+        """Take out a job of which there is nothing to say, and its run if that was all of it."""
+        self.db.execute("DELETE FROM job WHERE job = ?", (job,))
+        self.db.execute(
+            "DELETE FROM run WHERE run = ?1 AND NOT EXISTS (SELECT 1 FROM job WHERE run = ?1)",
+            (run,),
+        )
+        self.db.commit()
+
     def detail(self, kind: str, message: str, text: str) -> int:
         whole = _utf8(f"{kind}\0{message}\0{text}")
         digest = hashlib.sha256(whole.encode()).hexdigest()[:32]
@@ -244,7 +255,16 @@ class Store:
         return self._number("detail", ("digest",), (digest,), kind=kind, message=message, text=blob)
 
     def _test(self, suite: str, name: str, variant: str, file: str) -> int:
-        return self._number("test", ("suite", "name", "variant"), (suite, name, variant), file=file)
+        if self._unfiled is None:
+            rows = self.db.execute("SELECT test FROM test WHERE file = ''")
+            self._unfiled = {row[0] for row in rows}
+        test = self._number("test", ("suite", "name", "variant"), (suite, name, variant), file=file)
+        if not file:
+            self._unfiled.add(test)
+        elif test in self._unfiled:  # known from an imported table, which names no file
+            self.db.execute("UPDATE test SET file = ? WHERE test = ?", (_utf8(file), test))
+            self._unfiled.discard(test)
+        return test
 
     def _number(self, table: str, names: tuple, key: tuple, **rest: Any) -> int:
         """The number of a row with this key, made if it is not there."""

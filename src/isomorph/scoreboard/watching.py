@@ -23,6 +23,7 @@ from .tally import TALLY, Counters
 IDENTITY = pytest.StashKey[Planned]()
 DECLARED = pytest.StashKey[list]()
 TIMEOUT = re.compile(r"Timeout \(?>")
+UNNAMED = re.compile(r" at 0x|^<lambda>$")  # what Python calls a thing that has no name
 KIND = re.compile(r"([A-Za-z_][\w.]*)(?::|$)")
 
 
@@ -80,6 +81,7 @@ class Watcher:
         self.counters.catch_up()
         self.ledger = Ledger.read(self.settings.path(self.settings.ledger))
         self.plan: dict[str, Planned] = {}
+        self.parameters: set[str] = set()  # of tests without a backend
         self.item: pytest.Item | None = None
         self.told: tuple = ()  # what the last report said
         self.usual = [self.settings.default_mode]
@@ -152,17 +154,19 @@ class Watcher:
             return Planned(suite, name, "", file, "", node)
         axis = self.axis or next((a for a in AXES if a in spec.params), "")
         if axis not in spec.params:
+            self.parameters.update(spec.params)
             return Planned(suite, name, node, file, "", node)
         backend = axis_name(spec.params[axis])
+        if UNNAMED.search(backend):
+            backend = ids(spec)[axis]
         return Planned(suite, name, self._variant(spec, axis, backend, node), file, backend, node)
 
     def _variant(self, spec: Any, axis: str, backend: str, node: str) -> str:
-        """The id without the backend; where the id does not show it, the other parameters."""
+        """The id without the backend; where the id does not show it, the ids of the others."""
         found, times = re.subn(rf"(^|-){re.escape(backend)}(?=-|$)", "", node, count=1)
         if times:
             return found.removeprefix("-")
-        others = {k: v for k, v in spec.params.items() if k != axis}
-        return ",".join(f"{k}={axis_name(v)}" for k, v in others.items())
+        return ",".join(f"{k}={v}" for k, v in ids(spec).items() if k != axis)
 
     def declared(self, item: pytest.Item) -> list[str]:
         """The modes that a marker or a parameter named `mode` says."""
@@ -185,6 +189,17 @@ class Watcher:
         if not declared or not sure:
             sure.add(self.settings.default_mode)
         return sorted(sure | seen)
+
+
+def ids(spec: Any) -> dict[str, str]:
+    """An id for every parameter of a test: pytest's, or the parameter's name and its place."""
+    told = list(getattr(spec, "_idlist", ()))
+    if len(told) == len(spec.params):  # each parametrized by itself
+        return dict(zip(spec.params, told))
+    return {
+        k: str(v) if isinstance(v, (str, int, float, bool)) else f"{k}{spec.indices[k]}"
+        for k, v in spec.params.items()
+    }
 
 
 def axis_name(value: Any) -> str:
