@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import threading
 import uuid
+from collections.abc import Generator
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
@@ -104,10 +105,13 @@ class Recorder:
                 )
                 self.store.db.commit()
 
-    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        if self.progress.live and report.when == "call" and report.passed:
-            return "passed", "", ""  # the live table counts; no dots
-        return None
+    def pytest_enter_pdb(self) -> None:
+        self.progress.stop()  # the terminal belongs to the debugger
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_teststatus(self) -> Generator[None, Any, Any]:
+        status = yield
+        return (status[0], "", "") if self.progress.screen else status  # the table counts; no dots
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         nodeid = report.nodeid
