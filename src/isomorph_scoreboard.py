@@ -6,6 +6,7 @@ of a package brings the package: this one costs nothing and brings nothing of is
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import pytest
@@ -42,11 +43,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
-    for i, arg in enumerate(args):  # `pytest --scoreboard tests` means the tests, not a database
-        if arg == "--scoreboard":
-            args[i] = "--scoreboard="
-    if early_config.known_args_namespace.scoreboard is not None:
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> None:
+    known = early_config.known_args_namespace
+    if "--scoreboard" in args:  # `pytest --scoreboard tests` means the tests, not a database
+        args[:] = ["--scoreboard=" if arg == "--scoreboard" else arg for arg in args]
+        again = parser.parse_known_args(args, namespace=copy(early_config.option))
+        known.scoreboard, known.file_or_dir = again.scoreboard, again.file_or_dir
+    if known.scoreboard is not None:
         from isomorph.scoreboard.watching import count_assertions
 
         count_assertions(early_config)

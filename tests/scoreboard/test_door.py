@@ -100,6 +100,18 @@ def test_plain_runs_after_a_scoreboard_run_and_before(project):
         assert project.states() == {("test_it", "", "a"): "passed"}
 
 
+def test_the_option_takes_no_path_without_a_sign(project):
+    """`--scoreboard checks` means the tests in checks, whose conftest has options of its own."""
+    project.file(
+        "checks/conftest.py",
+        "def pytest_addoption(parser): parser.addoption('--foo', action='store_true')\n",
+    )
+    project.file("checks/test_it.py", "def test_it(request): assert request.config.option.foo\n")
+    done = project.run("checks", "--foo")
+    assert done.ret == 0, done.stderr.str()
+    assert project.states() == {("test_it", "", ""): "passed"}
+
+
 def test_the_command_line(capsys):
     assert main(["scoreboard", "--db", "/nowhere/at/all.db", "flaky"]) == 2
     assert "needed a database, found none" in capsys.readouterr().err

@@ -100,6 +100,26 @@ def test_shards_merge_in_any_order_and_twice(tmp_path):
     assert all(content == contents[0] for content in contents)
 
 
+def test_shards_that_disagree_merge_in_any_order(tmp_path):
+    """The same job twice, another commit, another reason why a file cannot be read."""
+    shards = [tmp_path / f"{n}.db" for n in range(3)]
+    for n, path in enumerate(shards):
+        with Store(path) as store:
+            sha = [None, "b", "a"][n]
+            run = store.begin("one", ["local", "ci", "local"][n], sha=sha, started="2026-11-15"[:n])
+            job = store.job(run, "main", {"python": f"3.{(n + 1) % 3}"} if n else None,
+                            url=[None, "https://x/1", "https://x/0"][n])  # fmt: skip
+            store.add(run, job, [Result("s", "t", "", "t.py", "a", "", "", n, n)])
+            detail = store.detail("collection", f"why {n}", "text")
+            store.db.execute("INSERT INTO broken VALUES (?, 'u.py', ?)", (run, detail))
+    contents = []
+    for i, order in enumerate(itertools.permutations(shards)):
+        merge(tmp_path / f"out{i}.db", [*order, order[0]])
+        with Store(tmp_path / f"out{i}.db") as store:
+            contents.append(store.content())
+    assert all(content == contents[0] for content in contents)
+
+
 def history(tmp_path, outcomes):
     """A database with one cell; outcomes are (state, commit, python, attempts)."""
     store = Store(tmp_path / f"{random.random()}.db")

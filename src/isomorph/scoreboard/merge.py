@@ -21,10 +21,17 @@ def merge(out: str | Path, shards: Sequence[str | Path]) -> int:
 def _run(into: Store, shard: Store, run) -> None:
     facts = {k: run[k] for k in ("sha", "branch", "dirty", "started", "note")}
     mine = into.begin(run["key"], run["kind"], 0 if run["run"] == 0 else None, **facts)
-    into.db.execute(  # a run began with its first shard and ended with its last
-        "UPDATE run SET started = min(coalesce(started, ?1), ?1), dirty = max(dirty, ?3),"
-        " finished = nullif(max(coalesce(finished, ''), coalesce(?2, '')), '') WHERE run = ?4",
-        (run["started"], run["finished"], run["dirty"], mine),
+    # A run began with its first shard and ended with its last; where shards do not agree on what
+    # they are, the order in which they come must not decide.
+    latest = ", ".join(
+        f"{name} = nullif(max(coalesce({name}, ''), coalesce(:{name}, '')), '')"
+        for name in ("finished", "sha", "branch")
+    )
+    into.db.execute(
+        f"UPDATE run SET started = min(coalesce(started, :started), coalesce(:started, started)),"
+        f" {latest}, dirty = max(dirty, :dirty), note = max(note, :note), kind = max(kind, :kind)"
+        " WHERE run = :mine",
+        {**dict(run), "mine": mine},
     )
     jobs = {}
     for job in shard.jobs(run["run"]):
@@ -32,10 +39,12 @@ def _run(into: Store, shard: Store, run) -> None:
         if job["facts"]:
             number = into._number("environment", ("facts",), (job["facts"],))
             into.db.execute(
-                "UPDATE job SET environment = ? WHERE job = ?", (number, jobs[job["job"]])
+                "UPDATE job SET environment = ? WHERE job = ? AND coalesce((SELECT facts FROM"
+                " environment WHERE environment.environment = job.environment), '') < ?",
+                (number, jobs[job["job"]], job["facts"]),
             )
         into.db.execute(
-            "UPDATE job SET url = coalesce(?, url),"
+            "UPDATE job SET url = nullif(max(coalesce(?, ''), coalesce(url, '')), ''),"
             " exit = max(coalesce(exit, -1), coalesce(?, -1)),"
             " planned = max(coalesce(planned, 0), coalesce(?, 0)), complete = max(complete, ?)"
             " WHERE job = ?",
@@ -57,6 +66,12 @@ def _run(into: Store, shard: Store, run) -> None:
             values = dict(row) | {"run": mine}
             if table == "broken":
                 values["detail"] = into.detail(*shard.explain(row["detail"]))
+                into.db.execute(
+                    "UPDATE broken SET detail = ?1 WHERE run = ?2 AND file = ?3 AND (SELECT digest"
+                    " FROM detail WHERE detail = broken.detail) < (SELECT digest FROM detail"
+                    " WHERE detail = ?1)",
+                    (values["detail"], mine, row["file"]),
+                )
             into.db.execute(
                 f"INSERT OR IGNORE INTO {table} ({', '.join(values)}) "
                 f"VALUES ({', '.join('?' * len(values))})",
