@@ -26,6 +26,8 @@ def test_it(backend, n):
     time.sleep(0.05 if n < 15 else 60)
     open("done.txt", "a").write(f"{time.time()}\\n")
     assert True
+@pytest.mark.parametrize("backend", ["c"])
+def test_last(backend): assert True
 """
 
 
@@ -49,15 +51,18 @@ def test_kill_in_mid_run(project):
     assert len(project.states()) == 30  # every test that ended a second before the kill, and more
     with Store(project.db, write=False) as store:
         board = Board.load(store, 1, Config())
-        assert len(store.planned(1)) == 170
+        assert len(store.planned(1)) == 171
     assert not board.complete
     assert board.gaps == ["it did not come to its end"]
     assert board.suites[0].rows[0].cells["a"].state == states.NOT_RUN
+    assert board.columns == ["a", "b", "c"]  # the last one was never come to
+    assert board.suites[0].rows[1].cells["c"].state == states.NOT_RUN
+    assert board.totals()["c"] == {states.NOT_RUN: 1}
     assert project.command("check", "--complete").ret == 3
     project.file("test_it.py", SLOW.replace("60", "0").replace("0.05", "0"))
     assert project.run().ret == 0
     assert project.command("check", "--complete", "--max-age", "1h").ret == 0
-    assert len(project.states()) == 200
+    assert len(project.states()) == 201
     assert project.query("SELECT count(*) FROM plan WHERE run = 2") == [(0,)]
 
 

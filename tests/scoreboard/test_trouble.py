@@ -283,3 +283,26 @@ def test_a_test_known_from_a_table_learns_its_file(tmp_path):
         store.add(run, job, [Result("s", "test_a", "", "", "a", "", "", 0)])
         store.add(run, job, [result("test_a")])
         assert [r["file"] for r in store.results(run)] == ["t.py"]
+
+
+def test_a_file_in_a_folder_that_cannot_be_written_is_read(tmp_path, monkeypatch):
+    """SQLite wants to make files beside one that several wrote; where it cannot, we only read."""
+    path = tmp_path / "a b#c?.db"
+    with Store(path) as store:
+        store.begin("one", "local")
+    ready, calls = Store._ready, []
+
+    def refuse(self, write):
+        calls.append(write)
+        if len(calls) == 1:
+            raise sqlite3.OperationalError("unable to open database file")
+        ready(self, write)
+
+    monkeypatch.setattr(Store, "_ready", refuse)
+    with Store(path, write=False) as store:
+        assert [run["key"] for run in store.runs()] == ["one"]
+        with pytest.raises(sqlite3.OperationalError):
+            store.begin("two", "local")
+    calls.clear()
+    with pytest.raises(ValueError, match="unable to open database file"):
+        Store(path)

@@ -83,11 +83,11 @@ class Board:
         waiting: dict[tuple[str, str], set[str]] = {}
         for p in store.planned(run):
             waiting.setdefault((p["suite"], p["name"]), set()).add(p["backend"])
-            rows.setdefault((p["suite"], p["name"]), {})
+            rows.setdefault((p["suite"], p["name"]), {}).setdefault(p["backend"], [])
         expected = set(_expected(store, run, settings))
         for where in _expected(store, run, settings):
             rows.setdefault(where, {})
-        columns = _columns(settings, {r["backend"] for r in results})
+        columns = _columns(settings, {backend for found in rows.values() for backend in found})
         layout = [
             row["name"] for row in store.db.execute(
                 "SELECT DISTINCT suite AS name FROM layout ORDER BY run, suite"
