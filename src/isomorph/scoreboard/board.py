@@ -222,7 +222,7 @@ def command(file: str, name: str, node: str) -> str:
 
 
 def _columns(settings: Config, seen: set[str]) -> list[str]:
-    first = [settings.reference] if settings.reference in seen else []
+    first = [settings.reference] if settings.reference in seen - {""} else []
     first += [c for c in settings.columns if c not in first]
     return first + sorted(seen - set(first) - {""})
 
