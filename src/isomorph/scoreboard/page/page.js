@@ -98,7 +98,7 @@
   const fill = (suite, holder) => {
     const rows = rowsOf(suite).filter((row) => wanted(suite, row));
     const head = make("tr", {}, make("th", { scope: "col" }, "test"),
-      ...suite.columns.map((c) => make("th", { scope: "col" }, make("bdi", {}, (c || "no backend").slice(0, 300)))));
+      ...suite.columns.map((c) => make("th", { scope: "col" }, make("bdi", {}, (c || "no backend").slice(0, 60)))));
     const body = make("tbody");
     const table = make("table", {}, make("thead", {}, head), body);
     if (suite.columns.length > 6) {  // room for a word in every cell
