@@ -2,6 +2,8 @@
 
 import pytest
 
+from isomorph.scoreboard.states import BY_WORD, STATES, red, worst
+
 TESTS = """
 import os, time
 import pytest
@@ -120,6 +122,18 @@ def test_every_state(project, workers):
     total = 18 if workers else 17
     assert f"numpy {total}/{total}:" in out, out
     assert "hollow: test_it.py::test_hollow[jax]" in out
+
+
+def test_the_worst_speaks_and_who_must_act():
+    """Every state once, from the best to the worst; those that are red."""
+    ranked = ["passed", "missing", "skipped", "xfailed", "not run", "hollow", "xpassed",
+              "not collected", "failed", "error", "timeout", "crashed"]  # fmt: skip
+    codes = [BY_WORD[word].code for word in ranked]
+    assert len(STATES) == len(ranked)
+    for i, code in enumerate(codes):
+        assert worst(codes[: i + 1]) == worst(codes[i::-1]) == code
+    assert [word for word in ranked if red(BY_WORD[word].code)] == ranked[5:]
+    assert len({state.glyph for state in STATES}) == len({s.code for s in STATES}) == len(STATES)
 
 
 def test_a_file_that_cannot_be_collected_any_more(project):

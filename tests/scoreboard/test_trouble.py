@@ -7,7 +7,8 @@ import sqlite3
 import pytest
 
 from isomorph.scoreboard.command import main
-from isomorph.scoreboard.store import Result, Store
+from isomorph.scoreboard.merge import merge
+from isomorph.scoreboard.store import Planned, Result, Store
 
 ONE = """
 import pytest
@@ -306,3 +307,52 @@ def test_a_file_in_a_folder_that_cannot_be_written_is_read(tmp_path, monkeypatch
     calls.clear()
     with pytest.raises(ValueError, match="unable to open database file"):
         Store(path)
+
+
+def test_a_run_knows_its_commit_and_its_log(project, monkeypatch):
+    def git(*args):
+        done = project.pytester.run("git", "-c", "user.name=a", "-c", "user.email=a@b", *args)
+        assert done.ret == 0
+        return done.stdout.str().strip()
+
+    path = project.file("test_it.py", ONE)
+    project.file(".gitignore", ".scoreboard\n__pycache__\n")
+    git("init", "-q", "-b", "trunk")
+    git("add", ".")
+    git("commit", "-q", "-m", "one")
+    assert project.run().ret == 0
+    path.write_text(ONE + "\n")
+    monkeypatch.setenv("GITHUB_RUN_ID", "77")
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://host.example")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "me/it")
+    assert project.run().ret == 0
+    sha = git("rev-parse", "HEAD")
+    runs = project.query(
+        "SELECT sha, branch, dirty, run.kind, url FROM run JOIN job USING (run) ORDER BY run"
+    )
+    assert runs == [
+        (sha, "trunk", 0, "local", None),
+        (sha, "trunk", 1, "ci", "https://host.example/me/it/actions/runs/77"),
+    ]
+    assert project.query("SELECT key FROM run WHERE run = 2") == [("77",)]
+
+
+def test_a_shard_that_was_killed_shows_through_one_of_the_same_name(tmp_path):
+    """Whoever forgets --scoreboard-job-key has two jobs called main: the tests of the one that was
+    killed are still missed.
+    """
+    planned = [Planned("s", "test_b", "", "t.py", "a", "a")]
+    for name, complete in (("ended", True), ("killed", False)):
+        with Store(tmp_path / f"{name}.db") as store:
+            run = store.begin("one", "ci")
+            job = store.job(run, "main")
+            store.add(run, job, [result("test_a")])
+            if complete:
+                store.finish(run, job, True, 0, "2026-11-15T10:00:00Z")
+            else:
+                store.plan(run, job, planned)
+    for order in (("ended", "killed"), ("killed", "ended")):
+        merge(tmp_path / f"{order[0]}-first.db", [tmp_path / f"{name}.db" for name in order])
+        with Store(tmp_path / f"{order[0]}-first.db") as store:
+            assert not store.complete(1)
+            assert [p["name"] for p in store.planned(1)] == ["test_b"]

@@ -43,12 +43,12 @@ def _run(into: Store, shard: Store, run) -> None:
                 " environment WHERE environment.environment = job.environment), '') < ?",
                 (number, jobs[job["job"]], job["facts"]),
             )
+        larger = ", ".join(  # of two that are known
+            f"{name} = coalesce(max({name}, :{name}), {name}, :{name})"
+            for name in ("url", "exit", "planned", "complete")
+        )
         into.db.execute(
-            "UPDATE job SET url = nullif(max(coalesce(?, ''), coalesce(url, '')), ''),"
-            " exit = max(coalesce(exit, -1), coalesce(?, -1)),"
-            " planned = max(coalesce(planned, 0), coalesce(?, 0)), complete = max(complete, ?)"
-            " WHERE job = ?",
-            (job["url"], job["exit"], job["planned"], job["complete"], jobs[job["job"]]),
+            f"UPDATE job SET {larger} WHERE job = :mine", {**dict(job), "mine": jobs[job["job"]]}
         )
     for row in shard.results(run["run"]):
         detail = None
