@@ -311,6 +311,40 @@ def test_hostile_names_in_markdown(tmp_path):
         assert len(bars) == 1  # no name made a column
 
 
+def troubled(store):
+    """Two runs: passed, then two variants failed and one passed after a retry; a bad address."""
+    for i, states_of in enumerate(([0, 0, 0], [1, 2, 0])):
+        when = (datetime.now(UTC) - timedelta(hours=2 - i)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        run = store.begin(f"k{i}", "local", started=when)
+        job = store.job(run, "main", complete=1, url="javascript:alert(1)")
+        for n, state in enumerate(states_of):
+            detail = ("E", f"message {n}", f"trace {n}") if state else None
+            store.add(run, job, [
+                Result("s", "test_a", str(n), "t.py", "jax", "", f"jax-{n}", state, 1 + (n == 2),
+                       0.1, 1, float("inf"), 2.5, detail)
+            ])  # fmt: skip
+
+
+def test_a_cell_tells_its_variants_history_and_retries(page, tmp_path):
+    visit(page, write(tmp_path, troubled, Config()))
+    page.locator(".red-list a").first.click()
+    text = re.sub(r"\s+", " ", page.locator("dialog").inner_text())
+    assert "variants 3" in text
+    assert "attempts 2: flaky" in text
+    assert "history ✓ passed, ! error" in text
+    assert "worst error ∞ ulp against the reference of gradients 2.5 ulp" in text
+    assert "since run 1 regressed" in text
+    assert "pytest 't.py::test_a[jax-1]'" in text  # the worst of them
+    assert [part.inner_text() for part in page.locator("dialog summary").all()] == [
+        "✗ failed 0",
+        "! error 1",
+    ]
+    page.locator("dialog summary").first.click()
+    expect(page.locator("dialog details pre").first).to_have_text("trace 0")
+    assert "log" not in text
+    assert page.locator("dialog a").count() == 0
+
+
 def many(store):
     run = store.begin("many", "local", started=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
     job = store.job(run, "main", complete=1)

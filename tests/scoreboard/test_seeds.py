@@ -137,13 +137,18 @@ def test_tables_and_junit_from_elsewhere(tmp_path, capsys, monkeypatch):
         '<failure message="no &lt;good&gt;">trace</failure></testcase>'
         '<testcase classname="tests.test_a" name="test_x[numpy-2]" time="0.1"/>'
         '<testcase classname="tests.test_a" name="test_y[torch]" time="0.1">'
-        '<skipped type="pytest.skip" message="why"/></testcase></testsuite></testsuites>'
+        '<skipped type="pytest.skip" message="why"/></testcase>'
+        '<testcase classname="tests.test_a" name="test_z[jax]" time="0.1">'
+        '<skipped type="pytest.xfail" message="known"/></testcase>'
+        '<testcase classname="tests.test_a" name="test_z[numpy]" time="0.1">'
+        '<error message="in setup">trace</error></testcase></testsuite></testsuites>'
     )
     assert main(["import", "junit", "junit.xml"]) == 0
     with Store(tmp_path / ".scoreboard" / "board.db") as store:
         found = {(r["name"], r["variant"], r["backend"]): r["state"] for r in store.results(2)}
     assert found == {
         ("test_x", "2", "jax"): 1, ("test_x", "2", "numpy"): 0, ("test_y", "", "torch"): 3,
+        ("test_z", "", "jax"): 4, ("test_z", "", "numpy"): 2,
     }  # fmt: skip
     (tmp_path / "dated.xml").write_text(
         '<testsuites><testsuite timestamp="2026-11-15T12:00:00.5+02:00">'
