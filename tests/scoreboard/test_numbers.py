@@ -137,3 +137,25 @@ def test_age_exits_and_histories(tmp_path, monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()[1:]
     assert len(lines) == 2
     assert all(" b " in line for line in lines)
+
+
+def test_the_run_before_is_the_one_just_before(tmp_path):
+    with Store(tmp_path / "board.db") as store:
+        for day in (2, 3, 1):
+            store.begin(f"day {day}", "local", started=f"2026-11-0{day}T00:00:00Z")
+        runs = [run["run"] for run in store.runs()]
+        assert [run["key"] for run in store.runs()] == ["day 1", "day 2", "day 3"]
+        assert [store.before(run) and store.before(run)["key"] for run in runs] == [
+            None,
+            "day 1",
+            "day 2",
+        ]
+
+
+def test_of_two_results_for_one_cell_the_worse_is_kept(tmp_path):
+    for i, order in enumerate(((0, 1), (1, 0))):
+        with Store(tmp_path / f"{i}.db") as store:
+            run = store.begin("one", "local")
+            for state in order:
+                store.add(run, store.job(run, f"job {state}"), [one(state)])
+            assert [r["state"] for r in store.results(run)] == [states.FAILED]
