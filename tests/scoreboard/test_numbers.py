@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from isomorph.scoreboard import comparing, states
+from isomorph.scoreboard import comparing, markdown, states
 from isomorph.scoreboard.board import Board
 from isomorph.scoreboard.command import main
 from isomorph.scoreboard.config import Config
@@ -159,3 +159,21 @@ def test_of_two_results_for_one_cell_the_worse_is_kept(tmp_path):
             for state in order:
                 store.add(run, store.job(run, f"job {state}"), [one(state)])
             assert [r["state"] for r in store.results(run)] == [states.FAILED]
+
+
+def test_tables_say_which_modes_ran(tmp_path):
+    settings = Config(absent={"c": {"jit": "no compiler"}}, default_mode="eager")
+    with Store(tmp_path / "board.db") as store:
+        cells(
+            store, one(0, mode="eager"), one(1, mode="jit"), one(0, mode="eager", backend="b"),
+            one(0, mode="eager", backend="c", value_error=float("inf"), gradient_error=2.0),
+        )  # fmt: skip
+        board = Board.load(store, 1, settings)
+    text = markdown.suite_file(board, board.suites[0])
+    assert "Modes: eager, jit. c has no jit: no compiler." in text
+    words = [cell.strip() for cell in text.splitlines()[-1].split("|")[2:5]]
+    assert words == [
+        "eager ✓, jit ✗",
+        "eager ✓, jit not run",
+        "eager ✓, no jit, value inf ulp, gradient 2 ulp",
+    ]
