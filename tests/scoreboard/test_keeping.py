@@ -111,7 +111,8 @@ def test_shards_that_disagree_merge_in_any_order(tmp_path):
     for n, path in enumerate(shards):
         with Store(path) as store:
             sha = [None, "b", "a"][n]
-            run = store.begin("one", ["local", "ci", "local"][n], sha=sha, started="2026-11-15"[:n])
+            run = store.begin("one", ["local", "ci", "local"][n], sha=sha, dirty=n % 2,
+                              started="2026-11-15"[:n])  # fmt: skip
             job = store.job(run, "main", {"python": f"3.{(n + 1) % 3}"} if n else None,
                             url=[None, "https://x/1", "https://x/0"][n])  # fmt: skip
             store.add(run, job, [Result("s", "t", "", "t.py", "a", "", "", n, n)])
