@@ -145,11 +145,8 @@ def test_the_run_before_is_the_one_just_before(tmp_path):
             store.begin(f"day {day}", "local", started=f"2026-11-0{day}T00:00:00Z")
         runs = [run["run"] for run in store.runs()]
         assert [run["key"] for run in store.runs()] == ["day 1", "day 2", "day 3"]
-        assert [store.before(run) and store.before(run)["key"] for run in runs] == [
-            None,
-            "day 1",
-            "day 2",
-        ]
+        before = [store.before(run) for run in runs]
+        assert [run and run["key"] for run in before] == [None, "day 1", "day 2"]
 
 
 def test_of_two_results_for_one_cell_the_worse_is_kept(tmp_path):

@@ -138,7 +138,7 @@ def test_five_seconds(page, tmp_path):
     ])  # fmt: skip
     assert page.asked == [path.as_uri()]
     assert page.wrong == []
-    artifacts = Path(os.environ.get("SCOREBOARD_ARTIFACTS", tmp_path))
+    artifacts = Path(os.environ.get("SCOREBOARD_ARTIFACTS") or tmp_path)
     artifacts.mkdir(parents=True, exist_ok=True)
     page.locator("summary").first.click()
     page.screenshot(path=artifacts / "page.png", full_page=True)
