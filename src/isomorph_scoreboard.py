@@ -6,9 +6,14 @@ of a package brings the package: this one costs nothing and brings nothing of is
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import pytest
+
+# Options with which pytest runs no test: no run of the scoreboard either.
+NO_TESTS = ("help", "version", "markers", "showfixtures", "show_fixtures_per_test", "collectonly",
+            "setuponly", "setupplan", "cacheshow")  # fmt: skip
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,11 +43,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
-    for i, arg in enumerate(args):  # `pytest --scoreboard tests` means the tests, not a database
-        if arg == "--scoreboard":
-            args[i] = "--scoreboard="
-    if early_config.known_args_namespace.scoreboard is not None:
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> None:
+    known = early_config.known_args_namespace
+    if "--scoreboard" in args:  # `pytest --scoreboard tests` means the tests, not a database
+        args[:] = ["--scoreboard=" if arg == "--scoreboard" else arg for arg in args]
+        again = parser.parse_known_args(args, namespace=copy(early_config.option))
+        known.scoreboard, known.file_or_dir = again.scoreboard, again.file_or_dir
+    if known.scoreboard is not None:
         from isomorph.scoreboard.watching import count_assertions
 
         count_assertions(early_config)
@@ -50,17 +59,20 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "mode(name): the mode a test runs in, for the scoreboard")
-    if config.getoption("scoreboard") is None:
+    if config.getoption("scoreboard") is None or any(config.getoption(o, 0) for o in NO_TESTS):
         return
     from isomorph.scoreboard.watching import Watcher
 
     worker = hasattr(config, "workerinput")
-    watcher = Watcher(config, worker)
-    config.pluginmanager.register(watcher, "scoreboard-watcher")
-    if not worker:
-        from isomorph.scoreboard.recorder import Recorder
+    try:
+        watcher = Watcher(config, worker)
+        config.pluginmanager.register(watcher, "scoreboard-watcher")
+        if not worker:
+            from isomorph.scoreboard.recorder import Recorder
 
-        config.pluginmanager.register(Recorder(config, watcher), "scoreboard-recorder")
+            config.pluginmanager.register(Recorder(config, watcher), "scoreboard-recorder")
+    except (ValueError, OSError) as error:  # settings, ledger or database: said in one line
+        raise pytest.UsageError(str(error)) from error
 
 
 @pytest.fixture

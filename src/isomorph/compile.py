@@ -129,9 +129,10 @@ def _given(args: tuple, kw: dict[str, Any], places: Sequence[int], names: Sequen
     """Of every leaf of a call whether it is donated."""
     if not places and not names:
         return []
-    marks = tuple(
-        tree.map_whole(lambda _, yes=i in places: yes, x) for i, x in enumerate(args)
-    ), {k: tree.map_whole(lambda _, yes=k in names: yes, x) for k, x in kw.items()}
+    marks = (
+        tuple(tree.map_whole(lambda _, yes=i in places: yes, x) for i, x in enumerate(args)),
+        {k: tree.map_whole(lambda _, yes=k in names: yes, x) for k, x in kw.items()},
+    )
     return tree.flatten_whole(marks)[0]
 
 

@@ -1,10 +1,14 @@
 """How people come in: the entry point, what it imports, the foreign example, the command line."""
 
+import os
+import pty
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
 import zipfile
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -96,9 +100,59 @@ def test_plain_runs_after_a_scoreboard_run_and_before(project):
         assert project.states() == {("test_it", "", "a"): "passed"}
 
 
+def test_the_option_takes_no_path_without_a_sign(project):
+    """`--scoreboard checks` means the tests in checks, whose conftest has options of its own."""
+    project.file(
+        "checks/conftest.py",
+        "def pytest_addoption(parser): parser.addoption('--foo', action='store_true')\n",
+    )
+    project.file("checks/test_it.py", "def test_it(request): assert request.config.option.foo\n")
+    done = project.run("checks", "--foo")
+    assert done.ret == 0, done.stderr.str()
+    assert project.states() == {("test_it", "", ""): "passed"}
+
+
 def test_the_command_line(capsys):
     assert main(["scoreboard", "--db", "/nowhere/at/all.db", "flaky"]) == 2
     assert "needed a database, found none" in capsys.readouterr().err
     with pytest.raises(SystemExit) as exit:
         main(["scoreboard", "sunshine"])
     assert exit.value.code == 2
+
+
+def test_progress_per_backend_on_a_terminal_and_off_it(project):
+    """The table is seen while tests run, though pytest captures what they print; where there is no
+    terminal, a line every half minute says the same.
+    """
+    project.file(
+        "test_it.py",
+        "import pytest, time\n"
+        "@pytest.mark.parametrize('n', range(3))\n"
+        "@pytest.mark.parametrize('backend', ['a', 'b'])\n"
+        "def test_it(backend, n):\n"
+        "    print('said by a test')\n"
+        "    time.sleep(0.6)\n"
+        "    assert (backend, n) != ('b', 1)\n",
+    )
+    ours, theirs = pty.openpty()
+    env = dict(os.environ, TERM="xterm-256color", COLUMNS="80")
+    run = subprocess.Popen(
+        project.arguments("--tb=short"), cwd=project.path, stdout=theirs, stderr=theirs, env=env
+    )
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # the end of a terminal
+        while part := os.read(ours, 65536):
+            shown += part
+    os.close(ours)
+    assert run.wait() == 1
+    live, _, after = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).partition("FAILURES")
+    for done in ("1/3", "2/3", "3/3"):
+        assert re.search(f"a +│ +{done}", live), live
+    assert re.search("b +│ +3/3 │ +✓ 2 │ +✗ 1", live)
+    assert re.search(r"Captured stdout call -+\s+said by a test\s+---", after), after
+
+    project.file("conftest.py", "from isomorph.scoreboard import progress\nprogress.EVERY = 0.5\n")
+    out = project.run().stdout.str()
+    assert "a 1/3: 1 passed | b 0/3: " in out
+    assert "a 3/3: 3 passed\nb 3/3: 2 passed, 1 failed\n" in out

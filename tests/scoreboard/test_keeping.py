@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from isomorph.scoreboard import states
+from isomorph.scoreboard import importing, states
 from isomorph.scoreboard.board import Board
 from isomorph.scoreboard.command import main
 from isomorph.scoreboard.config import Config, read
@@ -26,6 +26,8 @@ def test_it(backend, n):
     time.sleep(0.05 if n < 15 else 60)
     open("done.txt", "a").write(f"{time.time()}\\n")
     assert True
+@pytest.mark.parametrize("backend", ["c"])
+def test_last(backend): assert True
 """
 
 
@@ -49,15 +51,18 @@ def test_kill_in_mid_run(project):
     assert len(project.states()) == 30  # every test that ended a second before the kill, and more
     with Store(project.db, write=False) as store:
         board = Board.load(store, 1, Config())
-        assert len(store.planned(1)) == 170
+        assert len(store.planned(1)) == 171
     assert not board.complete
     assert board.gaps == ["it did not come to its end"]
     assert board.suites[0].rows[0].cells["a"].state == states.NOT_RUN
+    assert board.columns == ["a", "b", "c"]  # the last one was never come to
+    assert board.suites[0].rows[1].cells["c"].state == states.NOT_RUN
+    assert board.totals()["c"] == {states.NOT_RUN: 1}
     assert project.command("check", "--complete").ret == 3
     project.file("test_it.py", SLOW.replace("60", "0").replace("0.05", "0"))
     assert project.run().ret == 0
     assert project.command("check", "--complete", "--max-age", "1h").ret == 0
-    assert len(project.states()) == 200
+    assert len(project.states()) == 201
     assert project.query("SELECT count(*) FROM plan WHERE run = 2") == [(0,)]
 
 
@@ -100,6 +105,50 @@ def test_shards_merge_in_any_order_and_twice(tmp_path):
     assert all(content == contents[0] for content in contents)
 
 
+def test_shards_that_disagree_merge_in_any_order(tmp_path):
+    """The same job twice, another commit, another reason why a file cannot be read."""
+    shards = [tmp_path / f"{n}.db" for n in range(3)]
+    for n, path in enumerate(shards):
+        with Store(path) as store:
+            sha = [None, "b", "a"][n]
+            run = store.begin("one", ["local", "ci", "local"][n], sha=sha, dirty=n % 2,
+                              started="2026-11-15"[:n])  # fmt: skip
+            job = store.job(run, "main", {"python": f"3.{(n + 1) % 3}"} if n else None,
+                            url=[None, "https://x/1", "https://x/0"][n])  # fmt: skip
+            store.add(run, job, [Result("s", "t", "", "t.py", "a", "", "", n, n)])
+            detail = store.detail("collection", f"why {n}", "text")
+            store.db.execute("INSERT INTO broken VALUES (?, 'u.py', ?)", (run, detail))
+    contents = []
+    for i, order in enumerate(itertools.permutations(shards)):
+        merge(tmp_path / f"out{i}.db", [*order, order[0]])
+        with Store(tmp_path / f"out{i}.db") as store:
+            contents.append(store.content())
+    assert all(content == contents[0] for content in contents)
+
+
+def test_a_merged_file_says_all_that_its_shard_said(tmp_path):
+    """Seeds with their order and remarks, retries, errors of both kinds, plans, broken files."""
+    with Store(tmp_path / "one.db") as store:
+        importing.seeds(store)
+        run = store.begin("k", "ci", sha="abc", branch="main", dirty=1, note="n",
+                          started="2026-11-15T10:00:00Z")  # fmt: skip
+        job = store.job(run, "main", {"python": "3.11"}, url="https://x.y/", planned=3)
+        store.plan(run, job, [Planned("s", f"test_{i}", "v", "t.py", "a", "a-v") for i in range(3)])
+        for mode, error in (("eager", 1.5), ("jit", float("inf"))):
+            store.add(run, job, [Result("s", "test_0", "v", "t.py", "a", mode, "a-v", 1, 3, 0.5, 2,
+                                        error, 2.5, ("E", "message", "text"))])  # fmt: skip
+        store.db.execute(
+            "INSERT INTO broken VALUES (?, 'u.py', ?)", (run, store.detail("E", "u", "v"))
+        )
+        store.finish(run, job, False, 2, "2026-11-15T10:01:00Z")
+        said = store.content()
+    merge(tmp_path / "out.db", [tmp_path / "one.db"])
+    with Store(tmp_path / "out.db") as store:
+        assert store.content() == said
+        assert len(store.planned(1)) == 2
+        assert [r["attempts"] for r in store.results(1)] == [3, 3]
+
+
 def history(tmp_path, outcomes):
     """A database with one cell; outcomes are (state, commit, python, attempts)."""
     store = Store(tmp_path / f"{random.random()}.db")
@@ -123,6 +172,8 @@ GOOD, BAD = states.PASSED, states.FAILED
             "there and back within 3 results",
         ),
         ([(GOOD, "1", "3.11", 1), (BAD, "1", "3.12", 1)], ""),  # a version bump
+        ([(states.HOLLOW, "1", "3.11", 1), (BAD, "1", "3.11", 1)], ""),  # hollow says neither
+        ([(BAD, "1", "3.11", 2)], ""),  # a retry that did not help
         ([(BAD, "1", "3.11", 1), (GOOD, "2", "3.11", 1)], ""),  # a new test, then repaired
         ([(GOOD, "1", "3.11", 1), (BAD, "2", "3.11", 1)], ""),  # broken, and it stays so
         (
@@ -137,6 +188,35 @@ def test_flaky(tmp_path, outcomes, why):
     found = history(tmp_path, outcomes)
     assert len(found) == bool(why)
     assert why in (found[0].why if found else "")
+
+
+def test_local_changes_make_no_flakes(tmp_path):
+    """Both outcomes on one commit say nothing where the files were not those of the commit."""
+    with Store(tmp_path / "board.db") as store:
+        for i, state in enumerate((GOOD, BAD)):
+            run = store.begin(f"k{i}", "ci", started=f"2026-01-0{i + 1}", sha="1", dirty=1)
+            job = store.job(run, "main", {"python": "3.11"})
+            store.add(run, job, [Result("s", "t", "", "t.py", "a", "", "", state)])
+        assert flaky(store) == []
+        store.db.execute("UPDATE run SET dirty = 0")
+        assert len(flaky(store)) == 1
+
+
+def test_a_run_that_stops_early_is_incomplete(project):
+    project.file(
+        "test_it.py",
+        "import pytest\n"
+        "@pytest.mark.parametrize('backend', ['a', 'b'])\n"
+        "def test_it(backend): assert not backend\n",
+    )
+    assert project.run("-x").ret == 1
+    assert project.states() == {("test_it", "", "a"): "failed"}
+    done = project.command("check", "--complete")
+    assert done.ret == 3
+    assert "it did not come to its end" in done.stdout.str()
+    with Store(project.db, write=False) as store:
+        board = Board.load(store, 1, Config())
+    assert board.suites[0].rows[0].cells["b"].state == states.NOT_RUN
 
 
 def test_flaky_never_turns_red_to_green(project):

@@ -138,7 +138,7 @@ def test_five_seconds(page, tmp_path):
     ])  # fmt: skip
     assert page.asked == [path.as_uri()]
     assert page.wrong == []
-    artifacts = Path(os.environ.get("SCOREBOARD_ARTIFACTS", tmp_path))
+    artifacts = Path(os.environ.get("SCOREBOARD_ARTIFACTS") or tmp_path)
     artifacts.mkdir(parents=True, exist_ok=True)
     page.locator("summary").first.click()
     page.screenshot(path=artifacts / "page.png", full_page=True)
@@ -169,7 +169,7 @@ def test_filter_open_read_copy_reload(page, tmp_path):
     assert page.locator("#found").inner_text() == "11 tests in 2 suites"
     assert page.locator("tbody tr").count() == 0  # rows are built when a suite is opened
     page.locator("summary", has_text="First suite").click()
-    assert page.locator("tbody tr").count() == 8
+    expect(page.locator("tbody tr")).to_have_count(8)  # a toggle is told a little later
     cell = page.locator("tr", has_text="test_1").locator("button").nth(1)
     assert "eager ✓ · jit ✓" in cell.inner_text()
     assert "1.5 ulp" in cell.inner_text()
@@ -309,6 +309,68 @@ def test_hostile_names_in_markdown(tmp_path):
                         "li", "strong", "em"}  # fmt: skip
         bars = {line.count("|") for line in text.splitlines() if line.startswith("|")}
         assert len(bars) == 1  # no name made a column
+
+
+def troubled(store):
+    """Two runs: passed, then two variants failed and one passed after a retry; a bad address."""
+    for i, states_of in enumerate(([0, 0, 0], [1, 2, 0])):
+        when = (datetime.now(UTC) - timedelta(hours=2 - i)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        run = store.begin(f"k{i}", "local", started=when)
+        job = store.job(run, "main", complete=1, url="javascript:alert(1)")
+        for n, state in enumerate(states_of):
+            detail = ("E", f"message {n}", f"trace {n}") if state else None
+            store.add(run, job, [
+                Result("s", "test_a", str(n), "t.py", "jax", "", f"jax-{n}", state, 1 + (n == 2),
+                       0.1, 1, float("inf"), 2.5, detail)
+            ])  # fmt: skip
+
+
+def test_a_cell_tells_its_variants_history_and_retries(page, tmp_path):
+    visit(page, write(tmp_path, troubled, Config()))
+    page.locator(".red-list a").first.click()
+    text = re.sub(r"\s+", " ", page.locator("dialog").inner_text())
+    assert "variants 3" in text
+    assert "attempts 2: flaky" in text
+    assert "history ✓ passed, ! error" in text
+    assert "worst error ∞ ulp against the reference of gradients 2.5 ulp" in text
+    assert "since run 1 regressed" in text
+    assert "pytest 't.py::test_a[jax-1]'" in text  # the worst of them
+    assert [part.inner_text() for part in page.locator("dialog summary").all()] == [
+        "✗ failed 0",
+        "! error 1",
+    ]
+    page.locator("dialog summary").first.click()
+    expect(page.locator("dialog details pre").first).to_have_text("trace 0")
+    assert "log" not in text
+    assert page.locator("dialog a").count() == 0
+
+
+def many(store):
+    run = store.begin("many", "local", started=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    job = store.job(run, "main", complete=1)
+    for backend in [*(f"backend{i}" for i in range(16)), "x" * 5000, ""]:
+        store.add(run, job, [Result("s", "test_a", "", "t.py", backend, "", backend, 3)])
+    store.add(run, job, [Result("other", "test_b", "", "u.py", "backend1", "", "", 0)])
+
+
+def test_many_backends_and_a_long_one(page, tmp_path):
+    """Words do not run into each other, the page is no wider than the screen, and tests without a
+    backend have one column, where there are such.
+    """
+    visit(page, write(tmp_path, many, Config()))
+    for summary in page.locator("details.suite > summary").all():
+        summary.click()
+    page.wait_for_selector("tbody tr")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+    wide = (
+        "[...document.querySelectorAll('td .top')].filter(e => e.scrollWidth > e.clientWidth + 1)"
+    )
+    assert page.locator("td .top").count() == 18 + 17
+    assert page.evaluate(f"{wide}.length") == 0
+    heads = [table.locator("thead th").all_inner_texts() for table in page.locator("table").all()]
+    assert [head.count("no backend") for head in heads] == [0, 1]
+    assert page.locator(".card").count() == 18
+    assert page.wrong == []
 
 
 def test_only_web_addresses_become_links():

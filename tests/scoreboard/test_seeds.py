@@ -137,13 +137,40 @@ def test_tables_and_junit_from_elsewhere(tmp_path, capsys, monkeypatch):
         '<failure message="no &lt;good&gt;">trace</failure></testcase>'
         '<testcase classname="tests.test_a" name="test_x[numpy-2]" time="0.1"/>'
         '<testcase classname="tests.test_a" name="test_y[torch]" time="0.1">'
-        '<skipped type="pytest.skip" message="why"/></testcase></testsuite></testsuites>'
+        '<skipped type="pytest.skip" message="why"/></testcase>'
+        '<testcase classname="tests.test_a" name="test_z[jax]" time="0.1">'
+        '<skipped type="pytest.xfail" message="known"/></testcase>'
+        '<testcase classname="tests.test_a" name="test_z[numpy]" time="0.1">'
+        '<error message="in setup">trace</error></testcase></testsuite></testsuites>'
     )
     assert main(["import", "junit", "junit.xml"]) == 0
     with Store(tmp_path / ".scoreboard" / "board.db") as store:
         found = {(r["name"], r["variant"], r["backend"]): r["state"] for r in store.results(2)}
     assert found == {
         ("test_x", "2", "jax"): 1, ("test_x", "2", "numpy"): 0, ("test_y", "", "torch"): 3,
+        ("test_z", "", "jax"): 4, ("test_z", "", "numpy"): 2,
     }  # fmt: skip
+    (tmp_path / "dated.xml").write_text(
+        '<testsuites><testsuite timestamp="2026-11-15T12:00:00.5+02:00">'
+        '<testcase classname="t" name="test_x[jax]" time="1"/></testsuite></testsuites>'
+    )
+    assert main(["import", "junit", "dated.xml"]) == 0
+    with Store(tmp_path / ".scoreboard" / "board.db") as store:
+        assert store.find("latest")["finished"] == "2026-11-15T10:00:00Z"
+        runs = len(store.runs())
+    capsys.readouterr()
+    for form, wrong, why in (
+        ("junit", "<testsuites><broken", "bad.txt: unclosed token"),
+        ("junit", "<html/>", "bad.txt: Invalid format"),
+        ("junit", '<testsuite><testcase name="a" time="b"/></testsuite>', "bad.txt: could not"),
+        ("markdown", "no table", "bad.txt: needed a table"),
+        ("markdown", text.replace("success", "sunshine"), "got 'sunshine'"),
+        ("markdown", "\udcff", "bad.txt: 'utf-8' codec"),
+    ):
+        (tmp_path / "bad.txt").write_bytes(wrong.encode("utf-8", "surrogateescape"))
+        assert main(["import", form, "bad.txt"]) == 2
+        assert why in capsys.readouterr().err
+        with Store(tmp_path / ".scoreboard" / "board.db") as store:
+            assert len(store.runs()) == runs  # an import that fails leaves nothing behind
     assert main(["import", "junit"]) == 2
     assert "needed files" in capsys.readouterr().err

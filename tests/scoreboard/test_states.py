@@ -2,6 +2,8 @@
 
 import pytest
 
+from isomorph.scoreboard.states import BY_WORD, STATES, red, worst
+
 TESTS = """
 import os, time
 import pytest
@@ -120,6 +122,18 @@ def test_every_state(project, workers):
     total = 18 if workers else 17
     assert f"numpy {total}/{total}:" in out, out
     assert "hollow: test_it.py::test_hollow[jax]" in out
+
+
+def test_the_worst_speaks_and_who_must_act():
+    """Every state once, from the best to the worst; those that are red."""
+    ranked = ["passed", "missing", "skipped", "xfailed", "not run", "hollow", "xpassed",
+              "not collected", "failed", "error", "timeout", "crashed"]  # fmt: skip
+    codes = [BY_WORD[word].code for word in ranked]
+    assert len(STATES) == len(ranked)
+    for i, code in enumerate(codes):
+        assert worst(codes[: i + 1]) == worst(codes[i::-1]) == code
+    assert [word for word in ranked if red(BY_WORD[word].code)] == ranked[5:]
+    assert len({state.glyph for state in STATES}) == len({s.code for s in STATES}) == len(STATES)
 
 
 def test_a_file_that_cannot_be_collected_any_more(project):
@@ -244,3 +258,47 @@ def test_regressed_fails_the_run_and_nothing_else_does(project):
     wrong = project.run("--scoreboard-fail-on", "sunshine")
     assert wrong.ret != 0
     assert "needed regressed, hollow or xpassed" in wrong.stderr.str() + wrong.stdout.str()
+
+
+def test_assertions_of_other_kinds(project):
+    """unittest's methods, a check that a conftest took by name, operands given by name."""
+    project.file(
+        "conftest.py",
+        "import pytest\n"
+        "from pytest import raises\n"
+        "@pytest.fixture\n"
+        "def check():\n"
+        "    def run():\n"
+        "        with raises(ValueError): raise ValueError\n"
+        "    return run\n",
+    )
+    project.file(
+        "test_it.py",
+        "import unittest, numpy as np\n"
+        "class TestOld(unittest.TestCase):\n"
+        "    def test_equal(self): self.assertEqual(1, 1)\n"
+        "    def test_raises(self):\n"
+        "        with self.assertRaises(ValueError): raise ValueError\n"
+        "    def test_nothing(self): pass\n"
+        "def test_taken(check): check()\n"
+        "def test_named():\n"
+        "    np.testing.assert_allclose(desired=1.0 + 2.3e-16, actual=np.float64(1.0))\n",
+    )
+    assert project.run().ret == 0
+    assert {name: word for (name, *_), word in project.states().items()} == {
+        "TestOld::test_equal": "passed",
+        "TestOld::test_raises": "passed",
+        "TestOld::test_nothing": "hollow",
+        "test_taken": "passed",
+        "test_named": "passed",
+    }
+    assert project.query("SELECT value_error FROM result WHERE value_error > 0") == [(1000,)]
+
+
+@pytest.mark.parametrize("how", ["--assert=plain", "-pno:assertion"])
+def test_where_nobody_counts_nothing_is_hollow(project, how):
+    project.file("test_it.py", "def test_it(): pass\n")
+    done = project.run(how)
+    assert done.ret == 0, done.stderr.str()
+    assert project.states() == {("test_it", "", ""): "passed"}
+    assert project.query("SELECT asserts FROM result") == [(None,)]

@@ -172,9 +172,13 @@ class Norms:
         else:
             count = prod(sizes)
             unbiased = spread * (count / (count - 1))
-        moved = lambda old, new: (
-            old + momentum * (xp.stop_gradient(xp.reshape(new, tuple(old.shape))) - old)
-        )
+
+        def moved(old: Any, new: Any) -> Any:
+            new = xp.stop_gradient(xp.reshape(new, tuple(old.shape)))
+            # statistics may be kept in a wider dtype than is computed in
+            new = new if new.dtype == old.dtype else xp.astype(new, old.dtype)
+            return old + momentum * (new - old)
+
         return y, moved(mean, centre), moved(variance, unbiased)
 
     def group_norm(

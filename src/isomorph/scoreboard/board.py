@@ -8,7 +8,7 @@ import json
 import shlex
 import sqlite3
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -72,6 +72,9 @@ class Board:
     @classmethod
     def load(cls, store: Store, run: int, settings: Config) -> Board:
         found = store.find(run)
+        facts = [json.loads(job["facts"]) for job in store.jobs(run) if job["facts"]]
+        reference = next((f["reference"] for f in facts if "reference" in f), "")
+        settings = replace(settings, reference=reference or settings.reference)
         results = store.results(run)
         banners = _banners(store, results)
         rows: dict[tuple[str, str], dict[str, list]] = {}
@@ -80,11 +83,11 @@ class Board:
         waiting: dict[tuple[str, str], set[str]] = {}
         for p in store.planned(run):
             waiting.setdefault((p["suite"], p["name"]), set()).add(p["backend"])
-            rows.setdefault((p["suite"], p["name"]), {})
+            rows.setdefault((p["suite"], p["name"]), {}).setdefault(p["backend"], [])
         expected = set(_expected(store, run, settings))
         for where in _expected(store, run, settings):
             rows.setdefault(where, {})
-        columns = _columns(settings, {r["backend"] for r in results})
+        columns = _columns(settings, {backend for found in rows.values() for backend in found})
         layout = [
             row["name"] for row in store.db.execute(
                 "SELECT DISTINCT suite AS name FROM layout ORDER BY run, suite"
@@ -118,9 +121,10 @@ class Board:
                 (run,),
             )
         }
-        facts = [json.loads(job["facts"]) for job in store.jobs(run) if job["facts"]]
         gaps = []
-        if not store.complete(run):
+        if not results and not waiting:
+            gaps.append("no test ran")
+        elif not store.complete(run):
             gaps.append("it did not come to its end")
         absent = [
             row for suite in suites for row in suite.rows
@@ -176,7 +180,7 @@ class Board:
     def stale(self, limit: str | None = None) -> bool:
         """Whether the data is older than the project allows."""
         age = self.age()
-        return age is None or age > seconds(limit or self.settings.max_age)
+        return age is None or age > seconds(self.settings.max_age if limit is None else limit)
 
 
 def fold(results: list) -> Cell:
@@ -218,7 +222,7 @@ def command(file: str, name: str, node: str) -> str:
 
 
 def _columns(settings: Config, seen: set[str]) -> list[str]:
-    first = [settings.reference] if settings.reference in seen else []
+    first = [settings.reference] if settings.reference in seen - {""} else []
     first += [c for c in settings.columns if c not in first]
     return first + sorted(seen - set(first) - {""})
 

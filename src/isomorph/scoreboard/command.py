@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import sqlite3
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from .board import Board
 from .config import Config, read
 from .diff import KINDS, compare, report
 from .flaky import flaky
-from .merge import merge
+from .merge import merge, ulps
 from .states import BY_CODE
 from .store import Store
 
@@ -59,15 +61,15 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what the arguments say; the exit status."""
-    settings = read(Path.cwd())
-    path = Path(args.db) if args.db else settings.path(settings.database)
     try:
+        settings = read(Path.cwd())
+        path = Path(args.db) if args.db else settings.path(settings.database)
         if args.verb == "merge":
             print(f"{merge(args.out, args.shards)} runs in {args.out}")
             return SAME
         with Store(path, write=args.verb == "import") as store:
             return VERBS[args.verb](store, settings, args)
-    except (LookupError, ValueError, OSError, ImportError) as error:
+    except (LookupError, ValueError, OSError, ImportError, sqlite3.Error) as error:
         print(error, file=sys.stderr)
         return USAGE
 
@@ -166,7 +168,7 @@ def _diff(store: Store, settings: Config, args: argparse.Namespace) -> int:
     head = Board.load(store, store.find(args.head)["run"], settings)
     changes = compare(base, head)
     print("\n".join(report(changes, base, head, args.all)))
-    if args.max_age and head.stale(args.max_age):
+    if args.max_age is not None and head.stale(args.max_age):
         print(f"run {head.run['run']} is older than {args.max_age}", file=sys.stderr)
         return STALE
     return NEWS if any(KINDS[c.kind] for c in changes) else SAME
@@ -185,7 +187,7 @@ def _show(store: Store, settings: Config, args: argparse.Namespace) -> int:
             if args.backend in (None, r["backend"]):
                 state = BY_CODE[r["state"]]
                 errors = [
-                    f"{kind} {r[f'{kind}_error'] / 1000:g} ulp"
+                    f"{kind} {ulps(r[f'{kind}_error']):g} ulp"
                     for kind in ("value", "gradient")
                     if r[f"{kind}_error"] is not None
                 ]
@@ -223,28 +225,37 @@ def _check(store: Store, settings: Config, args: argparse.Namespace) -> int:
 
 
 def _ledger(store: Store, settings: Config, args: argparse.Namespace) -> int:
-    """What fails in the latest run is expected from now on; what passes is taken out."""
+    """What fails in the latest run is expected from now on; what passes is taken out. An entry of
+    which some variants fail and others pass becomes one entry for each that fails; one that the run
+    says nothing of (not run, skipped, not collected) stays.
+    """
     path = settings.path(settings.ledger)
     known = ledger.Ledger.read(path)
     results = store.results(store.find("latest")["run"])
     today = datetime.now(UTC).date().isoformat()
     kept, new = set(), []
     failing = (states.FAILED, states.ERROR, states.XFAILED, states.CRASHED, states.TIMEOUT)
-    heard = set()
+    passing = (states.PASSED, states.HOLLOW, states.XPASSED)
+    failed: dict[ledger.Expected, set[str]] = {}  # entry -> its variants that fail
+    passed: set[ledger.Expected] = set()
     for r in results:
-        where = (r["suite"], r["name"], r["backend"])
-        heard.add(where)
-        if r["state"] in failing:
-            old = known.find(r["suite"], r["name"], r["variant"], r["backend"])
-            if old:
-                kept.add(old)
-            elif r["state"] != states.XFAILED:  # the test's own mark says why
-                new.append(ledger.Expected(*where, args.reason or "", today, r["variant"] or "*"))
-    kept |= {e for e in known.entries if (e.suite, e.test, e.backend) not in heard}
+        old = known.find(r["suite"], r["name"], r["variant"], r["backend"])
+        if old and r["state"] in failing:
+            failed.setdefault(old, set()).add(r["variant"])
+        elif old and r["state"] in passing:
+            passed.add(old)
+        elif r["state"] in failing and r["state"] != states.XFAILED:  # a mark says why itself
+            where = (r["suite"], r["name"], r["backend"])
+            new.append(ledger.Expected(*where, args.reason or "", today, r["variant"] or "*"))
+    for e in known.entries:
+        if e not in passed:
+            kept.add(e)
+        elif e in failed:
+            kept |= {replace(e, variant=variant or "*") for variant in failed[e]}
     if new and not args.reason:
         listed = "\n".join(f"  {e.suite} {e.test} [{e.backend}] {e.variant}" for e in new)
         raise ValueError(f"ledger: needed --reason for {len(new)} new failures:\n{listed}")
-    gone = set(known.entries) - kept
+    gone = passed - failed.keys()
     ledger.write(path, {*kept, *new})
     print(f"{path}: {len(kept)} kept, {len(set(new))} new, {len(gone)} taken out")
     return SAME

@@ -41,7 +41,10 @@ def read(root: Path) -> Config:
     for folder in (root, *root.parents):
         file = folder / "pyproject.toml"
         if file.is_file():
-            said = tomllib.loads(file.read_text(encoding="utf-8"))
+            try:
+                said = tomllib.loads(file.read_text(encoding="utf-8"))
+            except tomllib.TOMLDecodeError as error:
+                raise ValueError(f"{file}: {error}") from error
             said = said.get("tool", {}).get("isomorph", {}).get("scoreboard", {})
             return _checked(file, folder, said)
     return Config(root=root)
@@ -55,6 +58,14 @@ def _checked(file: Path, root: Path, said: dict[str, Any]) -> Config:
             f"got {', '.join(unknown)}"
         )
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in said.items()}
+    usual = Config(root=root)
+    for name, value in values.items():
+        kind = type(getattr(usual, name))
+        if type(value) is not kind:
+            word = {str: "a string", tuple: "a list", dict: "a table"}[kind]
+            raise ValueError(
+                f"{file}: [tool.isomorph.scoreboard] needed {word} for {name}, got {said[name]!r}"
+            )
     return Config(root=root, **values)
 
 
@@ -66,6 +77,9 @@ def seconds(text: str) -> float:
     """
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
     try:
-        return float(text[:-1]) * units[text[-1:]]
+        age = float(text[:-1]) * units[text[-1:]]
     except (KeyError, ValueError):
-        raise ValueError(f"age: needed a number and s, m, h, d or w, got {text!r}") from None
+        age = -1.0
+    if not 0 <= age < float("inf"):
+        raise ValueError(f"age: needed a number and s, m, h, d or w, got {text!r}")
+    return age

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 
@@ -41,10 +43,11 @@ def seeds(store: Store) -> int:
 
 def tables(store: Store, paths: Sequence[Path]) -> int:
     """Tables in the form of the seeds, one file a suite, as one run."""
-    texts = [path.read_text("utf-8") for path in paths]
+    texts = _texts(paths)
     run = store.begin(_key(texts), "import", note=", ".join(path.name for path in paths))
     for path, text in zip(paths, texts):
-        markdown.keep(store, run, path.stem, markdown.read(text))
+        with _naming(path):
+            markdown.keep(store, run, path.stem, markdown.read(text))
     store.db.commit()
     return run
 
@@ -57,30 +60,32 @@ def junit(store: Store, paths: Sequence[Path], settings: Config, backends: Seque
         from junitparser import Error, Failure, JUnitXml, Skipped
     except ImportError as error:
         raise ImportError("import: needed junitparser; pip install 'isomorph[import]'") from error
-    kinds = {Skipped: states.SKIPPED, Error: states.ERROR, Failure: states.FAILED}
-    texts = [path.read_text("utf-8") for path in paths]
-    run = store.begin(_key(texts), "import", note=", ".join(path.name for path in paths))
+    kinds = ((Skipped, states.SKIPPED), (Error, states.ERROR), (Failure, states.FAILED))
+    texts = _texts(paths)
+    parsed: list[tuple[Path, list]] = []
     for path, text in zip(paths, texts):
+        with _naming(path):
+            found = JUnitXml.fromstring(text.encode())
+            parsed.append((path, list(found) if isinstance(found, JUnitXml) else [found]))
+    dates = [date for _, suites in parsed for suite in suites if (date := _date(suite.timestamp))]
+    run = store.begin(
+        _key(texts), "import", note=", ".join(path.name for path in paths),
+        started=min(dates, default=None), finished=max(dates, default=None),
+    )  # fmt: skip
+    for path, suites in parsed:
         job = store.job(run, path.name, complete=1)
-        found = JUnitXml.fromstring(text.encode())
-        suites = [found] if not isinstance(found, JUnitXml) else list(found)
         for suite in suites:
             for case in suite:
                 state, detail = states.PASSED, None
                 for outcome in case.result:
-                    kinds = (
-                        (Skipped, states.SKIPPED),
-                        (Error, states.ERROR),
-                        (Failure, states.FAILED),
-                    )
                     state = next((code for kind, code in kinds if isinstance(outcome, kind)), state)
                     if outcome.type == "pytest.xfail":
                         state = states.XFAILED
                     detail = (outcome.type or "", outcome.message or "", outcome.text or "")
                 who = _who(case.name or "", case.classname or "", settings, backends)
-                store.add(run, job, [
-                    Result(*who[:5], "", who.node, state, 1, case.time, detail=detail)
-                ])  # fmt: skip
+                with _naming(path):
+                    result = Result(*who[:5], "", who.node, state, 1, case.time, detail=detail)
+                store.add(run, job, [result])
     store.db.commit()
     return run
 
@@ -95,6 +100,39 @@ def _who(name: str, place: str, settings: Config, backends: Sequence[str]) -> Pl
     return Planned(
         settings.suites.get(file, place), test, variant if backend else node, file, backend, node
     )
+
+
+def _texts(paths: Sequence[Path]) -> list[str]:
+    texts = []
+    for path in paths:
+        with _naming(path):
+            texts.append(path.read_text("utf-8"))
+    return texts
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """What is wrong with a file, with its name."""
+    try:
+        yield
+    except Exception as error:  # junitparser and the XML readers have errors of their own
+        if isinstance(error, ImportError):
+            raise
+        raise ValueError(f"import: {path}: {str(error).removeprefix('import: ')}") from error
+
+
+def _date(text: str | None) -> str | None:
+    """The date of a JUnit suite, in UTC; one that names no zone is taken as it is.
+
+    >>> _date("2026-11-15T12:00:00.5+02:00")
+    '2026-11-15T10:00:00Z'
+    """
+    try:
+        date = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    date = date.astimezone(UTC) if date.tzinfo else date
+    return date.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _key(texts: list[str]) -> str:

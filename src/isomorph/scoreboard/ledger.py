@@ -33,13 +33,21 @@ class Ledger:
         if not path.is_file():
             return cls()
         entries = []
-        for i, entry in enumerate(tomllib.loads(path.read_text("utf-8")).get("expected", [])):
-            missing = [
-                k for k in ("suite", "test", "backend", "reason", "since") if not entry.get(k)
-            ]
-            if missing:
+        try:
+            said = tomllib.loads(path.read_text("utf-8")).get("expected", [])
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"{path}: {error}") from error
+        for i, entry in enumerate(said if isinstance(said, list) else [said]):
+            if not isinstance(entry, dict):
+                raise ValueError(f"{path}: needed [[expected]] tables, got expected = {said!r}")
+            if missing := [k for k in NEEDED if not entry.get(k)]:
                 raise ValueError(
                     f"{path}: expected failure {i + 1} needed {', '.join(missing)}, got {entry}"
+                )
+            if unknown := sorted(set(entry) - {*NEEDED, "variant"}):
+                raise ValueError(
+                    f"{path}: expected failure {i + 1} needed keys among {', '.join(NEEDED)} and "
+                    f"variant, got {', '.join(unknown)}"
                 )
             entries.append(Expected(**{k: str(v) for k, v in entry.items()}))
         return cls(tuple(entries))

@@ -250,9 +250,11 @@ def index(board: Board, files: dict[str, str]) -> str:
         lines += [f"**{safe(file)} could not be collected:** {safe(message)}", ""]
     for suite in board.suites:
         if suite.title in files:
-            note = f", {suite.red()} red cells" if suite.red() else ""
+            red = suite.red()
+            note = f", {red} red cell{'' if red == 1 else 's'}" if red else ""
             lines.append(
-                f"* [{safe(suite.title)}]({files[suite.title]}): {len(suite.rows)} rows{note}"
+                f"* [{safe(suite.title)}]({files[suite.title]}): {len(suite.rows)} row"
+                f"{'' if len(suite.rows) == 1 else 's'}{note}"
             )
     return "\n".join(lines) + "\n"
 

@@ -21,10 +21,17 @@ def merge(out: str | Path, shards: Sequence[str | Path]) -> int:
 def _run(into: Store, shard: Store, run) -> None:
     facts = {k: run[k] for k in ("sha", "branch", "dirty", "started", "note")}
     mine = into.begin(run["key"], run["kind"], 0 if run["run"] == 0 else None, **facts)
-    into.db.execute(  # a run began with its first shard and ended with its last
-        "UPDATE run SET started = min(coalesce(started, ?1), ?1), dirty = max(dirty, ?3),"
-        " finished = nullif(max(coalesce(finished, ''), coalesce(?2, '')), '') WHERE run = ?4",
-        (run["started"], run["finished"], run["dirty"], mine),
+    # A run began with its first shard and ended with its last; where shards do not agree on what
+    # they are, the order in which they come must not decide.
+    latest = ", ".join(
+        f"{name} = nullif(max(coalesce({name}, ''), coalesce(:{name}, '')), '')"
+        for name in ("finished", "sha", "branch")
+    )
+    into.db.execute(
+        f"UPDATE run SET started = min(coalesce(started, :started), coalesce(:started, started)),"
+        f" {latest}, dirty = max(dirty, :dirty), note = max(note, :note), kind = max(kind, :kind)"
+        " WHERE run = :mine",
+        {**dict(run), "mine": mine},
     )
     jobs = {}
     for job in shard.jobs(run["run"]):
@@ -32,14 +39,16 @@ def _run(into: Store, shard: Store, run) -> None:
         if job["facts"]:
             number = into.environment(job["facts"])
             into.db.execute(
-                "UPDATE job SET environment = ? WHERE job = ?", (number, jobs[job["job"]])
+                "UPDATE job SET environment = ? WHERE job = ? AND coalesce((SELECT facts FROM"
+                " environment WHERE environment.environment = job.environment), '') < ?",
+                (number, jobs[job["job"]], job["facts"]),
             )
+        larger = ", ".join(  # of two that are known
+            f"{name} = coalesce(max({name}, :{name}), {name}, :{name})"
+            for name in ("url", "exit", "planned", "complete")
+        )
         into.db.execute(
-            "UPDATE job SET url = coalesce(?, url),"
-            " exit = max(coalesce(exit, -1), coalesce(?, -1)),"
-            " planned = max(coalesce(planned, 0), coalesce(?, 0)), complete = max(complete, ?)"
-            " WHERE job = ?",
-            (job["url"], job["exit"], job["planned"], job["complete"], jobs[job["job"]]),
+            f"UPDATE job SET {larger} WHERE job = :mine", {**dict(job), "mine": jobs[job["job"]]}
         )
     for row in shard.results(run["run"]):
         detail = None
@@ -49,7 +58,7 @@ def _run(into: Store, shard: Store, run) -> None:
             row["suite"], row["name"], row["variant"], row["file"], row["backend"], row["mode"],
             row["node"], row["state"], row["attempts"],
             None if row["duration"] is None else row["duration"] / 1e4, row["asserts"],
-            _ulps(row["value_error"]), _ulps(row["gradient_error"]), detail,
+            ulps(row["value_error"]), ulps(row["gradient_error"]), detail,
         )])  # fmt: skip
     for table in ("layout", "remark", "broken"):
         rows = shard.db.execute(f"SELECT * FROM {table} WHERE run = ?", (run["run"],)).fetchall()
@@ -57,6 +66,12 @@ def _run(into: Store, shard: Store, run) -> None:
             values = dict(row) | {"run": mine}
             if table == "broken":
                 values["detail"] = into.detail(*shard.explain(row["detail"]))
+                into.db.execute(
+                    "UPDATE broken SET detail = ?1 WHERE run = ?2 AND file = ?3 AND (SELECT digest"
+                    " FROM detail WHERE detail = broken.detail) < (SELECT digest FROM detail"
+                    " WHERE detail = ?1)",
+                    (values["detail"], mine, row["file"]),
+                )
             into.db.execute(
                 f"INSERT OR IGNORE INTO {table} ({', '.join(values)}) "
                 f"VALUES ({', '.join('?' * len(values))})",
@@ -72,7 +87,7 @@ def _run(into: Store, shard: Store, run) -> None:
     into.db.commit()
 
 
-def _ulps(milli: int | None) -> float | None:
+def ulps(milli: int | None) -> float | None:
     if milli is None:
         return None
     return float("inf") if milli >= COUNT_LIMIT else milli / 1000

@@ -4,6 +4,7 @@ otherwise.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections import Counter
@@ -27,6 +28,8 @@ class Progress:
         self.told = time.monotonic()
         self.screen: Any = None
         self.live = self._terminal()
+        # pytest takes stdout away while a test runs: the table has its own way to the terminal.
+        self.terminal = os.dup(sys.stdout.fileno()) if self.live else None
 
     def _terminal(self) -> bool:
         if not sys.stdout.isatty() or int(self.config.getoption("verbose") or 0) > 0:
@@ -39,12 +42,21 @@ class Progress:
 
     def total(self, planned: Iterable[Planned]) -> None:
         self.planned = Counter(p.backend for p in planned)
-        if self.live and self.screen is None:
+        if self.terminal is not None and self.screen is None:
             from rich.console import Console
             from rich.live import Live
 
+            reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+            if reporter is not None:
+                reporter.showfspath = False  # the names of files would tear the table
+            file = open(self.terminal, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
             self.screen = Live(
-                console=Console(file=sys.__stdout__), refresh_per_second=4, transient=True
+                self._table(),
+                console=Console(file=file, force_terminal=True),
+                refresh_per_second=4,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
             )
             self.screen.start()
 
@@ -66,6 +78,9 @@ class Progress:
         if self.screen is not None:
             self.screen.stop()
             self.screen = None
+        if self.terminal is not None:
+            os.close(self.terminal)
+            self.terminal = None
 
     def lines(self) -> list[str]:
         """One line a backend; every number has its word."""

@@ -9,10 +9,14 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
+import sqlite3
 import subprocess
 import tempfile
 import threading
 import uuid
+from collections.abc import Generator
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -21,6 +25,7 @@ from typing import Any
 import pytest
 
 from . import states
+from .config import AXES
 from .progress import Progress
 from .store import Planned, Result, Store
 from .watching import Watcher
@@ -33,12 +38,15 @@ def now() -> str:
 
 
 class Quiet:
-    """No dots: the live table counts."""
+    """No dots while there is a live table, which counts."""
 
-    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        if report.when == "call" and report.passed:
-            return "passed", "", ""
-        return None
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_teststatus(self) -> Generator[None, Any, Any]:
+        status = yield
+        return (status[0], "", "") if self.progress.screen else status
 
 
 class Recorder:
@@ -57,11 +65,14 @@ class Recorder:
             )
         self.store = Store(self.path)
         key = config.getoption("scoreboard_run_key") or _ci_run() or uuid.uuid4().hex
-        self.run = self.store.begin(
+        self.run: Any = self.store.begin(
             key, "ci" if _ci_run() else "local", started=now(), **_revision(config.rootpath)
         )
         self.job_key = config.getoption("scoreboard_job_key") or "main"
-        self.job = self.store.job(self.run, self.job_key, _machine(), url=_ci_url())
+        self.reference = config.getoption("scoreboard_reference")
+        self.job = self.store.job(
+            self.run, self.job_key, _machine(set(), self.reference), url=_ci_url()
+        )
         self.store.db.commit()
         self.plan: dict[str, Planned] = {}
         self.told = Path(tempfile.mkdtemp(prefix="scoreboard-"), "plan.json")
@@ -71,9 +82,11 @@ class Recorder:
         self.versions: set[str] = set()
         self.lock = threading.RLock()
         self.over = threading.Event()
+        self.offences: list[str] = []
+        self.skipped: dict[str, str] = {}  # files skipped as a whole, and why
         self.progress = Progress(config, self.settings)
         if self.progress.live:
-            config.pluginmanager.register(Quiet(), "scoreboard-quiet")
+            config.pluginmanager.register(Quiet(self.progress), "scoreboard-quiet")
         self.clock = threading.Thread(target=self._tick, daemon=True)
         self.clock.start()
 
@@ -93,6 +106,9 @@ class Recorder:
         self._read_plan()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.skipped and isinstance(report.longrepr, tuple):
+            file, reason = report.nodeid.partition("::")[0], str(report.longrepr[2])
+            self.skipped[file] = reason.removeprefix("Skipped: ")
         if report.failed:
             text = str(report.longrepr or "")
             with self.lock:
@@ -101,6 +117,10 @@ class Recorder:
                 self.store.db.execute(
                     "INSERT OR REPLACE INTO broken VALUES (?, ?, ?)", (self.run, file, detail)
                 )
+                self.store.db.commit()
+
+    def pytest_enter_pdb(self) -> None:
+        self.progress.stop()  # the terminal belongs to the debugger
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         nodeid, when, passed = report.nodeid, report.when, report.outcome == "passed"
@@ -188,42 +208,62 @@ class Recorder:
 
     def _tick(self) -> None:
         while not self.over.wait(SECONDS):
-            self.flush()
+            with suppress(sqlite3.OperationalError):  # the next time, or the end, says so
+                self.flush()
 
     def flush(self) -> None:
         with self.lock:
             results, self.fresh = self.fresh, []
-            if results:
-                self.store.add(self.run, self.job, results)
-            self.store.db.commit()
+            try:
+                if results:
+                    self.store.add(self.run, self.job, results)
+                self.store.db.commit()
+            except sqlite3.Error:  # the file is locked, the disk is full: nothing is lost yet
+                self.store.undo()
+                self.fresh = results
+                raise
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         self.over.set()
         self.clock.join()
         self.progress.stop()
-        self._uncollected()
-        self.flush()
-        whole = int(exitstatus) in (0, 1, 5) and len(self.done) >= len(self.plan)
-        backends = {who.backend for who in self.plan.values()}
-        self.store.job(self.run, self.job_key, _machine(backends))
-        self.store.finish(self.run, self.job, whole, int(exitstatus), now())
-        self.offences = self._offences()
+        try:
+            self._close(int(exitstatus))
+        except sqlite3.Error as error:
+            self.offences = [f"not written: {self.path}: {error}"]
         if self.offences and session.exitstatus == 0:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
+    def _close(self, exitstatus: int) -> None:
+        if exitstatus == pytest.ExitCode.USAGE_ERROR and not self.plan and not self.done:
+            self.store.forget(self.run, self.job)
+            self.run = None
+            return
+        self._uncollected()
+        self.flush()
+        whole = exitstatus in (0, 1, 5) and len(self.done) >= len(self.plan)
+        backends = {who.backend for who in self.plan.values()}
+        self.store.job(self.run, self.job_key, _machine(backends, self.reference))
+        self.store.finish(self.run, self.job, whole, exitstatus, now())
+        self.offences = self._offences()
+
     def _uncollected(self) -> None:
-        """Cells known from earlier runs, in files that could not be read this time."""
-        rows = self.store.db.execute(
-            "SELECT DISTINCT suite, test.name, variant, test.file, backend.name, mode, node, detail"
-            " FROM broken JOIN test USING (file) JOIN cell USING (test) JOIN backend"
-            " USING (backend) WHERE run = ?",
-            (self.run,),
+        """Cells known from earlier runs, in files that could not be read this time, or were skipped
+        before their tests were seen.
+        """
+        broken = self.store.db.execute(
+            "SELECT file, detail FROM broken WHERE run = ?", (self.run,)
         ).fetchall()
-        for row in rows:
-            detail = self.store.explain(row["detail"])
-            where = tuple(row)[:7]
-            self.fresh.append(Result(*where, state=states.UNCOLLECTED, detail=detail))
+        why = {file: (states.UNCOLLECTED, self.store.explain(detail)) for file, detail in broken}
+        why |= {f: (states.SKIPPED, ("skip", reason, "")) for f, reason in self.skipped.items()}
+        for file, (state, detail) in why.items():
+            rows = self.store.db.execute(
+                "SELECT suite, test.name, variant, file, backend.name, mode, node FROM test"
+                " JOIN cell USING (test) JOIN backend USING (backend) WHERE file = ?",
+                (file,),
+            )
+            self.fresh += [Result(*row, state=state, detail=detail) for row in rows.fetchall()]
 
     def _offences(self) -> list[str]:
         from .board import Board
@@ -253,12 +293,24 @@ class Recorder:
             out.write_line(line, red=True)
         if len(self.offences) > 50:
             out.write_line(f"… and {len(self.offences) - 50} more", red=True)
+        if self.run is None:
+            out.write_line("nothing ran, nothing is recorded")
+            return
+        if self.plan and not any(who.backend for who in self.plan.values()):
+            names = ", ".join(sorted(self.watcher.parameters)) or "none"
+            wanted = self.watcher.axis or " or ".join(AXES)
+            out.write_line(
+                f"no test has a parameter or fixture called {wanted}: "
+                f"--scoreboard-axis NAME says which is the backend (parameters seen: {names})",
+                yellow=True,
+            )
         out.write_line(f"run {self.run} in {self.path}")
 
     def pytest_unconfigure(self) -> None:
         self.over.set()
         self.progress.stop()
         self.store.close()
+        shutil.rmtree(self.told.parent, ignore_errors=True)
 
 
 def _together(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -285,9 +337,9 @@ def _last(text: str) -> str:
     return (marked or lines or [""])[-1].removeprefix("E").strip()[:2000]
 
 
-def _machine(backends: set[str] | None = None) -> dict[str, Any]:
+def _machine(backends: set[str], reference: str | None) -> dict[str, Any]:
     versions = {}
-    for name in ("pytest", *sorted(backends or ())):
+    for name in ("pytest", *sorted(backends)):
         try:
             versions[name] = metadata.version(name)
         except (metadata.PackageNotFoundError, ValueError):
@@ -297,6 +349,7 @@ def _machine(backends: set[str] | None = None) -> dict[str, Any]:
         "system": platform.system(),
         "machine": platform.machine(),
         "versions": versions,
+        **({"reference": reference} if reference else {}),
     }
 
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from .states import BY_CODE
 
+APPLICATION = 0x53424431  # 'SBD1', as in schema.sql
 COUNT_LIMIT = 1 << 40  # an infinite error, in thousandths of an ulp
 INSERT = "INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 NUMBERED = {  # what a row is known by, and what stands beside it
@@ -63,33 +64,71 @@ class Store:
 
     def __init__(self, path: str | Path, write: bool = True) -> None:
         self.path = Path(path)
-        if not write and not self.path.is_file():
+        if not write and not (self.path.is_file() and self.path.stat().st_size):
             raise FileNotFoundError(
                 f"scoreboard: needed a database, found none at {path}; run pytest --scoreboard, or "
                 "isomorph scoreboard import seeds"
             )
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.db = sqlite3.connect(self.path, timeout=30, check_same_thread=False)
-        self.db.row_factory = sqlite3.Row
+        try:
+            self.db = sqlite3.connect(self.path, timeout=30, check_same_thread=False)
+            self.db.row_factory = sqlite3.Row
+            try:
+                self._ready(write)
+            except sqlite3.OperationalError:
+                wal = self.path.with_name(self.path.name + "-wal")
+                if write or (wal.exists() and wal.stat().st_size):
+                    raise
+                # A folder that nobody may write in, as an artifact of CI: read it as it lies.
+                self.db.close()
+                self.db = sqlite3.connect(f"{self.path.absolute().as_uri()}?immutable=1", uri=True)
+                self.db.row_factory = sqlite3.Row
+                self._ready(write)
+        except sqlite3.Error as error:
+            raise ValueError(
+                f"scoreboard: needed a database that can be opened, got {path}: {error}"
+            ) from error
+        self._known: dict[str, dict[Any, int]] = {}
+        self._unfiled: set[int] | None = None  # tests of which no file is known
+        self._heard: dict[int, set[int]] = {}  # of runs begun here: cells that have a result
+
+    def _ready(self, write: bool) -> None:
+        """Lay out a new file; refuse one that is somebody else's, or of another time."""
+        (version,), (owner,), (tables,) = (
+            self.db.execute(question).fetchone()
+            for question in (
+                "PRAGMA user_version", "PRAGMA application_id", "SELECT count(*) FROM sqlite_master"
+            )
+        )  # fmt: skip
+        if tables and owner != APPLICATION:
+            raise ValueError(
+                f"scoreboard: needed a scoreboard's database, {self.path} is another's"
+            )
+        if tables and version != 1:
+            raise ValueError(f"scoreboard: needed schema 1, {self.path} has schema {version}")
         if write:
             self.db.execute("PRAGMA journal_mode=WAL")
             self.db.execute("PRAGMA synchronous=NORMAL")
-        version = self.db.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0:
-            self.db.executescript((files("isomorph.scoreboard") / "schema.sql").read_text("utf-8"))
-        elif version != 1:
-            raise ValueError(f"scoreboard: needed schema 1, {path} has schema {version}")
-        self._known: dict[str, dict[Any, int]] = {}
-        self._heard: dict[int, set[int]] = {}  # of runs begun here: cells that have a result
+        if not tables:
+            schema = (files("isomorph.scoreboard") / "schema.sql").read_text("utf-8")
+            self.db.executescript(f"BEGIN IMMEDIATE;\n{schema}\nCOMMIT;")
 
     def close(self) -> None:
         self.db.commit()
         self.db.close()
 
+    def undo(self) -> None:
+        """Forget what was written since the last commit."""
+        self.db.rollback()
+        self._known.clear()
+        self._unfiled = None
+
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            self.undo()
         self.close()
 
     # Writing
@@ -99,14 +138,16 @@ class Store:
         found = self.db.execute("SELECT run FROM run WHERE key = ?", (key,)).fetchone()
         if found:
             return found[0]
-        last = self.db.execute("SELECT max(run) FROM run").fetchone()[0] or 0
-        mine: int = last + 1 if number is None else number  # run 0 is kept for the seeds
-        names = ["run", "key", "kind", *facts]
-        self.db.execute(
-            f"INSERT INTO run ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
-            (mine, key, kind, *facts.values()),
+        names = ["run", "key", "kind", *facts]  # run 0 is kept for the seeds
+        made = self.db.execute(  # in one statement: another process may begin a run as well
+            f"INSERT INTO run ({', '.join(names)})"
+            f" SELECT coalesce(?, max(run) + 1, 1){', ?' * (len(names) - 1)} FROM run WHERE true"
+            " ON CONFLICT (key) DO NOTHING",
+            (number, key, kind, *map(_utf8, facts.values())),
         )
-        self._heard[mine] = set()
+        mine: int = self.db.execute("SELECT run FROM run WHERE key = ?", (key,)).fetchone()[0]
+        if made.rowcount:
+            self._heard[mine] = set()
         return mine
 
     def job(self, run: int, key: str, facts: dict[str, Any] | None = None, **more: Any) -> int:
@@ -129,7 +170,7 @@ class Store:
 
     def add(self, run: int, job: int, results: Iterable[Result]) -> None:
         """Keep results; of two for one cell the worse is kept, whichever came first."""
-        results = list(results)
+        results = _written(results)
         self._learn_tests([r[:4] for r in results])
         tests, backends = self._all("test"), self._all("backend")
         self._learn("backend", {(r.backend,): () for r in results})
@@ -154,7 +195,11 @@ class Store:
             (again if heard is None or row[1] in heard or row[4] > 1 else new).append(row)
             if heard is not None:
                 heard.add(row[1])
-        self.db.executemany(INSERT, [(*row[:4], *row[5:]) for row in new])
+        made = self.db.executemany(
+            INSERT.replace("REPLACE", "IGNORE"), [(*row[:4], *row[5:]) for row in new]
+        )
+        if new and made.rowcount < len(new):  # another process has a result for one of them
+            again += new
         for row in again:
             old = self.db.execute(
                 "SELECT result.run, result.cell, job, state, coalesce(attempts, 1), duration,"
@@ -181,7 +226,7 @@ class Store:
         return key[new[2]] > key[old[2]]
 
     def plan(self, run: int, job: int, planned: Iterable[Planned]) -> None:
-        planned = list(planned)
+        planned = _written(planned)
         self._learn_tests([p[:4] for p in planned])
         self._learn("backend", {(p.backend,): () for p in planned})
         tests, backends = self._all("test"), self._all("backend")
@@ -211,7 +256,17 @@ class Store:
             with suppress(sqlite3.OperationalError):  # somebody reads: then it takes more room
                 self.db.execute("VACUUM")
 
+    def forget(self, run: int, job: int) -> None:
+        """Take out a job of which there is nothing to say, and its run if that was all of it."""
+        self.db.execute("DELETE FROM job WHERE job = ?", (job,))
+        self.db.execute(
+            "DELETE FROM run WHERE run = ?1 AND NOT EXISTS (SELECT 1 FROM job WHERE run = ?1)",
+            (run,),
+        )
+        self.db.commit()
+
     def detail(self, kind: str, message: str, text: str) -> int:
+        kind, message, text = map(_utf8, (kind, message, text))
         digest = hashlib.sha256(f"{kind}\0{message}\0{text}".encode()).hexdigest()[:32]
         if (digest,) not in self._all("detail"):
             blob = zlib.compress(text.encode(), 6)
@@ -222,8 +277,21 @@ class Store:
         self._learn("environment", {(facts,): ()})
         return self._all("environment")[facts,]
 
-    def _learn_tests(self, tests: Iterable[tuple]) -> None:
-        self._learn("test", {test[:3]: test[3:] for test in tests})
+    def _learn_tests(self, tests: list[tuple]) -> None:
+        files = {test[:3]: test[3:] for test in tests}
+        if self._unfiled is None:
+            rows = self.db.execute("SELECT test FROM test WHERE file = ''")
+            self._unfiled = {row[0] for row in rows}
+        self._learn("test", files)
+        if not self._unfiled and "" not in {file for (file,) in files.values()}:
+            return
+        numbers = self._all("test")
+        for test, (file,) in files.items():
+            if not file:
+                self._unfiled.add(numbers[test])
+            elif numbers[test] in self._unfiled:  # known from a table, which names no file
+                self.db.execute("UPDATE test SET file = ? WHERE test = ?", (file, numbers[test]))
+                self._unfiled.discard(numbers[test])
 
     def _learn(self, table: str, rows: dict[tuple, tuple]) -> None:
         """Give a number to every key that has none; `rows` tells what stands beside it."""
@@ -373,6 +441,27 @@ class Store:
             " USING (detail)",
         )
         return sorted(repr(tuple(row)) for query in queries for row in self.db.execute(query))
+
+
+def _utf8(value: Any) -> Any:
+    """Text that can be written down: half a surrogate pair is spelled out.
+
+    >>> _utf8("a\\ud800")
+    'a\\\\ud800'
+    """
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    return value
+
+
+def _written(rows: Iterable[Any]) -> list[Any]:
+    """Rows whose texts can be written down."""
+    rows = list(rows)
+    try:
+        "".join([x for row in rows for x in row if type(x) is str]).encode()
+    except UnicodeEncodeError:
+        return [type(row)(*map(_utf8, row)) for row in rows]
+    return rows
 
 
 def _milli(ulps: float | None) -> int | None:

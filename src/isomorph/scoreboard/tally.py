@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any
+from unittest import TestCase
 
 # Modules whose assert_* functions are assertions, and the ones that compare two arrays.
 HELPERS = (
@@ -31,6 +32,7 @@ COMPARE = {
     "assert_equal",
     "assert_trees_all_close",
 }
+PAIR = ("actual", "x", "desired", "expected", "y")  # what is compared, by name
 CHECKS = ("raises", "warns", "deprecated_call")  # pytest's own
 
 
@@ -171,7 +173,9 @@ class Counters:
         self.undo.append(lambda: sys.meta_path.remove(finder))
         self._put(rewriting, "_check_if_assertion_pass_impl", ask)
         for name in CHECKS:
-            self._put(pytest, name, _counting(getattr(pytest, name)))
+            self._wrap(pytest, name)
+        for name in [n for n in vars(TestCase) if n.startswith("assert")]:
+            self._wrap(TestCase, name)
 
     def catch_up(self) -> None:
         """Wrap the helpers of modules that are imported by now."""
@@ -181,9 +185,7 @@ class Counters:
             for name in names or [n for n in dir(found) if n.startswith("assert_")]:
                 original = getattr(found, name, None)
                 if callable(original) and not isinstance(original, type):
-                    wrapper = _counting(original, name in COMPARE or names is not None)
-                    self._put(found, name, wrapper)
-                    self.swapped[id(original)] = (original, wrapper)
+                    self._wrap(found, name, name in COMPARE or names is not None)
 
     def rebind(self) -> None:
         """Names that test files took with `from numpy.testing import …`, before or after."""
@@ -197,6 +199,12 @@ class Counters:
     def stop(self) -> None:
         while self.undo:
             self.undo.pop()()
+
+    def _wrap(self, owner: Any, name: str, compares: bool = False) -> None:
+        original = getattr(owner, name)
+        wrapper = _counting(original, compares)
+        self._put(owner, name, wrapper)
+        self.swapped[id(original)] = (original, wrapper)
 
     def _put(self, owner: Any, name: str, new: Any) -> None:
         old = getattr(owner, name)
@@ -232,8 +240,10 @@ def _counting(original: Callable[..., Any], compares: bool = False) -> Callable[
     def counted(*args: Any, **kw: Any) -> Any:
         __tracebackhide__ = True
         TALLY.asserts += 1
-        if compares and len(args) > 1 and TALLY.on:
-            TALLY.error(args[0], args[1], TALLY.kind)
+        if compares and TALLY.on:
+            pair = (*args[:2], *(kw[name] for name in PAIR if name in kw))
+            if len(pair) == 2:
+                TALLY.error(*pair, TALLY.kind)
         return original(*args, **kw)
 
     return counted

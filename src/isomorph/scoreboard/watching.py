@@ -23,6 +23,7 @@ from .tally import TALLY, Counters
 IDENTITY = pytest.StashKey[Planned]()
 DECLARED = pytest.StashKey[list]()
 TIMEOUT = re.compile(r"Timeout \(?>")
+UNNAMED = re.compile(r" at 0x|^<lambda>$")  # what Python calls a thing that has no name
 KIND = re.compile(r"([A-Za-z_][\w.]*)(?::|$)")
 
 
@@ -30,12 +31,14 @@ def count_assertions(config: pytest.Config) -> None:
     """Have pytest's rewritten `assert` statements ask after each one that held, and keep them in
     files of their own beside the ones of plain runs.
     """
+    hook = config.pluginmanager.rewrite_hook
+    if not isinstance(hook, rewriting.AssertionRewritingHook):
+        return  # --assert=plain: nobody counts
     config._inicache["enable_assertion_pass_hook"] = True  # pyright: ignore
     if ".scoreboard" not in rewriting.PYC_TAIL:
         rewriting.PYC_TAIL = ".scoreboard" + rewriting.PYC_TAIL
-    hook = config.pluginmanager.rewrite_hook
     # Not the files of installed plugins, among which the library under test may be.
-    hook._must_rewrite.clear()  # pyright: ignore[reportAttributeAccessIssue]
+    hook._must_rewrite.clear()
     names = {
         ".".join(parts[i:])
         for root in test_roots(config)
@@ -70,13 +73,15 @@ class Watcher:
         self.worker = worker
         self.settings: Config = read(config.rootpath)
         self.axis = config.getoption("scoreboard_axis") or self.settings.axis
-        self.counts = config.getoption("assertmode") == "rewrite"
+        hook = config.pluginmanager.rewrite_hook
+        self.counts = isinstance(hook, rewriting.AssertionRewritingHook)
         helpers = [*self.settings.helpers, *config.getini("scoreboard_helpers")]
         self.counters = Counters(helpers, [root + os.sep for root in test_roots(config)])
         self.counters.start(rewriting, pytest)
         self.counters.catch_up()
         self.ledger = Ledger.read(self.settings.path(self.settings.ledger))
         self.plan: dict[str, Planned] = {}
+        self.parameters: set[str] = set()  # of tests without a backend
         self.item: pytest.Item | None = None
         self.told: tuple = ()  # what the last report said
         self.usual = [self.settings.default_mode]
@@ -156,18 +161,20 @@ class Watcher:
             return Planned(suite, name, "", file, "", node)
         axis = self.axis or next((a for a in AXES if a in spec.params), "")
         if axis not in spec.params:
+            self.parameters.update(spec.params)
             return Planned(suite, name, node, file, "", node)
         backend = axis_name(spec.params[axis])
+        if UNNAMED.search(backend):
+            backend = ids(spec)[axis]
         return Planned(suite, name, self._variant(spec, axis, backend, node), file, backend, node)
 
     def _variant(self, spec: Any, axis: str, backend: str, node: str) -> str:
-        """The id without the backend; where the id does not show it, the other parameters."""
+        """The id without the backend; where the id does not show it, the ids of the others."""
         framed, part = f"-{node}-", f"-{backend}-"
         place = framed.find(part)
         if place >= 0:
             return f"{framed[:place]}-{framed[place + len(part) :]}"[1:-1]
-        others = {k: v for k, v in spec.params.items() if k != axis}
-        return ",".join(f"{k}={axis_name(v)}" for k, v in others.items())
+        return ",".join(f"{k}={v}" for k, v in ids(spec).items() if k != axis)
 
     def declared(self, item: pytest.Item) -> list[str]:
         """The modes that a marker or a parameter named `mode` says."""
@@ -192,6 +199,17 @@ class Watcher:
         if not declared or not sure:
             sure.add(self.settings.default_mode)
         return sorted(sure | seen)
+
+
+def ids(spec: Any) -> dict[str, str]:
+    """An id for every parameter of a test: pytest's, or the parameter's name and its place."""
+    told = list(getattr(spec, "_idlist", ()))
+    if len(told) == len(spec.params):  # each parametrized by itself
+        return dict(zip(spec.params, told))
+    return {
+        k: str(v) if isinstance(v, (str, int, float, bool)) else f"{k}{spec.indices[k]}"
+        for k, v in spec.params.items()
+    }
 
 
 def axis_name(value: Any) -> str:

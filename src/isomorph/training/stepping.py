@@ -92,12 +92,12 @@ class TrainStep:
         old = held(arrays)
         xp: Any = backend_of(tree.flatten(old.variables)[0][0])
         objective = value_and_grad(partial(self._objective, xp, skeleton, old), has_aux=True)
-        value, state, aux, grads = None, old.state, None, None
-        for part in split(xp, batch, self.accumulate):
+        first, *others = split(xp, batch, self.accumulate)
+        (value, (state, aux)), grads = objective(old.variables, old.state, first)
+        for part in others:
             (loss, (state, aux)), found = objective(old.variables, state, part)
-            value = loss if value is None else value + loss
-            grads = found if grads is None else tree.map(lambda a, b: a + b, grads, found)
-        if self.accumulate > 1:
+            value, grads = value + loss, tree.map(lambda a, b: a + b, grads, found)
+        if others:
             share = 1 / self.accumulate
             value, grads = value * share, tree.map(lambda g: g * share, grads)
         updates, optimizer = self.pair.update(grads, arrays["optimizer"], old.variables)
@@ -197,7 +197,7 @@ def kept(xp: Any, good: Any, new: dict, old: dict) -> dict:
     value = xp.at_hand(good)
     if value is not None:
         return new if value else old
-    # leaf by leaf: a compiler makes it a part of the update; not keys, of which torch's cannot choose
+    # leaf by leaf: a compiler makes it a part of the update; not keys, torch's cannot choose those
     fixed = lambda x, y: x is y or xp.isdtype(x.dtype, "unsigned integer")
     return tree.map(lambda x, y: x if fixed(x, y) else xp.where(good, x, y), new, old)
 

@@ -87,7 +87,7 @@
     if (cell[STATE] !== MISSING && data.modes.length) sub.push(modesOf(cell, backend).join(" · "));
     if (cell[VALUE] !== undefined && cell[VALUE] !== null) top.append(make("span", { class: "ulp" }, `${short(cell[VALUE])} ulp`));
     if (cell[REMARK]) sub.push("known hollow");
-    const who = make("span", { class: "who sub" }, backend || "no backend");
+    const who = make("span", { class: "who sub" }, (backend || "no backend").slice(0, 300));
     const button = make("button", { class: `cell ${tone[s]}`, type: "button" }, who, top);
     if (sub.length) button.append(make("span", { class: "sub" }, sub.join(" · ")));
     button.addEventListener("click", () => open(suite, row, i, button));
@@ -98,9 +98,13 @@
   const fill = (suite, holder) => {
     const rows = rowsOf(suite).filter((row) => wanted(suite, row));
     const head = make("tr", {}, make("th", { scope: "col" }, "test"),
-      ...suite.columns.map((c) => make("th", { scope: "col" }, c || "no backend")));
+      ...suite.columns.map((c) => make("th", { scope: "col" }, make("bdi", {}, (c || "no backend").slice(0, 60)))));
     const body = make("tbody");
     const table = make("table", {}, make("thead", {}, head), body);
+    if (suite.columns.length > 6) {  // room for a word in every cell
+      head.firstChild.style.width = "18rem";
+      table.style.minWidth = `${18 + 7.5 * suite.columns.length}rem`;
+    }
     const wrap = make("div", { class: "wrap", tabindex: "0", role: "region", "aria-label": suite.title }, table);
     let next = 0;
     const more = make("p", { class: "more" });
