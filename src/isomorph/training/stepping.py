@@ -8,7 +8,7 @@ costs no walk over the module; the module is put together again when somebody as
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from .. import tree
@@ -82,9 +82,13 @@ class TrainStep:
         for known, program in self._programs:
             if known is skeleton:
                 return program
-        program = partial(self._one, skeleton)
-        if self.compiled:
-            program = jit(program, donate=0)
+
+        @wraps(self.loss)  # by whose name the compiler is heard of
+        def program(arrays: dict, batch: tuple) -> tuple[dict, Any]:
+            return self._one(skeleton, arrays, batch)
+
+        del program.__wrapped__  # pyright: ignore[reportFunctionMemberAccess]
+        program = jit(program, donate=0) if self.compiled else program
         self._programs.append((skeleton, program))
         return program
 
