@@ -8,7 +8,7 @@ costs no walk over the module; the module is put together again when somebody as
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 
 from .. import tree
@@ -83,12 +83,12 @@ class TrainStep:
             if known is skeleton:
                 return program
 
-        @wraps(self.loss)  # by whose name the compiler is heard of
-        def program(arrays: dict, batch: tuple) -> tuple[dict, Any]:
+        def one(arrays: dict, batch: tuple) -> tuple[dict, Any]:
             return self._one(skeleton, arrays, batch)
 
-        del program.__wrapped__  # pyright: ignore[reportFunctionMemberAccess]
-        program = jit(program, donate=0) if self.compiled else program
+        # by the name of the loss the compiler is heard of
+        one.__qualname__ = getattr(self.loss, "__qualname__", one.__qualname__)
+        program = jit(one, donate=0) if self.compiled else one
         self._programs.append((skeleton, program))
         return program
 
