@@ -107,7 +107,10 @@ from .optimizers.updates import (
     lars_update,
     optimizer_update,
 )
+from .training import metrics as metrics
 from .training.checkpoint import load, save
+from .training.evaluating import evaluate
+from .training.fitting import Fit, NonFiniteError, fit
 from .training.replacing import CheckpointError
 from .training.stepping import TrainState, train_step
 
@@ -133,6 +136,7 @@ __all__ = [
     "DepthwiseConv2D",
     "Dropout",
     "Embedding",
+    "Fit",
     "Flatten",
     "GroupNorm",
     "LayerNorm",
@@ -140,6 +144,7 @@ __all__ = [
     "MaxPool",
     "Module",
     "MultiHeadAttention",
+    "NonFiniteError",
     "Optimizer",
     "RMSNorm",
     "Sequential",
@@ -177,8 +182,10 @@ __all__ = [
     "dropout",
     "elu",
     "embedding",
+    "evaluate",
     "execute_with_gradients",
     "eye",
+    "fit",
     "fori_loop",
     "full",
     "gelu",

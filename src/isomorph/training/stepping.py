@@ -25,6 +25,10 @@ from ..optimizers.pairs import Optimizer, apply_updates, check_pair
 class TrainState:
     """What a training has at one moment: `state.model` is the model, `state.optimizer` the state of
     the optimizer, `state.arrays` the nest of everything, which `iso.save` takes.
+
+    >>> step = iso.train_step(lambda v, x: np.sum(v * x), iso.optimizers.sgd(1.0))
+    >>> step.init(np.ones(2)).model
+    array([1., 1.])
     """
 
     __slots__ = ("arrays", "skeleton")

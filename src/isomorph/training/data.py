@@ -1,0 +1,130 @@
+"""Batches: of arrays, in an order that a seed decides and that is the same on every backend, or of
+anything that can be iterated over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from .. import random, tree
+from ..dispatch import NUMBERS, find_backend
+from ..home import host
+
+
+class Arrays:
+    """A nest of arrays with one example per row, in batches."""
+
+    def __init__(self, name: str, nest: Any, size: int, shuffle: bool, seed: int, drop: bool):
+        self.leaves, self.form = tree.flatten(nest)
+        self.size, self.shuffle, self.seed, self.drop = size, shuffle, seed, drop
+        paths = tree.paths(nest)
+        sizes = {
+            path: int(x.shape[0]) if len(x.shape) else None for path, x in zip(paths, self.leaves)
+        }
+        if len(set(sizes.values())) > 1 or None in sizes.values():
+            listed = ", ".join(f"{n} at {path or 'the array'}" for path, n in sizes.items())
+            raise ValueError(f"{name}: needed arrays with as many examples each, got {listed}")
+        self.examples = next(iter(sizes.values())) or 0
+        whole, rest = divmod(self.examples, size)
+        self.batches = whole if drop or not rest else whole + 1
+        if not self.batches:
+            raise ValueError(
+                f"{name}: needed {f'at least {size} examples' if drop else 'examples'}, "
+                f"got {self.examples}"
+            )
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[tuple]:
+        """The batches of an epoch, from the one numbered `start` on."""
+        order = self._order(number)
+        for i in range(start, self.batches):
+            part = slice(i * self.size, min((i + 1) * self.size, self.examples))
+            rows = [_rows(x, part if order is None else order[part]) for x in self.leaves]
+            yield as_batch(tree.unflatten(self.form, rows))
+
+    def _order(self, number: int) -> Any:
+        if not self.shuffle:
+            return None
+        key = random.fold_in(random.key(self.seed, backend=host().name), number)
+        return random.permutation(key, self.examples).astype("int32")
+
+
+class Stream:
+    """The batches of something iterated over anew in every epoch."""
+
+    def __init__(self, name: str, items: Iterable[Any]):
+        self.name, self.items = name, items
+        length = getattr(items, "__len__", None)
+        try:
+            self.batches = None if length is None else int(length())
+        except TypeError:  # some say so only when asked
+            self.batches = None
+        self.examples = None
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[tuple]:
+        found = iter(self.items)
+        seen = 0
+        for item in found:
+            seen += 1
+            if seen > start:
+                yield as_batch(item)
+        if not seen:
+            again = ", which can be iterated over only once" if found is self.items else ""
+            raise ValueError(
+                f"{self.name}: needed batches, got none in epoch {number + 1} from a "
+                f"{type(self.items).__name__}{again}"
+            )
+
+
+def batches(
+    name: str, data: Any, size: int, shuffle: bool, seed: int, drop: bool
+) -> Arrays | Stream:
+    """Batches of arrays, or of what gives batches."""
+    leaves = tree.flatten(data)[0] if isinstance(data, (tuple, dict)) else [data]
+    if leaves and all(find_backend(x) is not None for x in leaves):
+        return Arrays(name, data, size, shuffle, seed, drop)
+    if isinstance(data, (tuple, dict, str, bytes)) or not hasattr(type(data), "__iter__"):
+        fix = ""
+        if hasattr(type(data), "__getitem__") and not isinstance(data, (tuple, dict, str, bytes)):
+            fix = "; hand it to a loader that makes batches of its examples"
+        raise TypeError(
+            f"{name}: needed arrays with one example per row, or something to iterate over that "
+            f"gives batches, got a {type(data).__name__}{fix}"
+        )
+    return Stream(name, data)
+
+
+def as_batch(item: Any) -> tuple:
+    """The arguments that a batch is to a loss, after the model."""
+    if isinstance(item, (list, tuple)) and not hasattr(item, "_fields"):
+        return tuple(item)
+    return (item,)
+
+
+def check_batch(name: str, batch: tuple, xp: Any) -> int:
+    """How many examples a batch has, of the model's own kind of arrays."""
+    size = 0
+    leaves: list[Any] = tree.flatten(batch)[0]
+    for x, path in zip(leaves, tree.paths(batch)):
+        found = find_backend(x)
+        if found is not None and found is not (xp := xp or found):
+            raise TypeError(
+                f"{name}: needed batches of {xp.name} arrays, like the model's, got a {found.name} "
+                f"array at {path}; iso.convert(batch, {xp.name!r})"
+            )
+        if found is None and type(x) not in NUMBERS:
+            raise TypeError(
+                f"{name}: needed batches of arrays and numbers, got a {type(x).__name__} at {path}"
+            )
+        if not size and found is not None and len(x.shape):
+            size = int(x.shape[0])
+            if not size:
+                raise ValueError(f"{name}: needed examples in a batch, got none at {path}")
+    return size or 1
+
+
+def _rows(x: Any, which: Any) -> Any:
+    if isinstance(which, slice):
+        return x[which]
+    xp: Any = find_backend(x)
+    return xp.take(x, xp.from_numpy(which, xp.device_of(x)), axis=0)

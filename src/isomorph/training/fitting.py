@@ -1,0 +1,428 @@
+"""A training from the first batch to the last: epochs, validation, stopping early, checkpoints and
+going on from them, and an end without loss whatever happens.
+
+Everything that decides what comes next is in the checkpoint: the arrays, the place in the data, and
+the order of the data follows from a seed. So a training that was killed and goes on ends with the
+weights of one that was not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from .. import tree
+from ..dispatch import backend_of, find_backend
+from ..gradients.transforms import value_and_grad
+from ..moving import to_numpy
+from ..optimizers.pairs import Optimizer
+from .checkpoint import load, save
+from .data import Arrays, Stream, batches, check_batch
+from .evaluating import Evaluation, check_metrics
+from .replacing import CheckpointError
+from .reporting import Log, Progress
+from .stepping import TrainState, TrainStep, built, copied, held, train_step
+
+
+@dataclass
+class Fit:
+    """What a training came to: the model, the loss of every step, a record per epoch.
+
+    >>> loss = lambda v, x: np.mean((v - x) ** 2)
+    >>> iso.fit(np.zeros(1), np.ones((4, 1)), loss, iso.optimizers.sgd(0.5), progress=False)
+    Fit(done after 1 steps, loss 1)
+    """
+
+    model: Any  # of the last step; of the best epoch where `patience` is given
+    losses: list[float]  # of every step
+    history: list[dict[str, Any]]  # one record per epoch
+    steps: int
+    stopped: str  # "done", "patience" or "interrupted"
+
+    def __repr__(self) -> str:
+        loss = f", loss {self.losses[-1]:.4g}" if len(self.losses) else ""
+        return f"Fit({self.stopped} after {self.steps} steps{loss})"
+
+
+class NonFiniteError(ArithmeticError):
+    """A training came upon a loss or a weight that is no finite number. `fit` is what it had come
+    to before, a `Fit`.
+
+    >>> issubclass(iso.NonFiniteError, ArithmeticError)
+    True
+    """
+
+    fit: Fit
+
+
+@dataclass
+class Record:
+    """All of a training that is no array of it, and goes into a checkpoint with them."""
+
+    settings: dict[str, Any]
+    epoch: int = 0
+    position: int = 0  # batches of this epoch that are done
+    losses: list[float] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    best: float = math.inf
+    waited: int = 0  # epochs since the best one
+    over: bool = False
+
+    @property
+    def step(self) -> int:
+        return len(self.losses)
+
+    def text(self) -> str:
+        return json.dumps({k: v for k, v in vars(self).items() if k != "best"} | {
+            "best": self.best.hex(), "losses": [x.hex() for x in self.losses],
+        })  # fmt: skip
+
+    def read(self, text: str, path: Any) -> None:
+        found = json.loads(text)
+        wrong = [
+            f"{k} {found['settings'].get(k)!r}, now {v!r}"
+            for k, v in self.settings.items() if found["settings"].get(k) != v
+        ]  # fmt: skip
+        if wrong:
+            raise ValueError(
+                f"fit: {path} is of a training with other settings ({'; '.join(wrong)}); give the "
+                "same ones, or another file"
+            )
+        found["best"] = float.fromhex(found["best"])
+        found["losses"] = [float.fromhex(x) for x in found["losses"]]
+        vars(self).update(found)
+
+
+def fit(
+    model: Any,
+    data: Any,
+    loss: Callable[..., Any],
+    optimizer: Optimizer,
+    epochs: int = 1,
+    *,
+    steps: int | None = None,
+    batch_size: int = 32,
+    shuffle: bool = True,
+    seed: int = 0,
+    drop_last: bool = False,
+    validation: Any = None,
+    metrics: Mapping[str, Callable[..., Any]] | None = None,
+    patience: int | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    save_every: int | None = None,
+    resume: bool = False,
+    accumulate: int = 1,
+    compute: str | None = None,
+    compiled: bool = True,
+    log: str | PathLike[str] | None = None,
+    name: str | None = None,
+    progress: bool = True,
+) -> Fit:
+    """Train a model and return what it came to, a `Fit`; the model given is left as it was.
+
+    `data` is a nest of arrays with one example per row, cut into batches in an order that `seed`
+    decides, the same on every backend; or something to iterate over that gives batches, as the
+    frameworks' own loaders do. `loss(model, *batch)` is as in `train_step`, and so are `accumulate`
+    and `compute`. `steps` ends the training after so many, whatever the epochs.
+
+    After each epoch the loss and `metrics`, functions like it, are averaged over `validation`, with
+    the model in `eval()`. With `patience`, the training stops when the loss there has not become
+    less for so many epochs, and the model of the best epoch is returned.
+
+    `checkpoint` is a file that holds the training after every `save_every` steps and every epoch;
+    with `resume` it goes on from there, if the file is there, and ends as if it had never stopped.
+    Ctrl-C ends it cleanly after the step. A loss that is not finite raises `NonFiniteError`, which
+    names the array where that began; the file stays as it was. A file that cannot be written is a
+    warning. `log` is a file of JSON lines, `name` the name it has in plots.
+
+    >>> x = np.linspace(-1, 1, 64, dtype=np.float32)[:, None]
+    >>> with iso.use_key(0):
+    ...     model = iso.Linear(1, 1)
+    >>> loss = lambda model, x, y: iso.mse(model(x), y)
+    >>> done = iso.fit(model, (x, 3 * x), loss, iso.optimizers.adam(0.1), 50, progress=False)
+    >>> done.steps, round(float(done.model.v["w"][0, 0]), 2)
+    (100, 3.0)
+    """
+    _check(epochs, steps, batch_size, patience, checkpoint, save_every, resume, validation)
+    step = train_step(
+        loss, optimizer, compiled=compiled, compute=compute, accumulate=accumulate, guard=True
+    )
+    state = step.init(model)
+    xp = backend_of(tree.flatten(state.arrays["variables"])[0][0])
+    found = batches("fit", data, batch_size, shuffle, seed, drop_last)
+    settings = {
+        "seed": seed, "batch_size": batch_size, "shuffle": shuffle, "drop_last": drop_last,
+        "examples": found.examples, "accumulate": accumulate, "compute": compute,
+    }  # fmt: skip
+    run = Training(step, state, found, Record(settings), xp)
+    if checkpoint is not None:
+        run.path, run.save_every = Path(checkpoint), save_every
+    run.limits = (epochs, steps)
+    if validation is not None:
+        data = batches("fit", validation, batch_size, False, seed, False)
+        run.evaluation = Evaluation(
+            "fit", model, {"loss": loss, **check_metrics(metrics)}, compiled
+        )
+        run.validation, run.patience = data, patience
+        if patience is not None:
+            run.best = copied(state.arrays)
+    elif metrics:
+        raise ValueError("fit: needed validation data for metrics, got none")
+    if resume and run.path is not None and run.path.exists():
+        run.restore()
+    run.progress = Progress(progress, run.total(), run.record.step)
+    run.log = Log(log, run.record.step, name=name or xp.name, backend=xp.name)
+    return run.go()
+
+
+class Training:
+    """A training while it runs."""
+
+    path: Path | None = None
+    save_every: int | None = None
+    evaluation: Evaluation | None = None
+    validation: Arrays | Stream | None = None
+    patience: int | None = None
+    best: dict[str, Any] | None = None  # the arrays of the best epoch
+    limits: tuple[int, int | None]
+    progress: Progress
+    log: Log
+
+    def __init__(
+        self, step: TrainStep, state: TrainState, data: Arrays | Stream, record: Record, xp: Any
+    ):
+        self.step, self.state, self.data, self.record, self.xp = step, state, data, record, xp
+        self.waiting: list[tuple[int, tuple, Any]] = []  # steps whose loss nobody has looked at
+        self.saved: int | None = None  # the step that the file holds
+        self.began = time.monotonic()
+        first = tree.flatten(state.arrays["variables"])[0][0]
+        # a device with a queue of its own is kept busy: the loss is looked at one step later
+        self.ahead = 0 if "cpu" in str(xp.device_of(first)).lower() else 1
+
+    def total(self) -> int | None:
+        """How many steps there will be."""
+        epochs, steps = self.limits
+        each = self.data.batches
+        all_ = None if each is None else each * epochs
+        return all_ if steps is None else steps if all_ is None else min(all_, steps)
+
+    def go(self) -> Fit:
+        epochs, _ = self.limits
+        stopped = "done"
+        try:
+            with interruptible() as interrupted:
+                while self.record.epoch < epochs and not self.record.over and not self.full():
+                    if not self.epoch(interrupted):
+                        break
+                if interrupted():
+                    stopped = "interrupted"
+                    self.end_interrupted()
+                elif self.record.over:
+                    stopped = "patience"
+        finally:
+            self.progress.stop()
+            self.log.close()
+        return self.result(stopped)
+
+    def full(self) -> bool:
+        steps = self.limits[1]
+        return steps is not None and self.record.step + len(self.waiting) >= steps
+
+    def epoch(self, interrupted: Callable[[], bool]) -> bool:
+        """One epoch, or what is left of it; False if somebody wants it to end."""
+        record = self.record
+        for batch in self.data.epoch(record.epoch, record.position):
+            check_batch("fit", batch, self.xp)
+            self.state, loss = self.step(self.state, *batch)
+            record.position += 1
+            self.waiting.append((record.step + len(self.waiting) + 1, batch, loss))
+            self.look(leave=self.ahead)
+            if interrupted():
+                return False
+            if self.save_every and record.position % self.save_every == 0:
+                self.save()
+            if self.full():
+                break
+        else:
+            self.finish_epoch()
+            return True
+        self.look()
+        self.save()
+        return False
+
+    def look(self, leave: int = 0) -> None:
+        """Take note of the losses of all steps but the last `leave`, which may still run."""
+        while len(self.waiting) > leave:
+            number, batch, loss = self.waiting.pop(0)
+            value = float(to_numpy(loss))
+            if not math.isfinite(value):
+                self.raise_not_finite(number, batch, f"the loss is {value}")
+            self.record.losses.append(value)
+            self.progress.step(f"{self.record.epoch + 1}/{self.limits[0]}", value)
+            seconds = round(time.monotonic() - self.began, 4)
+            self.log.write(
+                "step", step=number, epoch=self.record.epoch + 1, loss=value, seconds=seconds
+            )
+
+    def finish_epoch(self) -> None:
+        self.look()
+        record = self.record
+        mean = math.fsum(record.losses[-record.position :]) / record.position
+        summary: dict[str, Any] = {"epoch": record.epoch + 1, "step": record.step, "loss": mean}
+        if self.evaluation is not None and self.validation is not None:
+            found = self.evaluation.over(self.state.arrays, self.validation)
+            summary["validation"] = found
+            if self.patience is not None:
+                if found["loss"] < record.best:
+                    record.best, record.waited = found["loss"], 0
+                    self.best = copied(self.state.arrays)
+                else:
+                    record.waited += 1
+                    record.over = record.waited >= self.patience
+        record.history.append(summary)
+        record.epoch, record.position = record.epoch + 1, 0
+        words = [f"{k} {v:.4g}" for k, v in summary.get("validation", {}).items()]
+        said = f"; validation: {', '.join(words)}" if words else ""
+        self.progress.say(f"epoch {summary['epoch']}/{self.limits[0]}: loss {mean:.4g}{said}")
+        self.log.write("epoch", **summary)
+        self.save()
+
+    # Keeping
+
+    def save(self) -> None:
+        if self.path is None:
+            return
+        self.look()
+        if self.saved == self.record.step and self.record.position:
+            return  # it is there already
+        bad = first_bad(self.state.arrays)
+        if bad is not None:
+            self.raise_not_finite(self.record.step, None, f"{bad} is not finite")
+        best = {} if self.best is None else {"best": self.best}
+        try:
+            save(self.path, train=self.state.arrays, record=self.record.text(), **best)
+            self.saved = self.record.step
+        except (OSError, CheckpointError) as error:
+            kept = "none is there" if self.saved is None else f"it is still that of {self.saved}"
+            warnings.warn(
+                f"fit: the checkpoint of step {self.record.step} could not be written ({kept}); "
+                f"the training goes on: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    def restore(self) -> None:
+        best = {} if self.best is None else {"best": self.best}
+        found = load(self.path, train=self.state.arrays, record="", **best)  # pyright: ignore
+        self.record.read(found["record"], self.path)
+        self.state = TrainState(found["train"], self.state.skeleton)
+        self.best = found.get("best")
+        self.saved = self.record.step
+
+    def end_interrupted(self) -> None:
+        self.look()
+        self.save()
+        where = ""
+        if self.path is not None and self.saved == self.record.step:
+            where = f"; saved in {self.path}, resume=True goes on from there"
+        self.progress.say(f"fit: interrupted after step {self.record.step}{where}")
+
+    def result(self, stopped: str) -> Fit:
+        arrays = self.state.arrays if self.best is None else self.best
+        model = TrainState(arrays, self.state.skeleton).model
+        losses, history = list(self.record.losses), list(self.record.history)
+        return Fit(model, losses, history, self.record.step, stopped)
+
+    def raise_not_finite(self, number: int, batch: tuple | None, what: str) -> None:
+        where = "" if batch is None else f"; {self.diagnosis(batch)}"
+        kept = ""
+        if self.path is not None:
+            kept = (
+                "; no checkpoint had been written" if self.saved is None
+                else f"; {self.path} holds step {self.saved}"
+            )  # fmt: skip
+        self.log.write("not finite", step=number, epoch=self.record.epoch + 1, why=what)
+        error = NonFiniteError(
+            f"fit: {what} at step {number}, epoch {self.record.epoch + 1}{where}{kept}"
+        )
+        error.fit = self.result("not finite")
+        raise error
+
+    def diagnosis(self, batch: tuple) -> str:
+        """Where a value that is not finite appears first: in the batch, in the arrays, or in a
+        gradient.
+        """
+        bad = first_bad({"batch": batch}) or first_bad(self.state.arrays)
+        if bad is not None:
+            return f"the first array that is not finite is {bad}"
+        parts = held(self.state.arrays)
+
+        def again(v: Any) -> Any:
+            out = self.step.loss(built(self.state.skeleton, parts._replace(variables=v)), *batch)
+            return out[0] if self.step.has_aux else out
+
+        _, grads = value_and_grad(again)(parts.variables)
+        bad = first_bad({"gradient": grads})
+        arose = "batch and arrays are finite, the loss itself is not"
+        return arose if bad is None else f"{arose}; the first gradient that is not is {bad}"
+
+
+def first_bad(nest: Any) -> str | None:
+    """The path of the first floating-point array that has a value that is not finite."""
+    for x, path in zip(tree.flatten(nest)[0], tree.paths(nest)):
+        xp: Any = find_backend(x)
+        if xp is not None and xp.is_float(x.dtype) and not bool(xp.all(xp.isfinite(x))):
+            return path
+    return None
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """The first Ctrl-C is taken note of, so that a step is never cut in two; the second one is as
+    always. Other threads than the main one are never interrupted.
+    """
+    asked: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def note(number: int, frame: Any) -> None:
+        asked.append(number)
+        signal.signal(signal.SIGINT, before)
+
+    try:
+        signal.signal(signal.SIGINT, note)
+        yield lambda: bool(asked)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _check(
+    epochs: Any, steps: Any, batch_size: Any, patience: Any, checkpoint: Any, save_every: Any,
+    resume: bool, validation: Any,
+) -> None:  # fmt: skip
+    counts = {"epochs": epochs, "batch_size": batch_size}
+    optional = {"steps": steps, "patience": patience, "save_every": save_every}
+    counts |= {k: v for k, v in optional.items() if v is not None}
+    for name, value in counts.items():
+        if type(value) is not int or value < 1:
+            raise ValueError(f"fit: needed {name} as an int of 1 or more, got {value!r}")
+    if checkpoint is None and (save_every is not None or resume):
+        raise ValueError("fit: needed checkpoint=, a file, for save_every and resume, got none")
+    if patience is not None and validation is None:
+        raise ValueError("fit: needed validation data for patience, got none")
+    if checkpoint is not None and not resume and Path(checkpoint).exists():
+        raise FileExistsError(
+            f"fit: {checkpoint} is there already; resume=True goes on from it, or name another file"
+        )

@@ -1,0 +1,42 @@
+"""What is measured of a model beside its loss: functions of the model and a batch, whose results
+are averaged over examples. One with an attribute `finish` has that applied to the average.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..dispatch import backend_of
+from ..layers.loss import cross_entropy
+
+
+def accuracy(model: Callable[..., Any], x: Any, labels: Any, /) -> Any:
+    """The share of examples whose largest output stands at the label.
+
+    Outputs are [..., classes], labels integers [...].
+
+    >>> outputs = np.array([[0.1, 0.9], [0.2, 0.8]])
+    >>> float(iso.metrics.accuracy(lambda x: x, outputs, np.array([1, 0])))
+    0.5
+    """
+    outputs = model(x)
+    xp: Any = backend_of(outputs, labels)
+    right = xp.astype(xp.argmax(outputs, axis=-1), labels.dtype) == labels
+    return xp.mean(xp.astype(right, xp.float32))
+
+
+def perplexity(model: Callable[..., Any], x: Any, labels: Any, /) -> Any:
+    """The exponential of the mean cross entropy, over all examples. (Of one batch, the function
+    gives the cross entropy.)
+
+    Outputs are [..., classes], labels integers [...].
+
+    >>> float(iso.metrics.perplexity(lambda x: x, np.zeros((2, 4)), np.array([1, 0]))) == np.log(4)
+    True
+    """
+    return cross_entropy(model(x), labels)
+
+
+perplexity.finish = math.exp  # pyright: ignore[reportFunctionMemberAccess]

@@ -1,0 +1,166 @@
+"""What a training says while it runs: a bar where there is a terminal and rich, a line now and then
+otherwise, and a log of JSON lines for those who plot.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+EVERY = 10.0  # seconds between plain lines
+
+
+class Progress:
+    """Loss, rate and time left, on standard error."""
+
+    def __init__(self, shown: bool, total: int | None, done: int):
+        self.shown, self.total, self.done, self.first = shown, total, done, done
+        self.began = self.told = time.monotonic()
+        self.bar: Any = None
+        if shown and sys.stderr.isatty():
+            self.bar = _bar(total, done)
+
+    def step(self, epoch: str, loss: float) -> None:
+        self.done += 1
+        if not self.shown:
+            return
+        if self.bar is not None:
+            text = f"epoch {epoch}  loss {loss:.4g}  {self.rate():.3g} steps/s"
+            self.bar.update(self.bar.task_ids[0], completed=self.done, description=text)
+        elif time.monotonic() - self.told > EVERY:
+            self.told = time.monotonic()
+            left = "" if self.total is None else f", {_clock(self.left())} left"
+            of = "" if self.total is None else f" of {self.total}"
+            self.say(
+                f"epoch {epoch}, step {self.done}{of}: loss {loss:.4g}, "
+                f"{self.rate():.3g} steps/s{left}"
+            )
+
+    def rate(self) -> float:
+        """Steps a second."""
+        return (self.done - self.first) / max(time.monotonic() - self.began, 1e-9)
+
+    def left(self) -> float:
+        return max((self.total or self.done) - self.done, 0) / max(self.rate(), 1e-9)
+
+    def say(self, line: str) -> None:
+        if not self.shown:
+            return
+        if self.bar is not None:
+            self.bar.console.print(line, highlight=False, markup=False)
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+    def stop(self) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+            self.bar = None
+
+
+def _bar(total: int | None, done: int) -> Any:
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    except ImportError:
+        return None
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    bar = Progress(*columns, console=Console(file=sys.stderr))
+    bar.add_task("compiling" if not done else "going on", total=total, completed=done)
+    bar.start()
+    return bar
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+class Log:
+    """JSON lines: one per step and one per epoch; a training that goes on drops what it will do
+    again.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, step: int, **facts: Any):
+        self.file = None
+        if path is None:
+            return
+        path = Path(path)
+        kept = [x for x in read_log(path) if x.get("step", 0) <= step] if step else []
+        part = path.with_name(f"{path.name}.partial")
+        part.write_text("".join(json.dumps(x) + "\n" for x in kept), "utf-8")
+        part.replace(path)
+        self.file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115
+        self.write("resume" if step else "start", step=step, **facts)
+
+    def write(self, event: str, **facts: Any) -> None:
+        if self.file is not None:
+            self.file.write(json.dumps({"event": event, **_plain(facts)}) + "\n")
+
+    def close(self) -> None:
+        if self.file is not None:
+            self.file.close()
+
+
+def read_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """The records of a log, of which a killed training may have left the last one half written."""
+    if not Path(path).is_file():
+        return []
+    records = []
+    for line in Path(path).read_text("utf-8").splitlines():
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return records
+
+
+def _plain(x: Any) -> Any:
+    """As JSON has it, which knows no NaN."""
+    if isinstance(x, dict):
+        return {k: _plain(y) for k, y in x.items()}
+    return str(x) if isinstance(x, float) and not math.isfinite(x) else x
+
+
+def plot_logs(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str]) -> Path:
+    """Draw the losses of logs over each other, as a picture in the format that the name of `out`
+    says (svg, png, pdf). Needs matplotlib.
+    """
+    try:
+        import matplotlib
+    except ImportError:
+        raise ImportError("plot: needed matplotlib; pip install 'isomorph[plot]'") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 4.5))
+    styles = ("-", "--", "-.", ":")
+    for i, path in enumerate(paths):
+        records = read_log(path)
+        steps = [r for r in records if r["event"] == "step"]
+        if not steps:
+            raise ValueError(f"plot: needed a log with steps, got {len(records)} records in {path}")
+        name = next((r["name"] for r in records if r.get("name")), Path(path).stem)
+        axes.plot(
+            [r["step"] for r in steps], [float(r["loss"]) for r in steps], label=name,
+            linestyle=styles[i % 4], linewidth=max(4 - i, 1), alpha=0.8,
+        )  # fmt: skip
+    axes.set(xlabel="step", ylabel="loss")
+    axes.set_yscale("log")
+    axes.legend()
+    axes.grid(alpha=0.3)
+    figure.tight_layout()
+    out = Path(out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(out)
+    pyplot.close(figure)
+    return out
