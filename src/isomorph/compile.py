@@ -46,8 +46,9 @@ def jit(
 
     Arguments named in `donate` are not used after the call, and their memory may become that of
     results: a parameter that is updated is then held once, not twice. JAX does so, and raises where
-    such an array is used again; torch writes results into donated tensors of their shapes;
-    TensorFlow and NumPy have nothing like it and ignore it.
+    such an array is used again; torch writes results into donated tensors of their shapes, unless
+    gradients will go back through the call; TensorFlow and NumPy have nothing like it and ignore
+    it.
 
     >>> iso.jit(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     np.float64(5.0)
@@ -103,7 +104,7 @@ def traced(
     programs that compile within a call without a word: it holds, by thread, what is to be ended
     after the call.
     """
-    programs: dict[Any, tuple[Callable, Callable]] = {}
+    programs: dict[Any, tuple[Callable, Callable, list]] = {}
 
     def run(*args: Any, **kw: Any) -> Any:
         leaves, form = tree.flatten_whole((args, kw))
@@ -113,13 +114,18 @@ def traced(
         key = (form, xp.signature(arrays))
         found = programs.get(key)
         if found is None:
+            given = _given(args, kw, places, names)
+            if any(map(xp.is_watched, arrays)):  # a way back will want them as they were
+                given = []
+            xp.check_given(arrays, given)
             with noticed(func, xp.name):
-                given = _given(args, kw, places, names)
                 program, rebuild = _program(xp, func, form, arrays, given)
                 outs = program(*arrays)  # some compile now
-            programs[key] = program, rebuild
+            programs[key] = program, rebuild, given
             return rebuild(outs)
-        program, rebuild = found
+        program, rebuild, given = found
+        if given:
+            xp.check_given(arrays, given)
         return rebuild(program(*arrays))
 
     return run

@@ -18,20 +18,83 @@ X = np.array([0.5, 1.5, -2.0])
 COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 
 
+def own(xp, x):
+    """In memory of its own: torch would write into that of NumPy."""
+    return xp.asarray(np.array(x))
+
+
 @pytest.mark.parametrize("donate", ["w", 0, ["w"], (0,)])
 def test_donated_arguments(backend, xp, donate):
     step = iso.jit(lambda w, g: w - 0.5 * g, donate=donate)
-    w, g = xp.asarray(X), xp.asarray(X + 1)
+    w, g = own(xp, X), xp.asarray(X + 1)
     new = step(w, g)
     np.testing.assert_allclose(numpy_of(new), X - 0.5 * (X + 1), rtol=1e-15)
     np.testing.assert_allclose(numpy_of(g), X + 1)
     if backend == "jax":  # its memory is now that of the result
         with pytest.raises(RuntimeError, match="Array has been deleted"):
             numpy_of(w)
+    elif backend == "torch":
+        assert w.data_ptr() == new.data_ptr()
     else:
         np.testing.assert_allclose(numpy_of(w), X)
     new = step(w=new, g=g)
     np.testing.assert_allclose(numpy_of(new), X - (X + 1), rtol=1e-15, atol=1e-15)
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_what_is_shown_is_not_written_to(backend, xp):
+    def func(a, b, c):
+        # a passes, as a view and whole; b serves two results; c has no result of its shape
+        return {"passed": a, "view": a[1:], "one": b + 1, "two": b * 10, "sum": xp.sum(c)}
+
+    a, b, c = own(xp, X), xp.asarray(X + 1), xp.asarray(np.ones((2, 2)))
+    out = iso.jit(func, donate=(0, 1, 2))(a, b, c)
+    np.testing.assert_allclose(numpy_of(out["passed"]), X)
+    np.testing.assert_allclose(numpy_of(out["view"]), X[1:])
+    np.testing.assert_allclose(numpy_of(out["one"]), X + 2)
+    np.testing.assert_allclose(numpy_of(out["two"]), (X + 1) * 10)
+    assert out["passed"].data_ptr() == a.data_ptr()
+    assert b.data_ptr() in (out["one"].data_ptr(), out["two"].data_ptr())
+    assert out["one"].data_ptr() != out["two"].data_ptr()
+    np.testing.assert_allclose(numpy_of(c), 1.0)
+    assert float(out["sum"]) == 4.0
+
+
+def test_donated_arguments_that_change_places(backend, xp):
+    swap = iso.jit(lambda a, b: (b, a), donate=(0, 1))
+    both = iso.jit(lambda a, b: (b + 1, a + 2), donate=(0, 1))
+    a, b = swap(own(xp, X), xp.asarray(X * 2))
+    np.testing.assert_allclose(numpy_of(a), X * 2)
+    np.testing.assert_allclose(numpy_of(b), X)
+    a, b = both(a, b)  # each result in the memory of what the other one needs
+    np.testing.assert_allclose(numpy_of(a), X + 1)
+    np.testing.assert_allclose(numpy_of(b), X * 2 + 2)
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_memory_that_cannot_be_given_away(backend, xp):
+    step = iso.jit(lambda w, g: w - g, donate="w")
+    row, turned = xp.asarray([1.0]).expand(3), xp.asarray(np.outer(X, X + 1)).T
+    np.testing.assert_allclose(numpy_of(step(row, own(xp, X))), 1 - X)
+    np.testing.assert_allclose(numpy_of(row), 1.0)
+    wanted = np.outer(X + 1, X) - np.eye(3)
+    np.testing.assert_allclose(numpy_of(step(turned, xp.asarray(np.eye(3)))), wanted)
+    w = own(xp, X)
+    with pytest.raises(ValueError, match="jit: needed donated tensors that share no memory with "):
+        step(w, w)
+    step(w, own(xp, X))
+    with pytest.raises(ValueError, match=r"got one of shape \[3\] that does; pass a clone of it"):
+        step(w, w)
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_a_way_back_finds_donated_tensors_as_they_were(backend, xp):
+    step = iso.jit(lambda w, g: w * w * g, donate="w")
+    w = own(xp, X).requires_grad_()
+    out = step(w, xp.asarray(X + 1))
+    np.testing.assert_allclose(numpy_of(w), X)
+    out.sum().backward()
+    np.testing.assert_allclose(numpy_of(w.grad), 2 * X * (X + 1))
 
 
 def test_donated_beside_static_arguments(backend, xp):

@@ -176,6 +176,9 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         """The outputs of a program that is traced, some of them in the memory of donated arrays."""
         return outs
 
+    def check_given(xp, arrays: Sequence[Any], given: Sequence[bool]) -> None:
+        """Refuse arrays of which those `given` away have memory that others have too."""
+
     def signature(xp, arrays: Sequence[Any]) -> Hashable:
         """All that a program made for `arrays` depends on."""
         xp._lacks("signature")

@@ -18,7 +18,7 @@ from ..gradients.calls import check_callable
 from ..gradients.transforms import value_and_grad
 from ..modules.copying import Skeleton
 from ..modules.module import Module
-from ..modules.structure import Held, gather
+from ..modules.structure import Held, State, gather
 from ..optimizers.pairs import Optimizer, apply_updates, check_pair
 
 
@@ -65,7 +65,7 @@ class TrainStep:
     def init(self, model: Any) -> TrainState:
         """The state before the first step, with copies of the model's arrays."""
         if isinstance(model, Module):
-            skeleton, parts = Skeleton(model), gather(model)
+            skeleton, parts = self._known(Skeleton(model)), gather(model)
         else:
             skeleton, parts = None, Held(model, {}, {})
         if not tree.flatten(parts.variables)[0]:
@@ -81,6 +81,11 @@ class TrainStep:
             )
         arrays, out = self._program(state.skeleton)(state.arrays, batch)
         return TrainState(arrays, state.skeleton), out
+
+    def _known(self, skeleton: Skeleton) -> Skeleton:
+        """An equal one that there is a program for, or this one."""
+        equal = (known for known, _ in self._programs if known == skeleton)
+        return next(equal, skeleton)  # type: ignore[return-value]
 
     def _program(self, skeleton: Skeleton | None) -> Callable[..., Any]:
         for known, program in self._programs:
@@ -122,7 +127,10 @@ class TrainStep:
     def _objective(
         self, xp: Any, skeleton: Skeleton | None, old: Held, v: Any, state: Any, batch: tuple
     ) -> tuple[Any, Any]:
-        model = old._replace(variables=narrowed(xp, v, self.compute), state=state)
+        model = old._replace(
+            variables=narrowed(xp, v, self.compute),
+            state=lowered(xp, skeleton, state, self.compute),
+        )
         model = built(skeleton, model)
         out = self.loss(model, *narrowed(xp, batch, self.compute))
         if self.has_aux and not (isinstance(out, tuple) and len(out) == 2):
@@ -132,7 +140,7 @@ class TrainStep:
         value, aux = out if self.has_aux else (out, None)
         after = state if skeleton is None else gather(model).state
         if self.compute is not None:
-            after = tree.map(lambda x, y: like(xp, x, y), after, old.state)
+            after = raised(xp, skeleton, after, state)
             value = xp.astype(value, xp.float32)
         return value, (after, aux)
 
@@ -192,12 +200,37 @@ def narrowed(xp: Any, nest: Any, dtype: str | None) -> Any:
     if dtype is None:
         return nest
     narrow = xp.narrow(dtype)
+    if narrow is None:
+        raise TypeError(f"train_step: needed a dtype that {xp.name} has as compute, got {dtype!r}")
     is_float = lambda x: find_backend(x) is xp and xp.isdtype(x.dtype, "real floating")
     return tree.map(lambda x: xp.astype(x, narrow) if is_float(x) else x, nest)
 
 
-def like(xp: Any, x: Any, old: Any) -> Any:
-    return xp.astype(x, old.dtype) if find_backend(x) is xp and x.dtype != old.dtype else x
+def lowered(xp: Any, skeleton: Skeleton | None, state: Any, dtype: str | None) -> Any:
+    """State with its frozen variables in a narrower dtype: what is no variable stays as it is."""
+    if dtype is None or skeleton is None:
+        return state
+    form, parts = by_place(skeleton, state)
+    return tree.unflatten(form, [narrowed(xp, x, dtype) if frozen else x for frozen, x in parts])
+
+
+def raised(xp: Any, skeleton: Skeleton | None, state: Any, old: Any) -> Any:
+    """State after a call that had `lowered` state, in the dtypes it had before."""
+    if skeleton is None:
+        return state
+    like = lambda x, y: xp.astype(x, y.dtype) if find_backend(x) is xp and x.dtype != y.dtype else x
+    form, parts = by_place(skeleton, state)
+    before = [y for _, y in by_place(skeleton, old)[1]]
+    both = zip(parts, before)
+    return tree.unflatten(form, [y if frozen else tree.map(like, x, y) for (frozen, x), y in both])
+
+
+def by_place(skeleton: Skeleton, state: Any) -> tuple[Any, list[tuple[bool, Any]]]:
+    """The state by the places that a module has for it: whether a frozen variable is there, and
+    what is.
+    """
+    places, form = tree.flatten(gather(skeleton.husk, raw=True).state)
+    return form, [(type(p) is not State, x) for p, x in zip(places, form.flatten_up_to(state))]
 
 
 def kept(xp: Any, good: Any, new: dict, old: dict) -> dict:

@@ -78,6 +78,9 @@ class Torch(Layers):
     def reuse(xp, donated, outs):
         return compiling.reuse(donated, outs)
 
+    def check_given(xp, arrays, given):
+        compiling.check_given(arrays, given)
+
     def signature(xp, arrays):
         return compiling.signature(arrays)
 

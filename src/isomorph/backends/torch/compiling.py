@@ -86,12 +86,27 @@ def reuse(donated: Sequence[torch.Tensor], outs: tuple) -> tuple:
     compiler makes the update one in place. What needs the old values has been computed by then.
     """
     shown = {y.untyped_storage()._cdata for y in outs}  # as itself, or as a view of it
-    free = [x for x in donated if x.untyped_storage()._cdata not in shown]
+    # what is expanded, or else not whole, cannot be written to as it is
+    whole = [x for x in donated if x.is_contiguous()]
+    free = [x for x in whole if x.untyped_storage()._cdata not in shown]
     result = []
     for y in outs:
         match = next((i for i, x in enumerate(free) if _is_like(x, y)), None)
         result.append(y if match is None else free.pop(match).copy_(y))
     return tuple(result)
+
+
+def check_given(arrays: Sequence[torch.Tensor], given: Sequence[bool]) -> None:
+    """Memory that is written to must be nobody else's: the compiler does not know."""
+    places = [x.data_ptr() for x in arrays]
+    if len(set(places)) == len(places):
+        return
+    for i, yes in enumerate(given):
+        if yes and places[i] and places.count(places[i]) > 1:
+            raise ValueError(
+                "jit: needed donated tensors that share no memory with another argument, got one "
+                f"of shape {list(arrays[i].shape)} that does; pass a clone of it"
+            )
 
 
 def _is_like(x: torch.Tensor, y: torch.Tensor) -> bool:
