@@ -1,4 +1,4 @@
-"""Cross entropy of integer labels where its pullback has its own words, and norms of narrow floats."""
+"""Cross entropy of integer labels, whose pullback has its own words, and norms of narrow floats."""
 
 import numpy as np
 import pytest
