@@ -123,18 +123,19 @@ class Losses:
         ignored: int | None,
         reduction: str,
     ) -> Any:
-        scores = xp.log_softmax(logits, axis)
         classes = logits.shape[axis]
         if tuple(labels.shape) == tuple(logits.shape) and not xp.isdtype(labels.dtype, "integral"):
             wanted = labels * (1 - smoothing) + smoothing / classes if smoothing else labels
-            return xp.reduced(-xp.sum(wanted * scores, axis=axis), reduction)
+            return xp.reduced(-xp.sum(wanted * xp.log_softmax(logits, axis), axis=axis), reduction)
         counts = None
         if ignored is not None:
             counts = labels != ignored
             labels = xp.where(counts, labels, xp.zeros_like(labels))
-        picked = xp.take_along_axis(scores, xp.expand_dims(labels, axis=axis), axis=axis)
-        each = -xp.squeeze(picked, axis=axis)
-        if smoothing:
+        if not smoothing:
+            each = -xp.label_scores(logits, labels, axis)
+        else:
+            scores = xp.log_softmax(logits, axis)
+            each = -xp.picked(scores, labels, axis)
             each = (1 - smoothing) * each - smoothing / classes * xp.sum(scores, axis=axis)
         if counts is None:
             return xp.reduced(each, reduction)
@@ -142,6 +143,15 @@ class Losses:
         if reduction != "mean":
             return xp.reduced(each, reduction)
         return xp.sum(each) / xp.sum(xp.astype(counts, each.dtype))
+
+    def label_scores(xp: Any, logits: Any, labels: Any, axis: int) -> Any:
+        """log softmax(logits) at the labels."""
+        return xp.picked(xp.log_softmax(logits, axis), labels, axis)
+
+    def picked(xp: Any, x: Any, labels: Any, axis: int) -> Any:
+        """Of each row of `x` along an axis the number at its label."""
+        found = xp.take_along_axis(x, xp.expand_dims(labels, axis=axis), axis=axis)
+        return xp.squeeze(found, axis=axis)
 
     def reduced(xp: Any, each: Any, reduction: str) -> Any:
         """The mean, the sum, or each of the losses."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from ..base import Backend
+
+NARROW = (jnp.bfloat16, jnp.float16)
 
 
 class Layers(Backend):
@@ -45,11 +48,49 @@ class Layers(Backend):
     def logsumexp(xp, x: Any, axis: Any, keepdims: bool) -> Any:
         return jax.nn.logsumexp(x, axis, keepdims=keepdims)
 
+    def layer_norm(xp, x: Any, weight: Any, bias: Any, axes: tuple, epsilon: float) -> Any:
+        if x.dtype not in NARROW:
+            return super().layer_norm(x, weight, bias, axes, epsilon)
+        weight, bias = _wide(weight), _wide(bias)
+        return super().layer_norm(_wide(x), weight, bias, axes, epsilon).astype(x.dtype)
+
+    def rms_norm(xp, x: Any, weight: Any, axes: tuple, epsilon: float) -> Any:
+        if x.dtype not in NARROW:
+            return super().rms_norm(x, weight, axes, epsilon)
+        return super().rms_norm(_wide(x), _wide(weight), axes, epsilon).astype(x.dtype)
+
+    def label_scores(xp, logits: Any, labels: Any, axis: int) -> Any:
+        # not log_softmax: of its pullback less is known to be zero
+        lower = logits - jax.lax.stop_gradient(jnp.max(logits, axis, keepdims=True))
+        return xp.picked(lower, labels, axis) - jnp.log(jnp.sum(jnp.exp(lower), axis))
+
+    def picked(xp, x: Any, labels: Any, axis: int) -> Any:
+        return _picked(xp, x, labels, axis)
+
     def pool(xp, *args: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         return _pool(xp, *args)
 
     def adaptive_pool(xp, *args: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         return _adaptive_pool(xp, *args)
+
+
+def _wide(x: Any) -> Any:
+    """For statistics, of which narrow floats keep two digits."""
+    return None if x is None else x.astype(jnp.float32)
+
+
+# A gather whose pullback is no scatter into zeros of the size of `x`, but fuses with what follows.
+_picked = jax.custom_jvp(Backend.picked, nondiff_argnums=(0, 3))
+
+
+@_picked.defjvp
+def _picked_jvp(xp: Any, axis: int, primals: tuple, tangents: tuple) -> tuple:
+    x, labels = primals
+    wide = labels.astype(jnp.promote_types(labels.dtype, jnp.int32))
+    wide = jnp.expand_dims(jnp.where(wide < 0, wide + x.shape[axis], wide), axis)
+    here = jax.lax.broadcasted_iota(jnp.int32, x.shape, axis) == wide
+    tangent = jnp.sum(jnp.where(here, tangents[0], 0), axis)
+    return _picked(xp, x, labels, axis), tangent
 
 
 # Many slices of one array: compiled one by one they take JAX a minute.
