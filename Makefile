@@ -1,4 +1,4 @@
-# make demo: the core on this machine's Python; make test: all four frameworks, linters, type checker and tests.
+# make demo: two models trained on this machine; make test: all four frameworks, linters, type checker and tests.
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,8 +9,9 @@ export ONEDNN_JIT_PROFILE := 0
 
 .PHONY: demo test test-all lint bench scoreboard browser conformance clean
 
-demo: $(VENV)/core
-	@$(BIN)/python examples/demo.py
+# make demo: on what is installed; make demo BACKENDS=all installs all four; BACKENDS="numpy jax": on those.
+demo: $(VENV)/$(if $(filter all,$(BACKENDS)),all,core)
+	@$(BIN)/python examples/demo.py $(BACKENDS)
 
 # Hollow tests and unexpected passes fail the run, as failures do.
 PROVEN := --scoreboard --scoreboard-fail-on hollow,xpassed
@@ -56,6 +57,9 @@ $(BIN)/python:
 # One stamp per set of packages, made anew when the requirements change.
 $(VENV)/core: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) -e '.[demo]' && touch $@
+
+$(VENV)/all: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) -e '.[demo,all]' && touch $@
 
 $(VENV)/test: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) -e '.[test]' && touch $@

@@ -4,10 +4,11 @@ Write a function once over `iso.namespace(x)`; run and differentiate it on NumPy
 and PyTorch, the caller's own arrays in, the same kind out.
 """
 
+from importlib import import_module as _import
+from typing import TYPE_CHECKING, Any
+
 # The package is bound first, so that the function of that name is what `iso.backends` means.
 from . import backends as _backends  # noqa: F401
-from . import export as export
-from . import optimizers as optimizers
 from . import random as random
 from .compile import jit
 from .dispatch import prepare as _prepare
@@ -67,56 +68,107 @@ from .layers.norm import batch_norm, group_norm, instance_norm, layer_norm, rms_
 from .layers.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool
 from .layers.position import local_window_mask, rotary_embedding
 from .layers.recurrent import gru_update, lstm_update
-from .modules import initializers as initializers
-from .modules.conv import (
-    Conv1D,
-    Conv1DTranspose,
-    Conv2D,
-    Conv2DTranspose,
-    Conv3D,
-    Conv3DTranspose,
-    DepthwiseConv2D,
-)
-from .modules.initializers import use_key
-from .modules.layers import (
-    Activation,
-    AdaptiveAvgPool,
-    AdaptiveMaxPool,
-    AvgPool,
-    BatchNorm,
-    Dropout,
-    Embedding,
-    Flatten,
-    GroupNorm,
-    LayerNorm,
-    Linear,
-    MaxPool,
-    RMSNorm,
-    Sequential,
-)
-from .modules.module import Module, summary
-from .modules.sequence import GRU, LSTM, MultiHeadAttention
-from .modules.structure import State
 from .moving import convert, to_numpy
-from .optimizers.pairs import Optimizer, apply_updates, chain
-from .optimizers.updates import (
-    adam_step,
-    adam_update,
-    gradient_descent_update,
-    lamb_update,
-    lars_update,
-    optimizer_update,
-)
-from .training import metrics as metrics
-from .training.checkpoint import load, save
-from .training.evaluating import evaluate
-from .training.fitting import Fit, NonFiniteError, fit
-from .training.replacing import CheckpointError
-from .training.stepping import TrainState, train_step
+
+if TYPE_CHECKING:
+    from . import export as export
+    from . import optimizers as optimizers
+    from .modules import initializers as initializers
+    from .modules.conv import (
+        Conv1D,
+        Conv1DTranspose,
+        Conv2D,
+        Conv2DTranspose,
+        Conv3D,
+        Conv3DTranspose,
+        DepthwiseConv2D,
+    )
+    from .modules.initializers import use_key
+    from .modules.layers import (
+        Activation,
+        AdaptiveAvgPool,
+        AdaptiveMaxPool,
+        AvgPool,
+        BatchNorm,
+        Dropout,
+        Embedding,
+        Flatten,
+        GroupNorm,
+        LayerNorm,
+        Linear,
+        MaxPool,
+        RMSNorm,
+        Sequential,
+    )
+    from .modules.module import Module, summary
+    from .modules.sequence import GRU, LSTM, MultiHeadAttention
+    from .modules.structure import State
+    from .optimizers.pairs import Optimizer, apply_updates, chain
+    from .optimizers.updates import (
+        adam_step,
+        adam_update,
+        gradient_descent_update,
+        lamb_update,
+        lars_update,
+        optimizer_update,
+    )
+    from .training import metrics as metrics
+    from .training.checkpoint import load, save
+    from .training.evaluating import evaluate
+    from .training.fitting import Fit, NonFiniteError, fit
+    from .training.replacing import CheckpointError
+    from .training.stepping import TrainState, train_step
 
 __version__ = "0.1.0"
 
 _prepare()
+
+# What is imported when it is asked for: most programs need little of it. By the module it is in.
+_LATER = {
+    "modules.initializers": "use_key",
+    "modules.conv": (
+        "Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose DepthwiseConv2D"
+    ),
+    "modules.layers": (
+        "Activation AdaptiveAvgPool AdaptiveMaxPool AvgPool BatchNorm Dropout Embedding "
+        "Flatten GroupNorm LayerNorm Linear MaxPool RMSNorm Sequential"
+    ),
+    "modules.module": "Module summary",
+    "modules.sequence": "GRU LSTM MultiHeadAttention",
+    "modules.structure": "State",
+    "optimizers.pairs": "Optimizer apply_updates chain",
+    "optimizers.updates": (
+        "adam_step adam_update gradient_descent_update lamb_update lars_update optimizer_update"
+    ),
+    "training.checkpoint": "load save",
+    "training.evaluating": "evaluate",
+    "training.fitting": "Fit NonFiniteError fit",
+    "training.replacing": "CheckpointError",
+    "training.stepping": "TrainState train_step",
+}
+_MODULES = {
+    "export": "export",
+    "optimizers": "optimizers",
+    "initializers": "modules.initializers",
+    "metrics": "training.metrics",
+}
+_PLACES = {name: module for module, names in _LATER.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        found: Any = _import(f"{__name__}.{_MODULES[name]}")
+    elif name in _PLACES:
+        found = getattr(_import(f"{__name__}.{_PLACES[name]}"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACES, *_MODULES})
+
 
 __all__ = [
     "GRU",

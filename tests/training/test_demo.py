@@ -1,0 +1,79 @@
+"""The demo's two models, whole: the loss curves of every backend are NumPy's."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import jax
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@cache
+def demo():
+    spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "demo.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@cache
+def trained(name, backend, dtype):
+    """Losses of every step, and the accuracy at the end."""
+    task = next(t for t in demo().tasks() if t[0] == name)
+    with TemporaryDirectory() as folder, jax.enable_x64(True):
+        done = demo().train(task, backend, dtype, Path(folder), False)[0]
+    return done.losses, done.history[-1]["validation"]["accuracy"]
+
+
+@pytest.mark.parametrize("name", ["digits", "letters"])
+def test_loss_curves_are_those_of_numpy(backend, name):
+    losses, accuracy = trained(name, backend, "float64")
+    wanted, accurate = trained(name, "numpy", "float64")
+    assert len(losses) == len(wanted) >= 150
+    assert losses[-1] < 0.7 * losses[0]
+    assert abs(accuracy - accurate) <= 0.005
+    # rounding of 1e-16 grows over the steps of a training
+    assert max(abs(a - b) for a, b in zip(losses, wanted)) < 1e-8
+
+
+def test_loss_curves_in_float32(backend):
+    losses, accuracy = trained("digits", backend, "float32")
+    wanted, accurate = trained("digits", "numpy", "float64")
+    # of another precision, so that NumPy's is measured too; 100 steps, rounding of 1e-7 each
+    assert max(abs(a - b) for a, b in zip(losses[:100], wanted)) < 1e-3
+    assert accuracy > 0.85  # of digits by other hands than those trained on
+    assert abs(accuracy - accurate) <= 0.005
+
+
+def demo_run(*args, folder):
+    return subprocess.run(
+        [sys.executable, ROOT / "examples" / "demo.py", *args, "--out", folder],
+        capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("only", ["numpy"])
+def test_the_demo_as_it_is_run(only, tmp_path):
+    done = demo_run(only, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = re.findall(r"^numpy +([\d.]+) +([\d.]+) %", done.stdout, re.M)
+    assert len(rows) == 2
+    losses, accuracy = trained("digits", "numpy", "float32")
+    assert rows[0] == (f"{losses[-1]:.4f}", f"{100 * accuracy:.1f}")
+    assert "epoch 8/8" in done.stderr
+    for name in ("digits", "letters"):
+        assert f"{name}.svg" in done.stdout
+        assert (tmp_path / f"{name}.svg").read_text().rstrip().endswith("</svg>")
+
+
+@pytest.mark.parametrize(("good", "given"), [("numpy", "fortran"), ("numpy", "torch2")])
+def test_the_demo_refuses_what_it_does_not_know(good, given, tmp_path):
+    done = demo_run(good, given, folder=tmp_path)
+    assert done.returncode == 2
+    assert f"needed backends out of numpy, jax, tensorflow, torch, got {given}" in done.stderr
