@@ -112,7 +112,11 @@ def network(case: Case, last: bool = False) -> tuple[Any, Any, Any]:
         return MLP(weights), x, y
     model, x = ResNet(weights), x.permute(0, 3, 1, 2).contiguous()
     if last:
-        return model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last), y
+        return (
+            model.to(memory_format=torch.channels_last),
+            x.to(memory_format=torch.channels_last),
+            y,
+        )
     return model, x, y
 
 
