@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ..tables import Part, Table
 from ..timing import each_backend, installed
-from . import growth, memory, steps
 
 BACKENDS = ("numpy", "jax", "tensorflow", "torch")
 ONE = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
@@ -23,13 +22,13 @@ def run(quick: bool = False) -> list[Part]:
     held = memory.rows(names, quick)
     return [
         Table(steps.HEAD, each_backend(steps.__name__, names, *size, env=ONE)),
-        part(grown, 2),
-        part(grown, 4),
+        part(growth.HEAD, grown, 4),
+        part(growth.HEAD, grown, 2),
         *([Table(memory.HEAD, held)] if held else ["Peak memory is measured on Linux only."]),
     ]
 
 
-def part(grown: list[list[str]], at: int) -> Table:
+def part(head: list[str], grown: list[list[str]], at: int) -> Table:
     """One of the two times of the table of growth, with its ratio."""
     cut = lambda row: [*row[:2], *row[at : at + 2]]
-    return Table(cut(growth.HEAD), [cut(row) for row in grown], lines=("size", growth.HEAD[at]))
+    return Table(cut(head), [cut(row) for row in grown], lines=("size", head[at]))
