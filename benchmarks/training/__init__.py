@@ -14,10 +14,12 @@ ONE = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
 
 
 def run(quick: bool = False) -> list[Part]:
+    from . import growth, memory, steps  # which are run as programs themselves
+
     size = ["quick"] if quick else []
-    names = [
-        name for name in BACKENDS if installed(name) and (name != "numpy" or installed("torch"))
-    ]
+    there = {name: installed(name) for name in BACKENDS}
+    there["numpy"] = there["torch"]  # against which it is measured
+    names = [name for name in BACKENDS if there[name]]
     grown = each_backend(growth.__name__, names, *size, env=ONE | growth.ENV)
     held = memory.rows(names, quick)
     return [

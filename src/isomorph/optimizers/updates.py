@@ -170,10 +170,10 @@ def adam(
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     m = beta1 * m + rest1 * g
     v = beta2 * v + rest2 * (g * g)
-    square = v / fix2
+    square = v * fix2
     if floor:
         square = square + floor
-    return m / fix1 / (xp.sqrt(square) + epsilon), m, v
+    return m * fix1 / (xp.sqrt(square) + epsilon), m, v
 
 
 def descend_by_adam(
