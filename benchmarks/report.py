@@ -21,7 +21,7 @@ PACKAGES = ("isomorph", "numpy", "jax", "tensorflow", "torch", "array-api-compat
             "eagerpy", "keras", "flax", "equinox", "optax", "autograd", "safetensors")  # fmt: skip
 JSON, HTML = "bench.json", "bench.html"
 DASHES = ("", "6 3", "2 3", "9 3 2 3")  # a line is told by its dashes and mark, not by colour alone
-WIDTH, LEFT, BAR, TEXT = 720, 330, 18, 60
+WIDTH, LEFT, BAR, TEXT, LETTERS = 1000, 540, 18, 70, 80
 
 
 @dataclass(frozen=True)
@@ -158,9 +158,10 @@ def bars(found: list[Bar]) -> dict[str, Any] | None:
     scale = (WIDTH - LEFT - TEXT) / top
     rows = [
         {
-            "label": b.label if len(b.label) <= 52 else f"{b.label[:51]}…",
+            "label": b.label if len(b.label) <= LETTERS else f"…{b.label[1 - LETTERS :]}",
             "full": b.label,
             "text": f"{b.value:g}x",
+            "beside": round(LEFT + min(max(b.value, b.budget or 0, 0), top) * scale + 6, 1),
             "width": round(max(min(b.value, top), 0) * scale, 1),
             "tick": None if b.budget is None else round(LEFT + min(b.budget, top) * scale, 1),
             "tone": {True: "met", False: "missed", None: "none"}[b.met],
