@@ -12,24 +12,25 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from .timing import minima, table
+from .tables import Table
+from .timing import installed, minima
 
 BACKENDS = ("numpy", "jax", "tensorflow", "torch")
 PEERS = ("array-api-compat", "autoray", "EagerPy", "Keras ops")
 HEAD = ["backend", "call", "native µs", "isomorph over native", "budget", "met", *PEERS]
 
 
-def run() -> str:
+def run() -> Table:
     """The table over all four backends."""
     rows = []
-    for name in BACKENDS:
+    for name in filter(installed, BACKENDS):
         env = os.environ | {
             "KERAS_BACKEND": name,
             "TF_CPP_MIN_LOG_LEVEL": "3",
             "OMP_NUM_THREADS": "1",
         }
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.calls", name],
+            [sys.executable, "-m", __name__, name],
             env=env,
             capture_output=True,
             text=True,
@@ -40,7 +41,7 @@ def run() -> str:
         rows += [
             line.split("\t") for line in done.stdout.splitlines() if line.startswith(f"{name}\t")
         ]
-    return table(HEAD, rows)
+    return Table(HEAD, rows)
 
 
 def natives(name: str) -> dict[str, Callable]:

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-from .timing import table
+from .tables import Table
 
 BUDGETS = {"seconds": 1.2, "memory": 1.1}
 # Peaks are what a process reached above what it had with its packages loaded. They are measured
@@ -48,7 +48,7 @@ def _peak(what: str, path: str, megabytes: int) -> float:
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def run(megabytes: int = 1000, repeats: int = 5) -> str:
+def run(megabytes: int = 1000, repeats: int = 5) -> Table:
     import numpy as np
     from safetensors.numpy import load_file, save_file
 
@@ -95,8 +95,8 @@ def run(megabytes: int = 1000, repeats: int = 5) -> str:
         "", "s", "safetensors s", "ratio (1.2)", "ratio to it with fsync", "peak / size (1.1)",
         "safetensors peak", "met",
     ]  # fmt: skip
-    return table(head, rows)
+    return Table(head, rows)
 
 
 if __name__ == "__main__":
-    print(run(*map(int, sys.argv[1:2])))
+    print(run(*map(int, sys.argv[1:2])).markdown)

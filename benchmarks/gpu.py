@@ -14,7 +14,7 @@ import numpy as np
 
 import isomorph as iso
 
-from .timing import table
+from .tables import Table
 
 ATTENTION = (64, 12, 1024, 64)  # batch, heads, tokens, features of GPT-2
 CONVOLUTIONS = [  # x [batch, height, width, in], filters [k, k, in, out], stride, padding
@@ -169,7 +169,7 @@ def main() -> None:
     for name, find in (("torch", torch_rows), ("jax", jax_rows)):
         if importlib.util.find_spec(name) is not None:
             rows += find()
-    print(table(HEAD, rows))
+    print(Table(HEAD, rows).markdown)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ import numpy as np
 
 import isomorph as iso
 
-from .timing import minima, table
+from .tables import Part, Table
+from .timing import installed, minima
 
 BACKENDS = ("numpy", "jax", "tensorflow", "torch")
 HEAD = ["backend", "what", "peer", "peer µs", "isomorph µs", "isomorph / peer", "budget", "met"]
@@ -38,12 +39,12 @@ class Pair(NamedTuple):
     slice_s: float = 2e-2
 
 
-def run() -> str:
+def run() -> list[Part]:
     """The table over all four backends, and notes on what it leaves out."""
     rows, notes = [], []
-    for name in BACKENDS:
+    for name in filter(installed, BACKENDS):
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.gradients", name],
+            [sys.executable, "-m", __name__, name],
             env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"},
             capture_output=True,
             text=True,
@@ -55,7 +56,7 @@ def run() -> str:
         lines = done.stdout.splitlines()
         rows += [line.split("\t") for line in lines if line.startswith(f"{name}\t")]
         notes += [line for line in lines if line.startswith("Note: ") and line not in notes]
-    return "\n\n".join([table(HEAD, rows), *notes])
+    return [Table(HEAD, rows), *notes]
 
 
 # The frameworks, each with the names the functions below are made of and its own transforms.

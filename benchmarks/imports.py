@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from .timing import table
+from .tables import Table
 
 CODE = """
 import numpy, sys, time
@@ -15,7 +15,7 @@ print(time.perf_counter() - start, len({"jax", "tensorflow", "torch"} & set(sys.
 """
 
 
-def run(repeats: int = 7) -> str:
+def run(repeats: int = 7) -> Table:
     found = [
         subprocess.run(
             [sys.executable, "-c", CODE], capture_output=True, text=True, check=True
@@ -24,7 +24,7 @@ def run(repeats: int = 7) -> str:
     ]
     best = min(float(seconds) for seconds, _ in found)
     frameworks = max(int(n) for _, n in found)
-    return table(
+    return Table(
         ["", "seconds beyond numpy", "budget", "frameworks imported", "met"],
         [
             [

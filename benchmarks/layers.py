@@ -17,7 +17,8 @@ import numpy as np
 import isomorph as iso
 
 from .layer_cases import Case, cases
-from .timing import each_backend, peak, table, within
+from .tables import Table
+from .timing import each_backend, peak, within
 
 BACKENDS = ("numpy", "jax", "tensorflow", "torch")
 HEAD = ["backend", "layer, float32", "native ms", "isomorph ms", "isomorph / native", "budget",
@@ -29,10 +30,10 @@ NOISE = 0.02  # by which two equal calls differ here
 SECONDS = 0.8  # for a row
 
 
-def run() -> str:
+def run() -> Table:
     """The table over all four backends."""
     env = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
-    return table(HEAD, each_backend("benchmarks.layers", BACKENDS, env=env))
+    return Table(HEAD, each_backend(__name__, BACKENDS, env=env))
 
 
 class Torch:

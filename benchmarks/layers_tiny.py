@@ -17,7 +17,8 @@ import numpy as np
 import isomorph as iso
 
 from .layer_cases import NATIVES, drawn
-from .timing import each_backend, minima, table
+from .tables import Table
+from .timing import each_backend, minima
 
 BACKENDS = ("tensorflow", "torch")
 HEAD = [
@@ -31,9 +32,9 @@ HEAD = [
 ]
 
 
-def run() -> str:
+def run() -> Table:
     """The table."""
-    return table(HEAD, each_backend("benchmarks.layers_tiny", BACKENDS))
+    return Table(HEAD, each_backend(__name__, BACKENDS))
 
 
 def calls(name: str) -> dict[str, tuple[list, float, Callable, Callable, Callable | None]]:

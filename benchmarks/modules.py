@@ -18,7 +18,8 @@ import torch.nn.functional as F
 
 import isomorph as iso
 
-from .timing import minima, table
+from .tables import Part, Table, markdown
+from .timing import minima
 
 BLOCKS, WIDTH, HEADS, BATCH, TOKENS = 12, 256, 8, 4, 64
 
@@ -236,12 +237,12 @@ def ratios(label: str, calls: dict[str, Callable], budget: float | None) -> list
     return rows
 
 
-def run() -> str:
+def run() -> list[Part]:
     torch.set_num_threads(1)
-    calls = table(["call", "µs over", "budget µs", "met"], call_rows())
+    calls = Table(["call", "µs over", "budget µs", "met"], call_rows())
     head = ["transformer, 12 blocks of 256, 4 x 64 tokens", "isomorph ms", "peer ms", "ratio"]
-    return f"{calls}\n\n{table([*head, 'budget', 'met'], transformer_rows())}"
+    return [calls, Table([*head, "budget", "met"], transformer_rows())]
 
 
 if __name__ == "__main__":
-    print(run())
+    print(markdown(run()))

@@ -20,20 +20,20 @@ from isomorph.scoreboard.config import Config
 from isomorph.scoreboard.page import render
 from isomorph.scoreboard.store import Result, Store
 
-from .timing import table
+from .tables import Part, Table
 
 TESTS, SUITES, BACKENDS = 10_000, 100, [f"backend{i}" for i in range(8)]
 RUNS = 4
 
 
-def run() -> str:
+def run() -> list[Part]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         size, text, board = database(path)
-        return "\n\n".join([size, page(path, text, board), overhead(path)])
+        return [size, page(path, text, board), overhead(path)]
 
 
-def database(path: Path) -> tuple[str, str, Board]:
+def database(path: Path) -> tuple[Table, str, Board]:
     """Bytes a cell and run, over the runs after the first, with results in random order."""
     file = path / "board.db"
     sizes = []
@@ -63,7 +63,7 @@ def database(path: Path) -> tuple[str, str, Board]:
         took = time.perf_counter() - began
     each = (sizes[-1] - sizes[0]) / (RUNS - 1) / (TESTS * len(BACKENDS))
     return (
-        table(
+        Table(
             ["10,000 tests x 8 backends", "measured", "budget", "met"],
             [
                 ["bytes a cell and run in the database", f"{each:.1f}", "25", _met(each <= 25)],
@@ -94,7 +94,7 @@ addEventListener("load", () => {
 """
 
 
-def page(path: Path, text: str, board: Board) -> str:
+def page(path: Path, text: str, board: Board) -> Table:
     """Until a reader can search and open a suite, against one table with every cell in it."""
     from playwright.sync_api import sync_playwright
 
@@ -124,7 +124,7 @@ def page(path: Path, text: str, board: Board) -> str:
                 tab.close()
         browser.close()
     share = best["ours"] / best["plain"]
-    return table(
+    return Table(
         ["80,000 cells in Chromium", "seconds until usable", "share", "budget", "met"],
         [
             ["the page, a suite opened", f"{best['ours']:.2f}", f"{share:.2f}", "0.20",
@@ -154,7 +154,7 @@ def test_it(backend, n): assert n >= 0
 """
 
 
-def overhead(path: Path, rounds: int = 5) -> str:
+def overhead(path: Path, rounds: int = 5) -> Table:
     """CPU seconds of a run of 8,000 tests, without and with the plugin, taking turns."""
     rows = []
     for label, body in (("a 64 x 64 solve, an assert, a comparison", WORK), ("an assert", NOTHING)):
@@ -172,7 +172,7 @@ def overhead(path: Path, rounds: int = 5) -> str:
             "5 %", _met(share < 0.05),
         ])  # fmt: skip
     head = ["8,000 tests", "without s", "with s", "µs a test", "overhead", "budget", "met"]
-    return table(head, rows)
+    return Table(head, rows)
 
 
 def _cpu(folder: Path, on: bool) -> float:

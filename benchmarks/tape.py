@@ -15,7 +15,8 @@ import torch
 
 import isomorph as iso
 
-from .timing import minima, table
+from .tables import Table
+from .timing import minima
 
 
 def mlp(np: Any) -> Callable:
@@ -95,7 +96,7 @@ def programs() -> dict[str, tuple[Callable, Any, tuple]]:
     }
 
 
-def run() -> str:
+def run() -> Table:
     torch.set_num_threads(1)
     out = []
     for label, (program, params, data) in programs().items():
@@ -137,7 +138,7 @@ def run() -> str:
         "HIPS autograd µs",
         "torch eager µs",
     ]
-    return table([*head, "isomorph / HIPS", "budget", "met", "isomorph / torch"], out)
+    return Table([*head, "isomorph / HIPS", "budget", "met", "isomorph / torch"], out)
 
 
 def check(ours: Any, hips: Any) -> None:
@@ -147,4 +148,4 @@ def check(ours: Any, hips: Any) -> None:
 
 
 if __name__ == "__main__":
-    print(run())
+    print(run().markdown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
 import subprocess
 import sys
@@ -38,14 +39,6 @@ def _count(call: Callable[[], object], slice_s: float) -> int:
     start = time.perf_counter()
     call()
     return max(1, int(slice_s / max(time.perf_counter() - start, 1e-7)))
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """Rows under a head, as Markdown with aligned columns."""
-    widths = [max(len(r[i]) for r in [head, *rows]) for i in range(len(head))]
-    line = lambda r: "| " + " | ".join(c.ljust(w) for c, w in zip(r, widths)) + " |"
-    rule = "|" + "|".join("-" * (w + 2) for w in widths) + "|"
-    return "\n".join([line(head), rule, *map(line, rows)])
 
 
 def within(calls: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, float]:
@@ -86,14 +79,19 @@ def _pages() -> int:
         return int(file.read().split()[1])
 
 
+def installed(name: str) -> bool:
+    """Whether a package is there, without importing it."""
+    return importlib.util.find_spec(name) is not None
+
+
 def each_backend(
     module: str, names: Sequence[str], *args: str, env: Mapping[str, str] | None = None
 ) -> list[list[str]]:
-    """The rows that `python -m module name *args` prints for each backend, in a process of its own:
-    Keras has one backend a process, and frameworks slow each other down.
+    """The rows that `python -m module name *args` prints for each backend that is installed, in a
+    process of its own: Keras has one backend a process, and frameworks slow each other down.
     """
     rows = []
-    for name in names:
+    for name in filter(installed, names):
         own = {"KERAS_BACKEND": name, "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
         done = subprocess.run(
             [sys.executable, "-m", module, name, *args],

@@ -1,5 +1,5 @@
 """The command line: `isomorph doctor` says what isomorph finds on this machine, `isomorph
-scoreboard` keeps the matrix of tests by backends.
+scoreboard` keeps the matrix of tests by backends, `isomorph bench` measures.
 """
 
 from __future__ import annotations
@@ -7,10 +7,12 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
+from importlib.util import find_spec
 
 from .inventory import Installed, backends
 
@@ -24,13 +26,36 @@ def main(argv: Sequence[str] | None = None) -> int:
         "doctor", help="show the backends installed here, their versions and devices"
     )
     commands.add_parser("scoreboard", help="the matrix of tests by backends", add_help=False)
+    commands.add_parser("bench", help="measure it and its peers on this machine", add_help=False)
     given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] == ["bench"]:
+        return bench(given[1:])
     if given[:1] == ["scoreboard"]:
         from .scoreboard.command import main as scoreboard
 
         return scoreboard(given[1:])
     parser.parse_args(given)
     return doctor()
+
+
+def bench(argv: Sequence[str]) -> int:
+    """Run the benchmarks in a process of their own: threads are pinned before anything is imported.
+
+    They are a package beside this one, because they name every framework there is.
+    """
+    if find_spec("isomorph_benchmarks") is None:
+        print(
+            "isomorph bench: needed the package isomorph_benchmarks, which an installed isomorph "
+            "has; pip install 'isomorph[bench]', or python -m benchmarks in a checkout",
+            file=sys.stderr,
+        )
+        return 2
+    try:
+        return subprocess.run(
+            [sys.executable, "-m", "isomorph_benchmarks", *argv], check=False
+        ).returncode
+    except KeyboardInterrupt:
+        return 130
 
 
 def doctor() -> int:

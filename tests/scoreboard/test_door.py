@@ -37,14 +37,17 @@ def test_the_entry_point_is_declared_and_light():
 
 
 def test_a_built_wheel_carries_the_door_and_the_data(tmp_path):
-    """What a user installs: the plugin's module, its entry point, schema, page and seeds."""
+    """What a user installs: the plugin's module, its entry point, schema, page and seeds, and the
+    benchmarks under their own name.
+    """
     copy = tmp_path / "copy"
     copy.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
-    shutil.copytree(
-        ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
-    )
+    for name in ("src", "benchmarks"):
+        shutil.copytree(
+            ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+        )
     here = int(metadata.version("setuptools").split(".")[0]) >= 77  # else pip fetches one
     done = subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path), str(copy)]
@@ -61,6 +64,10 @@ def test_a_built_wheel_carries_the_door_and_the_data(tmp_path):
     for name in ("schema.sql", "page/page.html", "page/page.js", "page/page.css",
                  "seeds/index.toml", "seeds/stateful-modules.md"):  # fmt: skip
         assert f"isomorph/scoreboard/{name}" in names
+    for name in ("__main__.py", "command.py", "page/page.html", "page/page.css",
+                 "training/steps.py"):  # fmt: skip
+        assert f"isomorph_benchmarks/{name}" in names
+    assert not [n for n in names if n.startswith(("benchmarks/", "tests/"))]
 
 
 def test_the_foreign_example(project):

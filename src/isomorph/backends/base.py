@@ -92,6 +92,16 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         """
         xp._lacks("vjp")
 
+    def vjp_alone(
+        xp,
+        func: Callable[..., tuple[Leaves, Leaves]],
+        leaves: Leaves,
+        once: bool = False,
+        has_aux: bool = True,
+    ) -> tuple[Leaves, Pullback, Leaves]:
+        """`vjp` where nobody differentiates the results, nor `func` by anything but the leaves."""
+        return xp.vjp(func, leaves, once, has_aux)
+
     def custom_call(xp, rule: Any, arrays: Leaves) -> Leaves:
         """Call a function that has its own backward rule: `rule.func(*arrays) -> outs`,
         `rule.fwd(*arrays) -> (outs, residuals)`, `rule.bwd(residuals, upstream, arrays) -> grads`.
@@ -206,6 +216,7 @@ class Backend(Activations, Norms, Losses, Pools, Names):
     from ..layers.linear import product as linear
     from ..layers.position import rotate_pairs
     from ..layers.recurrent import gru, lstm
+    from ..optimizers.updates import adam
 
     def has_quick_steps(xp) -> bool:
         """Whether products of the steps of a loop cost less than one product of all of them."""

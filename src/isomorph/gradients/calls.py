@@ -42,8 +42,11 @@ def pulled(
     one_scalar: bool = False,
     has_aux: bool = False,
     once: bool = False,
+    alone: bool = False,
 ) -> Pulled:
-    """Run `func(*args, **kw)`, to be differentiated with respect to the arguments at `places`."""
+    """Run `func(*args, **kw)`, to be differentiated with respect to the arguments at `places`; if
+    `alone`, with respect to nothing else, by nobody outside.
+    """
     where = chosen_places(name, places, args)
     chosen = tuple([args[i] for i in where])
     if len(chosen) == 1 and BACKENDS.get(type(chosen[0])) is not None:
@@ -73,7 +76,8 @@ def pulled(
                 refuse_output(name, backend, y, tree.paths(out)[i])
         return tuple(outs), arrays
 
-    outs, pullback, arrays = backend.vjp(flat, leaves, once, has_aux)
+    verb = backend.vjp_alone if alone else backend.vjp
+    outs, pullback, arrays = verb(flat, leaves, once, has_aux)
     aux = after["aux"](arrays) if has_aux else None
     return Pulled(backend, outs, after.get("form"), pullback, leaves, form, aux)
 

@@ -48,14 +48,24 @@ def value_and_grad(
     return wraps(func)(_value_and_grad("value_and_grad", func, argnums, has_aux))
 
 
+def value_and_grad_alone(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
+    """`value_and_grad` with `has_aux`, in the name of another function, where no gradient is taken
+    of the result nor of what `func` captures: a backend may know a shorter way.
+    """
+    return _value_and_grad(name, func, 0, True, alone=True)
+
+
 def _value_and_grad(
-    name: str, func: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool
-) -> Callable[..., Any]:
+    name: str, func: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool,
+    alone: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
     check_callable(name, func)
     places = check_argnums(name, argnums)
 
     def both(*args: Any, **kw: Any) -> Any:
-        run = pulled(name, func, places, args, kw, one_scalar=True, has_aux=has_aux, once=True)
+        run = pulled(
+            name, func, places, args, kw, one_scalar=True, has_aux=has_aux, once=True, alone=alone
+        )
         (value,) = run.outs
         grads = rebuilt(run.in_form, run.pullback((run.backend.ones_like(value),)))
         grads = grads[0] if isinstance(argnums, int) else grads

@@ -108,11 +108,13 @@ class Lift:
         return column
 
     def corrections(self, step: Any, *betas: float) -> list[list[Any]]:
-        """The columns of 1 − βᵗ, one for each β."""
+        """The columns of 1 / (1 − βᵗ), one for each β: to multiply an array costs a fraction of
+        what it costs to divide it.
+        """
         if isinstance(step, Integral):
             if step < 1:
                 raise ValueError(f"{self.name}: needed a step of 1 or more, got {step}")
-            return [self.constant(1 - beta ** int(step)) for beta in betas]
+            return [self.constant(1 / (1 - beta ** int(step))) for beta in betas]
         if isinstance(step, Real) or find_backend(step) is None or len(step.shape):
             shape = getattr(step, "shape", None)
             got = type(step).__name__ if shape is None else f"shape {shown(shape)}"
@@ -123,7 +125,7 @@ class Lift:
             # expm1, because 1 − 0.999 in float32 has lost three of its seven digits
             xp = self.xp
             t = cast(xp, step, xp.float64 if dtype == xp.float64 else xp.float32)
-            return cast(xp, -xp.expm1(t * (math.log(beta) if beta else -math.inf)), dtype)
+            return cast(xp, -1 / xp.expm1(t * (math.log(beta) if beta else -math.inf)), dtype)
 
         return [self.each(partial(correction, beta)) for beta in betas]
 

@@ -211,7 +211,7 @@ def ema(decay: float, *, debias: bool = True) -> Optimizer:
         if not debias:
             return after["mean"], after
         (fixes,) = lift.corrections(count, rate)
-        return lift.nest([m / fix for m, fix in zip(means, fixes)], True), after
+        return lift.nest([m * fix for m, fix in zip(means, fixes)], True), after
 
     return Optimizer(init, update)
 

@@ -11,7 +11,6 @@ from .lifting import Lift, number
 from .masks import Mask
 from .pairs import Optimizer, chain, counter, entries, tick, zeros
 from .transforms import decayed, descending, stateless, trace
-from .updates import adam as adam_rule
 from .updates import adam_numbers, refuse_complex, trust_ratio, trusted
 
 
@@ -186,7 +185,8 @@ def _adam(name: str, beta1: float, beta2: float, epsilon: float) -> Optimizer:
     number(name, "beta2", beta2, below=1)
     number(name, "epsilon", epsilon)
     numbers = lambda lift, step: adam_numbers(lift, step, beta1, beta2, epsilon, True)
-    return _moments(name, ("mean", "square"), adam_rule, numbers, counted=True)
+    rule = lambda xp, *arrays: xp.adam(*arrays)
+    return _moments(name, ("mean", "square"), rule, numbers, counted=True)
 
 
 def _moments(

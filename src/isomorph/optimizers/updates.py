@@ -168,18 +168,19 @@ def adam(
     beta1: Any, rest1: Any, beta2: Any, rest2: Any, epsilon: Any, fix1: Any, fix2: Any,
     floor: float = 0.0,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Adam's direction and the moments after it; `fix1` and `fix2` are 1 / (1 − βᵗ)."""
     m = beta1 * m + rest1 * g
     v = beta2 * v + rest2 * (g * g)
-    square = v / fix2
+    square = v * fix2
     if floor:
         square = square + floor
-    return m / fix1 / (xp.sqrt(square) + epsilon), m, v
+    return m * fix1 / (xp.sqrt(square) + epsilon), m, v
 
 
 def descend_by_adam(
     xp: Any, w: Any, g: Any, m: Any, v: Any, lr: Any, *numbers: Any
 ) -> tuple[Any, Any, Any]:
-    u, m, v = adam(xp, g, m, v, *numbers)
+    u, m, v = xp.adam(g, m, v, *numbers)
     return w - lr * u, m, v
 
 
@@ -200,7 +201,7 @@ def lamb(
     decay: float, cap: float, ratio: Callable[..., Any],
     xp: Any, w: Any, g: Any, m: Any, v: Any, lr: Any, *numbers: Any,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    u, m, v = adam(xp, g, m, v, *numbers)
+    u, m, v = xp.adam(g, m, v, *numbers)
     if decay:
         u = u + decay * w
     return w - trusted(0.0, cap, ratio, xp, w, u, lr), m, v

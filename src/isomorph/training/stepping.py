@@ -15,7 +15,7 @@ from .. import tree
 from ..compile import jit
 from ..dispatch import backend_of, find_backend
 from ..gradients.calls import check_callable
-from ..gradients.transforms import value_and_grad
+from ..gradients.transforms import value_and_grad_alone
 from ..modules.copying import Skeleton
 from ..modules.module import Module
 from ..modules.structure import Held, State, gather
@@ -104,7 +104,8 @@ class TrainStep:
     def _one(self, skeleton: Skeleton | None, arrays: dict, batch: tuple) -> tuple[dict, Any]:
         old = held(arrays)
         xp: Any = backend_of(tree.flatten(old.variables)[0][0])
-        objective = value_and_grad(partial(self._objective, xp, skeleton, old), has_aux=True)
+        objective = partial(self._objective, xp, skeleton, old)
+        objective = value_and_grad_alone("train_step", objective)
         first, *others = split(xp, batch, self.accumulate)
         (value, (state, aux)), grads = objective(old.variables, old.state, first)
         for part in others:

@@ -56,6 +56,39 @@ class Torch(Layers):
             return out, lambda cotangents: _owned(pull(cotangents), cotangents), ()
         return (out,), lambda cotangents: _owned(pull(cotangents[0]), cotangents), ()
 
+    def vjp_alone(xp, func, leaves, once=False, has_aux=True) -> Any:
+        # autograd's own graph: none of what torch.func does for each operation
+        if compiling.is_tracing():
+            return xp.vjp(func, leaves, once, has_aux)
+        own = [x.detach().requires_grad_() for x in leaves]
+        with torch.enable_grad():
+            outs, aux = func(*own)
+
+        def pull(cotangents):
+            if not any(y.requires_grad for y in outs):
+                return tuple(map(torch.zeros_like, own))
+            found = torch.autograd.grad(
+                outs, own, cotangents, allow_unused=True, materialize_grads=True
+            )
+            return _owned(found, cotangents)
+
+        bare = lambda arrays: tuple(x.detach() for x in arrays)
+        return bare(outs), pull, bare(aux)
+
+    def adam(
+        xp, g, m, v, beta1, rest1, beta2, rest2, epsilon, fix1, fix2, floor=0.0
+    ) -> tuple[Any, Any, Any]:
+        if floor or compiling.is_tracing() or g.requires_grad or m.requires_grad:
+            return super().adam(
+                g, m, v, beta1, rest1, beta2, rest2, epsilon, fix1, fix2, floor=floor
+            )
+        # the same steps in half the memory: fresh arrays cost more than arithmetic
+        m = (m * beta1).add_(g * rest1)
+        square = g * g
+        v = (v * beta2).add_(square.mul_(rest2))
+        torch.mul(v, fix2, out=square)
+        return (m * fix1).div_(square.sqrt_().add_(epsilon)), m, v
+
     def custom_call(xp, rule, arrays):
         if torch.compiler.is_compiling():  # torch 2.13 drops the rule there without a word
             raise NotImplementedError(

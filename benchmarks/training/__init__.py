@@ -1,0 +1,36 @@
+"""Training steps: time against the peers', growth with the size, and peak memory.
+
+`python -m benchmarks training`; with `--quick` networks of toy size, which show that all of them
+compute the same, not how fast they are.
+"""
+
+from __future__ import annotations
+
+from ..tables import Part, Table
+from ..timing import each_backend, installed
+
+BACKENDS = ("numpy", "jax", "tensorflow", "torch")
+ONE = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
+
+
+def run(quick: bool = False) -> list[Part]:
+    from . import growth, memory, steps  # which are run as programs themselves
+
+    size = ["quick"] if quick else []
+    there = {name: installed(name) for name in BACKENDS}
+    there["numpy"] = there["torch"]  # against which it is measured
+    names = [name for name in BACKENDS if there[name]]
+    grown = each_backend(growth.__name__, names, *size, env=ONE | growth.ENV)
+    held = memory.rows(names, quick)
+    return [
+        Table(steps.HEAD, each_backend(steps.__name__, names, *size, env=ONE)),
+        part(growth.HEAD, grown, 4),
+        part(growth.HEAD, grown, 2),
+        *([Table(memory.HEAD, held)] if held else ["Peak memory is measured on Linux only."]),
+    ]
+
+
+def part(head: list[str], grown: list[list[str]], at: int) -> Table:
+    """One of the two times of the table of growth, with its ratio."""
+    cut = lambda row: [*row[:2], *row[at : at + 2]]
+    return Table(cut(head), [cut(row) for row in grown], lines=("size", head[at]))

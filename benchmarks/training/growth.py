@@ -1,0 +1,66 @@
+"""How a training step grows with blocks and with the batch: `python -m benchmarks.training.growth
+backend [quick]` prints the rows of one backend.
+
+A ratio is the time over twice that of half the size: 1 is linear, above it is worse. The first
+call holds tracing and compiling; a small step is compiled before, so that loading a compiler is
+no part of it.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ..timing import within
+from .cases import Case, gpt, mlp
+from .steps import one_thread, ours
+
+BLOCKS, BATCHES = (1, 2, 4, 8, 16, 32), (4, 8, 16, 32, 64)
+SECONDS = 3.0
+HEAD = ["backend", "size", "first call s", "over twice half", "step ms", "over twice half"]
+# Inductor would find on disk what another run compiled.
+ENV = {"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
+
+
+def narrow(blocks: int = 2, batch: int = 4) -> Case:
+    return gpt(vocabulary=256, tokens=32, width=64, heads=4, blocks=blocks, batch=batch)
+
+
+def rows(
+    backend: str, what: str, sizes: tuple[int, ...], make: Callable[[int], Case], seconds: float
+) -> list[list[str]]:
+    out: list[list[str]] = []
+    before: tuple[float, float] | None = None
+    for size in sizes:
+        first, each = measured(make(size), backend, seconds)
+        twice = ["-", "-"]
+        if before is not None:
+            twice = [f"{now / (2 * then):.2f}x" for now, then in zip((first, each), before)]
+        out.append([
+            backend, f"{size} {what}", f"{first:.2f}", twice[0], f"{each * 1e3:.2f}", twice[1],
+        ])  # fmt: skip
+        before = first, each
+    return out
+
+
+def measured(case: Case, backend: str, seconds: float) -> tuple[float, float]:
+    """Seconds of the first call, and of one after it."""
+    call: Any = ours(case, backend)
+    start = time.perf_counter()
+    float(call())
+    first = time.perf_counter() - start
+    return first, within({"step": call}, seconds)["step"]
+
+
+if __name__ == "__main__":
+    backend, quick = sys.argv[1], "quick" in sys.argv
+    one_thread(backend)
+    float(ours(mlp(quick=True), backend)())
+    blocks, batches = (BLOCKS[:2], BATCHES[:2]) if quick else (BLOCKS, BATCHES)
+    seconds = 0.2 if quick else SECONDS
+    found = rows(backend, "blocks", blocks, lambda n: narrow(blocks=n), seconds)
+    found += rows(backend, "examples", batches, lambda n: narrow(batch=n), seconds)
+    for row in found:
+        print("\t".join(row), flush=True)
