@@ -33,8 +33,8 @@ def perplexity(model: Callable[..., Any], x: Any, labels: Any, /) -> Any:
 
     Outputs are [..., classes], labels integers [...].
 
-    >>> float(iso.metrics.perplexity(lambda x: x, np.zeros((2, 4)), np.array([1, 0]))) == np.log(4)
-    True
+    >>> round(float(iso.metrics.perplexity(lambda x: x, np.zeros((2, 4)), np.array([1, 0]))), 4)
+    1.3863
     """
     return cross_entropy(model(x), labels)
 
