@@ -343,7 +343,7 @@ class Training:
     def restore(self) -> None:
         path: Any = self.path
         self.record.read(load(path, record="")["record"], path)
-        best = {"best": self.state.arrays} if self.record.best < math.inf else {}
+        best: Any = {"best": self.state.arrays} if self.record.best < math.inf else {}
         found = load(path, train=self.state.arrays, **best)
         self.state = TrainState(found["train"], self.state.skeleton)
         self.best = found.get("best")

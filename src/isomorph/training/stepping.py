@@ -157,13 +157,7 @@ class TrainStep:
                 f"train_step: needed (loss, aux) of a loss with has_aux, got a {type(out).__name__}"
             )
         value, aux = out if self.has_aux else (out, None)
-        if find_backend(value) is None or len(value.shape):
-            kind = f"a {type(value).__name__}" if find_backend(value) is None else "an array"
-            shape = f" of shape {tuple(value.shape)}" if hasattr(value, "shape") else ""
-            raise TypeError(
-                f"{self.name}: needed a loss that is an array without axes, got {kind}{shape}; "
-                "return its mean"
-            )
+        check_loss(self.name, value)
         after = state if skeleton is None else gather(model).state
         if self.compute is not None:
             after = tree.map(lambda x, y: like(xp, x, y), after, old.state)
@@ -194,6 +188,17 @@ def train_step(
     ({'w': array([0.75, 1.5 ])}, 1.25)
     """
     return TrainStep(loss, optimizer, has_aux, compiled, compute, accumulate, guard)
+
+
+def check_loss(name: str, value: Any) -> None:
+    found = f"a {type(value).__name__}"
+    if find_backend(value) is not None:
+        if not len(value.shape):
+            return
+        found = f"one of shape {tuple(value.shape)}"
+    raise TypeError(
+        f"{name}: needed a loss that is an array without axes, got {found}; return its mean"
+    )
 
 
 def held(arrays: dict[str, Any]) -> Held:
