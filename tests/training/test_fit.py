@@ -27,7 +27,7 @@ def test_descent_is_the_closed_form(backend):
     start = iso.convert(np.array([0.5, 0.5]), backend)
     got = iso.fit(
         start, iso.convert((x, y), backend), squares, iso.optimizers.sgd(0.1), 3,
-        batch_size=4, shuffle=False, **quick(backend),
+        batch_size=4, shuffle=False, **quick(),
     )  # fmt: skip
     w, losses, epochs = np.array([0.5, 0.5]), [], []
     for _ in range(3):
@@ -69,9 +69,7 @@ def by_hand(backend, model, data, size, epochs):
 def test_losses_are_those_of_a_loop_written_by_hand(backend):
     data = table(backend)
     losses, v = by_hand(backend, plain(backend), data, 8, 3)
-    got = iso.fit(
-        plain(backend), data, entropy, ADAMW, 3, batch_size=8, shuffle=False, **quick(backend)
-    )
+    got = iso.fit(plain(backend), data, entropy, ADAMW, 3, batch_size=8, shuffle=False, **quick())
     # float32 of size 1, added in another order by a compiler
     np.testing.assert_allclose(got.losses, losses, rtol=1e-5)
     for x, y in zip(leaves(got.model.v), leaves(v)):
@@ -83,7 +81,7 @@ def test_losses_are_those_of_a_loop_written_by_hand(backend):
 
 def test_shuffled_with_dropout_it_trains_as_on_the_reference(backend):
     fit = lambda name: iso.fit(
-        network(name), table(name), entropy, ADAMW, 4, batch_size=8, seed=2, **quick(name)
+        network(name), table(name), entropy, ADAMW, 4, batch_size=8, seed=2, **quick()
     )
     got, want = fit(backend), fit("numpy")
     # AdamW divides by the root of tiny squares, so that last bits grow over 12 steps
@@ -115,9 +113,7 @@ def test_the_model_given_is_left_as_it_was(backend):
     model = network(backend)
     before, states = leaves(model), [x.tobytes() for x in leaves(model)]
     modes = [model.norm.training, model.drop.training]
-    got = iso.fit(
-        model, table(backend), entropy, ADAMW, 1, validation=table(backend), **quick(backend)
-    )
+    got = iso.fit(model, table(backend), entropy, ADAMW, 1, validation=table(backend), **quick())
     assert [x.tobytes() for x in leaves(model)] == states
     assert [model.norm.training, model.drop.training] == modes == [True, True]
     assert type(got.model) is Net
@@ -127,7 +123,7 @@ def test_the_model_given_is_left_as_it_was(backend):
     assert min(moved) > 0
     # and what it gave is its own: another training of it changes nothing in it
     kept = [x.tobytes() for x in leaves(got.model)]
-    iso.fit(got.model, table(backend), entropy, ADAMW, 1, **quick(backend))
+    iso.fit(got.model, table(backend), entropy, ADAMW, 1, **quick())
     assert [x.tobytes() for x in leaves(got.model)] == kept
 
 
@@ -142,7 +138,7 @@ def test_patience_returns_the_best_epoch(backend, xp):
 
     fit = lambda **kw: iso.fit(
         xp.zeros(1), training, loss, iso.optimizers.sgd(1.0), 20, validation=validating,
-        **quick(backend), **kw,
+        **quick(), **kw,
     )  # fmt: skip
     for patience in (1, 2, 4):
         got = fit(patience=patience)
@@ -162,7 +158,7 @@ def test_patience_without_any_good_epoch_returns_the_last_model(backend, xp):
     loss = lambda v, x: xp.sum(v * x) + xp.sum(xp.where(x > 0, 0 * x, x - xp.nan))
     got = iso.fit(
         xp.zeros(1), xp.ones((1, 1)), loss, iso.optimizers.sgd(1.0), 9, patience=2,
-        validation=xp.zeros((1, 1)), **quick(backend),
+        validation=xp.zeros((1, 1)), **quick(),
     )  # fmt: skip
     assert (got.stopped, got.steps) == ("patience", 2)
     assert numpy_of(got.model).tolist() == [-2.0]
@@ -173,7 +169,7 @@ def test_steps_end_it_wherever_that_is(backend):
     data = table(backend)  # 3 batches of 8, 8 and 6
     fit = lambda epochs, **kw: iso.fit(
         plain(backend), data, entropy, ADAMW, epochs, batch_size=8, validation=data,
-        **quick(backend), **kw,
+        **quick(), **kw,
     )  # fmt: skip
     long = fit(3)
     for steps in (1, 3, 5, 6, 9, 30):
@@ -197,7 +193,7 @@ def test_patience_and_steps_in_the_first_epoch(backend):
     data = table(backend)
     got = iso.fit(
         plain(backend), data, entropy, ADAMW, batch_size=8, validation=data, patience=3, steps=2,
-        **quick(backend),
+        **quick(),
     )  # fmt: skip
     assert got.steps == 2
     assert np.abs(leaves(got.model)[0] - leaves(plain(backend))[0]).max() > 0.01
@@ -206,7 +202,7 @@ def test_patience_and_steps_in_the_first_epoch(backend):
 def test_accumulated_parts_are_the_whole_batch(backend):
     data = table(backend, 24)
     fit = lambda **kw: iso.fit(
-        plain(backend), data, entropy, ADAMW, 2, batch_size=12, **quick(backend), **kw
+        plain(backend), data, entropy, ADAMW, 2, batch_size=12, **quick(), **kw
     )
     whole, parts = fit(), fit(accumulate=3)
     # a mean of means of equal parts is the mean
@@ -223,7 +219,7 @@ def test_narrow_computation_keeps_the_variables(backend):
     data = table(backend)
     fit = lambda compute: iso.fit(
         plain(backend), data, entropy, ADAMW, 2, compute=compute, batch_size=8,
-        **quick(backend),
+        **quick(),
     )  # fmt: skip
     narrow = "float16" if backend == "numpy" else "bfloat16"
     got, want = fit(narrow), fit(None)
@@ -254,7 +250,7 @@ def test_a_mask_of_infinities_is_no_trouble(backend, xp, tmp_path):
     model.freeze("kept")
     got = iso.fit(
         model, xp.ones((4, 2)), lambda model, x: model(x[0]) + xp.sum(model.w**2),
-        iso.optimizers.sgd(0.1), 2, checkpoint=tmp_path / "c", **quick(backend),
+        iso.optimizers.sgd(0.1), 2, checkpoint=tmp_path / "c", **quick(),
     )  # fmt: skip
     assert got.steps == 2
     assert numpy_of(got.model.kept).tolist() == [np.inf, 1.0]
