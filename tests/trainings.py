@@ -74,8 +74,6 @@ def lines(path):
 def child(code, *args, **kw):
     """Another process, with isomorph and this file to import."""
     paths = [str(Path(iso.__file__).parents[1]), str(Path(__file__).parent)]
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, args)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, **kw,
-    )  # fmt: skip
+    kw = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **kw}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, args)], text=True, env=env, **kw)
