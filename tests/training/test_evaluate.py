@@ -75,9 +75,8 @@ def test_the_model_is_in_eval(backend):
     bias, weight = sorted(named["first"], key=np.ndim)
     x, labels = (np.asarray(a) for a in iso.to_numpy(data))
     hidden = x @ (weight if weight.shape[0] == 3 else weight.T) + bias
-    mean, variance = (
-        np.asarray(iso.to_numpy(s)) for s in (model.norm.mean.value, model.norm.variance.value)
-    )
+    statistics = model.norm.mean.value, model.norm.variance.value
+    mean, variance = (np.asarray(s) for s in iso.to_numpy(statistics))
     hidden = (hidden - mean) / np.sqrt(variance + 1e-5)  # times one plus zero
     hidden = hidden / (1 + np.exp(-hidden))
     bias, weight = sorted(named["last"], key=np.ndim)

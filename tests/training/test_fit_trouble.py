@@ -23,10 +23,8 @@ def rows(backend, *values):
     return iso.convert(np.array(values, np.float32)[:, None] * np.ones(2, np.float32), backend)
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_a_bad_example_is_named_and_the_good_file_kept(backend, xp, tmp_path, compiled):
-    if backend == "torch" and compiled:
-        compiled = False  # below, once
+def test_a_bad_example_is_named_and_the_good_file_kept(backend, xp, tmp_path):
+    compiled = backend in ("jax", "tensorflow")  # Inductor once, below
     loss = lambda v, x: xp.sum((v - xp.mean(x, axis=0)) ** 2)
     data = rows(backend, 1, 2, 3, np.nan, 5, 6)
     path = tmp_path / "c"
@@ -99,7 +97,8 @@ def test_where_it_began_is_said(backend, xp, tmp_path):
         fit(backend, ones, lambda v, x: xp.sum(v * x), np.array([1, np.inf], np.float32))
     with pytest.raises(iso.NonFiniteError, match="variables are finite, but the loss is -inf, and "
                        "the first gradient that is not finite is gradient"):  # fmt: skip
-        fit(backend, ones, lambda v, x: xp.sum(xp.log(v * x)), np.zeros(2, np.float32))
+        with np.errstate(divide="ignore"):  # NumPy says so too, and that is an error here
+            fit(backend, ones, lambda v, x: xp.sum(xp.log(v * x)), np.zeros(2, np.float32))
     with np.errstate(over="ignore"):
         with pytest.raises(iso.NonFiniteError, match="gradients are finite, but not what the opti"
                            "mizer makes of them, .* try a lower rate"):  # fmt: skip

@@ -85,7 +85,7 @@ class TrainStep:
         for x, path in zip(leaves, tree.paths(parts.variables)):
             xp: Any = find_backend(x)
             if xp is None or not xp.is_float(x.dtype):
-                found = f"a {type(x).__name__}" if xp is None else f"{x.dtype} of {xp.name}"
+                found = f"a {type(x).__name__}" if xp is None else f"{getattr(x.dtype, 'name', x.dtype)} of {xp.name}"
                 raise TypeError(
                     f"{self.name}: needed a module or a nest of floating-point arrays as model, "
                     f"got {found} at {path or 'the model'}"
