@@ -18,7 +18,7 @@ def test_readme_programs(backend, xp):
     ones = "np.ones((8, 4), np.float32)"
     for block in blocks:
         block = block.replace(f"x = {ones}", f"x = iso.convert({ones}, {backend!r})")
-        block = block.replace('astype(np.float32), "numpy")', f"astype(np.float32), {backend!r})")
+        block = re.sub("points = (.*)", rf"points = iso.convert(\1, {backend!r})", block)
         if backend == "torch":  # Inductor's seconds are spent elsewhere
             block = block.replace("resume=True", "resume=True, compiled=False")
         exec(block.replace('use_backend("numpy")', f"use_backend({backend!r})"), names)
