@@ -13,12 +13,19 @@ README = (Path(__file__).parent.parent / "README.md").read_text()
 
 def test_readme_programs(backend, xp):
     blocks = re.findall(r"```python\n(.*?)```", README, re.S)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     names = {}
     ones = "np.ones((8, 4), np.float32)"
     for block in blocks:
         block = block.replace(f"x = {ones}", f"x = iso.convert({ones}, {backend!r})")
+        block = re.sub("points = (.*)", rf"points = iso.convert(\1, {backend!r})", block)
+        if backend == "torch":  # Inductor's seconds are spent elsewhere
+            block = block.replace("resume=True", "resume=True, compiled=False")
         exec(block.replace('use_backend("numpy")', f"use_backend({backend!r})"), names)
+    done = names.pop("done")
+    assert kind_of(done.model.hidden.w) == backend
+    assert (done.steps, done.stopped, len(done.history)) == (10, "done", 5)
+    assert done.history[-1]["validation"]["loss"] < done.losses[0] / 2
     # three steps of AdamW, each moving a weight by about 1e-2, lower the error from key 0's weights
     net = names["net"]
     assert kind_of(net.hidden.w) == kind_of(names["error"]) == backend

@@ -1,5 +1,6 @@
 """The command line: `isomorph doctor` says what isomorph finds on this machine, `isomorph
-scoreboard` keeps the matrix of tests by backends, `isomorph bench` measures.
+scoreboard` keeps the matrix of tests by backends, `isomorph bench` measures, `isomorph plot` draws
+the logs of trainings.
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     commands.add_parser("scoreboard", help="the matrix of tests by backends", add_help=False)
     commands.add_parser("bench", help="measure it and its peers on this machine", add_help=False)
+    plot = commands.add_parser("plot", help="draw the losses in logs of iso.fit over each other")
+    plot.add_argument("logs", nargs="+", metavar="LOG", help="a file that fit(log=...) wrote")
+    plot.add_argument(
+        "-o", "--out", required=True, metavar="FILE", help="the picture: .svg, .png or .pdf"
+    )
     given = list(sys.argv[1:] if argv is None else argv)
     if given[:1] == ["bench"]:
         return bench(given[1:])
@@ -34,8 +40,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         from .scoreboard.command import main as scoreboard
 
         return scoreboard(given[1:])
-    parser.parse_args(given)
-    return doctor()
+    asked = parser.parse_args(given)
+    return draw(asked.logs, asked.out) if asked.command == "plot" else doctor()
+
+
+def draw(logs: Sequence[str], out: str) -> int:
+    """Draw logs and print where the picture is, or why there is none."""
+    from .training.reporting import plot_logs
+
+    try:
+        print(plot_logs(logs, out))
+    except (OSError, ValueError, ImportError) as error:
+        print(f"isomorph {error}", file=sys.stderr)
+        return 2
+    return 0
 
 
 def bench(argv: Sequence[str]) -> int:

@@ -19,19 +19,22 @@ class Arrays:
         self.leaves, self.form = tree.flatten(nest)
         self.size, self.shuffle, self.seed, self.drop = size, shuffle, seed, drop
         paths = tree.paths(nest)
-        sizes = {
-            path: int(x.shape[0]) if len(x.shape) else None for path, x in zip(paths, self.leaves)
-        }
-        if len(set(sizes.values())) > 1 or None in sizes.values():
-            listed = ", ".join(f"{n} at {path or 'the array'}" for path, n in sizes.items())
+        flat = [path or "the array" for path, x in zip(paths, self.leaves) if not len(x.shape)]
+        if flat:
+            raise ValueError(
+                f"{name}: needed arrays with one example per row, got one without axes at {flat[0]}"
+            )
+        sizes = {path: int(x.shape[0]) for path, x in zip(paths, self.leaves)}
+        if len(set(sizes.values())) > 1:
+            listed = ", ".join(f"{n} at {path}" for path, n in sizes.items())
             raise ValueError(f"{name}: needed arrays with as many examples each, got {listed}")
-        self.examples = next(iter(sizes.values())) or 0
+        self.examples = next(iter(sizes.values()))
         whole, rest = divmod(self.examples, size)
         self.batches = whole if drop or not rest else whole + 1
         if not self.batches:
             raise ValueError(
                 f"{name}: needed {f'at least {size} examples' if drop else 'examples'}, "
-                f"got {self.examples}"
+                f"got {self.examples}{'; a smaller batch_size' if self.examples else ''}"
             )
 
     def epoch(self, number: int, start: int = 0) -> Iterator[tuple]:
@@ -68,11 +71,21 @@ class Stream:
             seen += 1
             if seen > start:
                 yield as_batch(item)
+        kind = f"a {type(self.items).__name__}"
         if not seen:
-            again = ", which can be iterated over only once" if found is self.items else ""
+            once = found is self.items and number
             raise ValueError(
-                f"{self.name}: needed batches, got none in epoch {number + 1} from a "
-                f"{type(self.items).__name__}{again}"
+                f"{self.name}: needed batches, got none in epoch {number + 1} from {kind}"
+                + (
+                    ", which can be iterated over only once; give a list, or a loader"
+                    if once
+                    else ""
+                )
+            )
+        if seen < start:
+            raise ValueError(
+                f"{self.name}: needed the {start} batches that are done, and more, to go on in "
+                f"epoch {number + 1}, got {seen} from {kind}; give the same data as before"
             )
 
 
@@ -85,7 +98,10 @@ def batches(
         return Arrays(name, data, size, shuffle, seed, drop)
     if isinstance(data, (tuple, dict, str, bytes)) or not hasattr(type(data), "__iter__"):
         fix = ""
-        if hasattr(type(data), "__getitem__") and not isinstance(data, (tuple, dict, str, bytes)):
+        if isinstance(data, (tuple, dict)):
+            other = [x for x in leaves if find_backend(x) is None]
+            fix = f" with a {type(other[0]).__name__} in it" if other else " with nothing in it"
+        elif hasattr(type(data), "__getitem__") and not isinstance(data, (str, bytes)):
             fix = "; hand it to a loader that makes batches of its examples"
         raise TypeError(
             f"{name}: needed arrays with one example per row, or something to iterate over that "

@@ -7,11 +7,11 @@ from typing import Any
 
 from .. import tree
 from ..compile import jit
-from ..dispatch import find_backend
+from ..dispatch import NUMBERS, find_backend
 from ..gradients.calls import check_callable
 from ..modules.copying import Skeleton
 from ..modules.module import Module
-from ..modules.structure import gather
+from ..modules.structure import Held, gather
 from ..moving import to_numpy
 from .data import Arrays, Stream, batches, check_batch
 from .stepping import built, copied, held
@@ -25,20 +25,35 @@ class Evaluation:
     def __init__(self, name: str, model: Any, metrics: Metrics, compiled: bool):
         self.name, self.metrics = name, dict(metrics)
         self.skeleton = _as_used(model) if isinstance(model, Module) else None
+        # a function is a model without arrays: none of what a program takes
+        self.function = model if self.skeleton is None and callable(model) else None
         self.program = jit(self._measure) if compiled else self._measure
 
     def _measure(self, arrays: dict[str, Any], batch: tuple) -> list[Any]:
-        return [
-            metric(built(self.skeleton, held(arrays)), *batch) for metric in self.metrics.values()
-        ]
+        found = []
+        for name, metric in self.metrics.items():
+            model = self.function or built(self.skeleton, held(arrays))
+            value = metric(model, *batch)
+            if type(value) not in NUMBERS and (find_backend(value) is None or len(value.shape)):
+                shape = f" of shape {tuple(value.shape)}" if hasattr(value, "shape") else ""
+                raise TypeError(
+                    f"{self.name}: needed a number or an array without axes of the metric {name}, "
+                    f"got a {type(value).__name__}{shape}; take the mean over the batch"
+                )
+            found.append(value)
+        return found
 
-    def over(self, arrays: dict[str, Any], data: Arrays | Stream) -> dict[str, float]:
-        """Every metric, averaged over the examples of the data."""
+    def over(
+        self, arrays: dict[str, Any], data: Arrays | Stream, number: int = 0
+    ) -> dict[str, float]:
+        """Every metric, averaged over the examples of the data, which are met for the time that
+        `number` says.
+        """
         arrays = {name: nest for name, nest in arrays.items() if name != "optimizer"}
         known = [x for x in tree.flatten(arrays)[0] if find_backend(x) is not None]
         xp: Any = find_backend(known[0]) if known else None  # some models hold no array
         sums, examples = [0.0] * len(self.metrics), 0
-        for batch in data.epoch(0):
+        for batch in data.epoch(number if isinstance(data, Stream) else 0):
             size = check_batch(self.name, batch, xp)
             values = [float(to_numpy(x)) for x in self.program(arrays, batch)]
             sums = [total + value * size for total, value in zip(sums, values)]
@@ -67,23 +82,24 @@ def evaluate(
     if type(batch_size) is not int or batch_size < 1:
         raise ValueError(f"evaluate: needed batch_size as an int of 1 or more, got {batch_size!r}")
     found = batches("evaluate", data, batch_size, False, 0, False)
-    parts = gather(model) if isinstance(model, Module) else None
-    arrays = {"variables": model, "state": {}, "constants": {}} if parts is None else copied(
-        parts._asdict()
-    )  # fmt: skip
-    return Evaluation("evaluate", model, check_metrics(metrics), compiled).over(arrays, found)
+    known = check_metrics("evaluate", metrics)
+    if not known:
+        raise ValueError("evaluate: needed a metric at least, got none")
+    if isinstance(model, Module):
+        parts = gather(model)
+    else:
+        parts = Held({} if callable(model) else model, {}, {})
+    return Evaluation("evaluate", model, known, compiled).over(copied(parts._asdict()), found)
 
 
-def check_metrics(metrics: Metrics | None) -> dict[str, Callable[..., Any]]:
+def check_metrics(name: str, metrics: Metrics | None) -> dict[str, Callable[..., Any]]:
     if metrics is not None and not isinstance(metrics, Mapping):
         raise TypeError(
-            "metrics: needed a dict of functions of the model and a batch, got a "
+            f"{name}: needed metrics as a dict of functions of the model and a batch, got a "
             f"{type(metrics).__name__}"
         )
-    for name, metric in (metrics or {}).items():
-        check_callable(f"metrics: {name}", metric)
-    if "loss" in (metrics or {}):
-        raise ValueError("metrics: needed another name than loss, which is always measured")
+    for key, metric in (metrics or {}).items():
+        check_callable(f"{name}: metrics: {key}", metric)
     return dict(metrics or {})
 
 

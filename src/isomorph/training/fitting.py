@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from .data import Arrays, Stream, batches, check_batch
 from .evaluating import Evaluation, check_metrics
 from .replacing import CheckpointError
 from .reporting import Log, Progress
-from .stepping import TrainState, TrainStep, built, copied, held, train_step
+from .stepping import TrainState, TrainStep, copied, held
 
 
 @dataclass
@@ -55,8 +56,8 @@ class Fit:
 
 
 class NonFiniteError(ArithmeticError):
-    """A training came upon a loss or a weight that is no finite number. `fit` is what it had come
-    to before, a `Fit`.
+    """A training came upon a loss, or made a variable, that is no finite number. `fit` is what it
+    had come to before, a `Fit`.
 
     >>> issubclass(iso.NonFiniteError, ArithmeticError)
     True
@@ -76,7 +77,6 @@ class Record:
     history: list[dict[str, Any]] = field(default_factory=list)
     best: float = math.inf
     waited: int = 0  # epochs since the best one
-    over: bool = False
 
     @property
     def step(self) -> int:
@@ -90,13 +90,13 @@ class Record:
     def read(self, text: str, path: Any) -> None:
         found = json.loads(text)
         wrong = [
-            f"{k} {found['settings'].get(k)!r}, now {v!r}"
+            f"{k} was {found['settings'].get(k)!r}, is {v!r}"
             for k, v in self.settings.items() if found["settings"].get(k) != v
         ]  # fmt: skip
         if wrong:
             raise ValueError(
-                f"fit: {path} is of a training with other settings ({'; '.join(wrong)}); give the "
-                "same ones, or another file"
+                f"fit: needed the settings of the training in {path} to go on with it, got others: "
+                f"{'; '.join(wrong)}; give the same ones, or another file"
             )
         found["best"] = float.fromhex(found["best"])
         found["losses"] = [float.fromhex(x) for x in found["losses"]]
@@ -135,15 +135,17 @@ def fit(
     frameworks' own loaders do. `loss(model, *batch)` is as in `train_step`, and so are `accumulate`
     and `compute`. `steps` ends the training after so many, whatever the epochs.
 
-    After each epoch the loss and `metrics`, functions like it, are averaged over `validation`, with
-    the model in `eval()`. With `patience`, the training stops when the loss there has not become
-    less for so many epochs, and the model of the best epoch is returned.
+    After each epoch, and where `steps` ends one early, the loss and `metrics`, functions like it,
+    are averaged over `validation`, with the model in `eval()`. With `patience`, the training stops
+    when the loss there has not become less for so many epochs, and the model of the best epoch is
+    returned.
 
     `checkpoint` is a file that holds the training after every `save_every` steps and every epoch;
-    with `resume` it goes on from there, if the file is there, and ends as if it had never stopped.
-    Ctrl-C ends it cleanly after the step. A loss that is not finite raises `NonFiniteError`, which
-    names the array where that began; the file stays as it was. A file that cannot be written is a
-    warning. `log` is a file of JSON lines, `name` the name it has in plots.
+    with `resume` it goes on from there, if the file is there, and ends as if it had never stopped
+    (with a loader, if that gives the same batches again). Ctrl-C ends it cleanly after the step. A
+    loss or an update that is not finite raises `NonFiniteError`, which names the array where that
+    began; the file stays as it was. A file that cannot be written is a warning. `log` is a file of
+    JSON lines, `name` the name it has in plots.
 
     >>> x = np.linspace(-1, 1, 64, dtype=np.float32)[:, None]
     >>> with iso.use_key(0):
@@ -153,35 +155,33 @@ def fit(
     >>> done.steps, round(float(done.model.v["w"][0, 0]), 1)
     (120, 3.0)
     """
-    _check(epochs, steps, batch_size, patience, checkpoint, save_every, resume, validation)
-    step = train_step(
-        loss, optimizer, compiled=compiled, compute=compute, accumulate=accumulate, guard=True
-    )
+    _check(epochs, steps, batch_size, patience, checkpoint, save_every, resume, validation, seed)
+    measured = check_metrics("fit", metrics)
+    if measured and validation is None:
+        raise ValueError("fit: needed validation= for metrics, got none")
+    if "loss" in measured:
+        raise ValueError("fit: needed another name than loss for a metric: that is measured anyway")
+    step = TrainStep(loss, optimizer, False, compiled, compute, accumulate, guard=True, name="fit")
     state = step.init(model)
     xp = backend_of(tree.flatten(state.arrays["variables"])[0][0])
     found = batches("fit", data, batch_size, shuffle, seed, drop_last)
     settings = {
-        "seed": seed, "batch_size": batch_size, "shuffle": shuffle, "drop_last": drop_last,
-        "examples": found.examples, "accumulate": accumulate, "compute": compute,
+        "seed": seed, "batch_size": batch_size, "shuffle": bool(shuffle),
+        "drop_last": bool(drop_last), "examples": found.examples, "accumulate": accumulate,
+        "compute": compute, "patience": patience,
     }  # fmt: skip
     run = Training(step, state, found, Record(settings), xp)
     if checkpoint is not None:
         run.path, run.save_every = Path(checkpoint), save_every
     run.limits = (epochs, steps)
     if validation is not None:
-        data = batches("fit", validation, batch_size, False, seed, False)
-        run.evaluation = Evaluation(
-            "fit", model, {"loss": loss, **check_metrics(metrics)}, compiled
-        )
-        run.validation, run.patience = data, patience
-        if patience is not None:
-            run.best = copied(state.arrays)
-    elif metrics:
-        raise ValueError("fit: needed validation data for metrics, got none")
+        run.validation = batches("fit validation", validation, batch_size, False, seed, False)
+        run.evaluation = Evaluation("fit validation", model, {"loss": loss, **measured}, compiled)
+        run.patience = patience
     if resume and run.path is not None and run.path.exists():
         run.restore()
+    run.log = Log(log, run.record.step, run.record.epoch, name=name or xp.name, backend=xp.name)
     run.progress = Progress(progress, run.total(), run.record.step)
-    run.log = Log(log, run.record.step, name=name or xp.name, backend=xp.name)
     return run.go()
 
 
@@ -202,6 +202,8 @@ class Training:
         self, step: TrainStep, state: TrainState, data: Arrays | Stream, record: Record, xp: Any
     ):
         self.step, self.state, self.data, self.record, self.xp = step, state, data, record, xp
+        self.unsaved: list[dict[str, Any]] = []  # of the history, what is in no checkpoint
+        self.rounds = 0  # over the validation data
         self.waiting: list[tuple[int, tuple, Any]] = []  # steps whose loss nobody has looked at
         self.saved: int | None = None  # the step that the file holds
         self.began = time.monotonic()
@@ -217,29 +219,35 @@ class Training:
         return all_ if steps is None else steps if all_ is None else min(all_, steps)
 
     def go(self) -> Fit:
-        epochs, _ = self.limits
         stopped = "done"
         try:
             with interruptible() as interrupted:
-                while self.record.epoch < epochs and not self.record.over and not self.full():
-                    if not self.epoch(interrupted):
-                        break
-                if interrupted():
+                while self.unfinished() and not interrupted():
+                    self.epoch(interrupted)
+                if self.over():
+                    stopped = "patience"
+                elif self.unfinished():
                     stopped = "interrupted"
                     self.end_interrupted()
-                elif self.record.over:
-                    stopped = "patience"
+                elif self.record.position:
+                    self.end_early()
         finally:
             self.progress.stop()
             self.log.close()
         return self.result(stopped)
 
+    def unfinished(self) -> bool:
+        return self.record.epoch < self.limits[0] and not self.over() and not self.full()
+
+    def over(self) -> bool:
+        return self.patience is not None and self.record.waited >= self.patience
+
     def full(self) -> bool:
         steps = self.limits[1]
         return steps is not None and self.record.step + len(self.waiting) >= steps
 
-    def epoch(self, interrupted: Callable[[], bool]) -> bool:
-        """One epoch, or what is left of it; False if somebody wants it to end."""
+    def epoch(self, interrupted: Callable[[], bool]) -> None:
+        """One epoch, or what is left of it, or what somebody lets it do."""
         record = self.record
         for batch in self.data.epoch(record.epoch, record.position):
             check_batch("fit", batch, self.xp)
@@ -247,18 +255,17 @@ class Training:
             record.position += 1
             self.waiting.append((record.step + len(self.waiting) + 1, batch, loss))
             self.look(leave=self.ahead)
-            if interrupted():
-                return False
-            if self.save_every and record.position % self.save_every == 0:
-                self.save()
-            if self.full():
+            if self.full() or interrupted():
                 break
+            if self.save_every and (record.step + len(self.waiting)) % self.save_every == 0:
+                self.save()
         else:
             self.finish_epoch()
-            return True
-        self.look()
-        self.save()
-        return False
+            return
+        if self.full() and record.position == self.data.batches:
+            self.finish_epoch()
+        else:
+            self.save()
 
     def look(self, leave: int = 0) -> None:
         """Take note of the losses of all steps but the last `leave`, which may still run."""
@@ -266,7 +273,7 @@ class Training:
             number, batch, loss = self.waiting.pop(0)
             value = float(to_numpy(loss))
             if not math.isfinite(value):
-                self.raise_not_finite(number, batch, f"the loss is {value}")
+                self.raise_not_finite(number, self.diagnosis(batch))
             self.record.losses.append(value)
             self.progress.step(f"{self.record.epoch + 1}/{self.limits[0]}", value)
             seconds = round(time.monotonic() - self.began, 4)
@@ -275,27 +282,39 @@ class Training:
             )
 
     def finish_epoch(self) -> None:
+        summary = self.summary()
+        record = self.record
+        record.history.append(summary)
+        record.epoch, record.position = record.epoch + 1, 0
+        self.log.write("epoch", **summary)
+        self.save()
+
+    def end_early(self) -> None:
+        """What the steps of an epoch that is not over came to, for the result alone: going on from
+        the file, the epoch has its end yet to come.
+        """
+        self.unsaved.append(self.summary())
+        self.log.write("end", **self.unsaved[-1])
+
+    def summary(self) -> dict[str, Any]:
+        """This epoch so far, measured."""
         self.look()
         record = self.record
         mean = math.fsum(record.losses[-record.position :]) / record.position
         summary: dict[str, Any] = {"epoch": record.epoch + 1, "step": record.step, "loss": mean}
+        said = ""
         if self.evaluation is not None and self.validation is not None:
-            found = self.evaluation.over(self.state.arrays, self.validation)
+            found = self.evaluation.over(self.state.arrays, self.validation, self.rounds)
+            self.rounds += 1
             summary["validation"] = found
+            said = f"; validation: {', '.join(f'{k} {v:.4g}' for k, v in found.items())}"
             if self.patience is not None:
+                record.waited += 1
                 if found["loss"] < record.best:
                     record.best, record.waited = found["loss"], 0
                     self.best = copied(self.state.arrays)
-                else:
-                    record.waited += 1
-                    record.over = record.waited >= self.patience
-        record.history.append(summary)
-        record.epoch, record.position = record.epoch + 1, 0
-        words = [f"{k} {v:.4g}" for k, v in summary.get("validation", {}).items()]
-        said = f"; validation: {', '.join(words)}" if words else ""
         self.progress.say(f"epoch {summary['epoch']}/{self.limits[0]}: loss {mean:.4g}{said}")
-        self.log.write("epoch", **summary)
-        self.save()
+        return summary
 
     # Keeping
 
@@ -305,33 +324,32 @@ class Training:
         self.look()
         if self.saved == self.record.step and self.record.position:
             return  # it is there already
-        bad = first_bad(self.state.arrays)
+        bad = first_bad({"optimizer": self.state.optimizer})
         if bad is not None:
-            self.raise_not_finite(self.record.step, None, f"{bad} is not finite")
+            self.raise_not_finite(self.record.step, f"{bad} is not finite; try a lower rate")
         best = {} if self.best is None else {"best": self.best}
         try:
             save(self.path, train=self.state.arrays, record=self.record.text(), **best)
             self.saved = self.record.step
         except (OSError, CheckpointError) as error:
-            kept = "none is there" if self.saved is None else f"it is still that of {self.saved}"
+            kept = "none is there" if self.saved is None else f"that of step {self.saved} is there"
             warnings.warn(
-                f"fit: the checkpoint of step {self.record.step} could not be written ({kept}); "
-                f"the training goes on: {error}",
+                f"fit: the checkpoint of step {self.record.step} could not be written, {kept}, the "
+                f"training goes on; make room for it: {error}",
                 RuntimeWarning,
                 stacklevel=2,
             )
 
     def restore(self) -> None:
-        best = {} if self.best is None else {"best": self.best}
-        found = load(self.path, train=self.state.arrays, record="", **best)  # pyright: ignore
-        self.record.read(found["record"], self.path)
+        path: Any = self.path
+        self.record.read(load(path, record="")["record"], path)
+        best: Any = {"best": self.state.arrays} if self.record.best < math.inf else {}
+        found = load(path, train=self.state.arrays, **best)
         self.state = TrainState(found["train"], self.state.skeleton)
         self.best = found.get("best")
         self.saved = self.record.step
 
     def end_interrupted(self) -> None:
-        self.look()
-        self.save()
         where = ""
         if self.path is not None and self.saved == self.record.step:
             where = f"; saved in {self.path}, resume=True goes on from there"
@@ -340,11 +358,10 @@ class Training:
     def result(self, stopped: str) -> Fit:
         arrays = self.state.arrays if self.best is None else self.best
         model = TrainState(arrays, self.state.skeleton).model
-        losses, history = list(self.record.losses), list(self.record.history)
+        losses, history = list(self.record.losses), [*self.record.history, *self.unsaved]
         return Fit(model, losses, history, self.record.step, stopped)
 
-    def raise_not_finite(self, number: int, batch: tuple | None, what: str) -> None:
-        where = "" if batch is None else f"; {self.diagnosis(batch)}"
+    def raise_not_finite(self, number: int, what: str) -> None:
         kept = ""
         if self.path is not None:
             kept = (
@@ -353,28 +370,35 @@ class Training:
             )  # fmt: skip
         self.log.write("not finite", step=number, epoch=self.record.epoch + 1, why=what)
         error = NonFiniteError(
-            f"fit: {what} at step {number}, epoch {self.record.epoch + 1}{where}{kept}"
+            f"fit: needed finite numbers, got others at step {number}, epoch "
+            f"{self.record.epoch + 1}: {what}{kept}"
         )
         error.fit = self.result("not finite")
         raise error
 
     def diagnosis(self, batch: tuple) -> str:
-        """Where a value that is not finite appears first: in the batch, in the arrays, or in a
-        gradient.
+        """Where a value that is not finite appears first: in the batch, in the variables, in the
+        loss, or in a gradient.
         """
-        bad = first_bad({"batch": batch}) or first_bad(self.state.arrays)
+        parts = held(self.state.arrays)
+        bad = first_bad({"batch": batch}) or first_bad({"variables": parts.variables})
         if bad is not None:
             return f"the first array that is not finite is {bad}"
-        parts = held(self.state.arrays)
-
-        def again(v: Any) -> Any:
-            out = self.step.loss(built(self.state.skeleton, parts._replace(variables=v)), *batch)
-            return out[0] if self.step.has_aux else out
-
-        _, grads = value_and_grad(again)(parts.variables)
+        objective = partial(self.step._objective, self.xp, self.state.skeleton, parts)
+        (loss, _), grads = value_and_grad(objective, has_aux=True)(
+            parts.variables, parts.state, batch
+        )
+        value = float(to_numpy(loss))
         bad = first_bad({"gradient": grads})
-        arose = "batch and arrays are finite, the loss itself is not"
-        return arose if bad is None else f"{arose}; the first gradient that is not is {bad}"
+        if not math.isfinite(value):
+            also = "" if bad is None else f", and the first gradient that is not finite is {bad}"
+            return f"batch and variables are finite, but the loss is {value}{also}"
+        if bad is not None:
+            return f"batch, variables and loss ({value:.4g}) are finite, but {bad} is not"
+        return (
+            f"batch, variables, loss ({value:.4g}) and gradients are finite, but not what the "
+            "optimizer makes of them, or not with other random numbers; try a lower rate"
+        )
 
 
 def first_bad(nest: Any) -> str | None:
@@ -396,6 +420,9 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         yield lambda: False
         return
     before = signal.getsignal(signal.SIGINT)
+    if before in (None, signal.SIG_IGN):  # not Python's to handle, or not to be heard
+        yield lambda: False
+        return
 
     def note(number: int, frame: Any) -> None:
         asked.append(number)
@@ -410,7 +437,7 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
 def _check(
     epochs: Any, steps: Any, batch_size: Any, patience: Any, checkpoint: Any, save_every: Any,
-    resume: bool, validation: Any,
+    resume: bool, validation: Any, seed: Any,
 ) -> None:  # fmt: skip
     counts = {"epochs": epochs, "batch_size": batch_size}
     optional = {"steps": steps, "patience": patience, "save_every": save_every}
@@ -418,11 +445,19 @@ def _check(
     for name, value in counts.items():
         if type(value) is not int or value < 1:
             raise ValueError(f"fit: needed {name} as an int of 1 or more, got {value!r}")
-    if checkpoint is None and (save_every is not None or resume):
-        raise ValueError("fit: needed checkpoint=, a file, for save_every and resume, got none")
+    if type(seed) is not int or not -(2**63) <= seed < 2**64:
+        raise ValueError(f"fit: needed seed as an int of 64 bits, got {seed!r}")
     if patience is not None and validation is None:
-        raise ValueError("fit: needed validation data for patience, got none")
-    if checkpoint is not None and not resume and Path(checkpoint).exists():
+        raise ValueError("fit: needed validation= for patience, got none")
+    if checkpoint is None:
+        if save_every is not None or resume:
+            raise ValueError("fit: needed checkpoint=, a file, for save_every and resume, got none")
+        return
+    path = Path(checkpoint)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"fit: needed a folder for the checkpoint, got {path.parent}")
+    if not resume and path.exists():
         raise FileExistsError(
-            f"fit: {checkpoint} is there already; resume=True goes on from it, or name another file"
+            f"fit: needed a checkpoint that is not there yet, got {path}; resume=True goes on from "
+            "it, or name another file"
         )

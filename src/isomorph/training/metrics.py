@@ -39,4 +39,11 @@ def perplexity(model: Callable[..., Any], x: Any, labels: Any, /) -> Any:
     return cross_entropy(model(x), labels)
 
 
-perplexity.finish = math.exp  # pyright: ignore[reportFunctionMemberAccess]
+def _exp(mean: float) -> float:
+    try:
+        return math.exp(mean)
+    except OverflowError:
+        return math.inf
+
+
+perplexity.finish = _exp  # pyright: ignore[reportFunctionMemberAccess]

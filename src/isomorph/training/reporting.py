@@ -4,16 +4,19 @@ otherwise, and a log of JSON lines for those who plot.
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
 import sys
 import time
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 EVERY = 10.0  # seconds between plain lines
+BEGIN = b'{"event": '  # of every line of a log
 
 
 class Progress:
@@ -23,7 +26,7 @@ class Progress:
         self.shown, self.total, self.done, self.first = shown, total, done, done
         self.began = self.told = time.monotonic()
         self.bar: Any = None
-        if shown and sys.stderr.isatty():
+        if shown and sys.stderr is not None and sys.stderr.isatty():
             self.bar = _bar(total, done)
 
     def step(self, epoch: str, loss: float) -> None:
@@ -66,12 +69,17 @@ class Progress:
 def _bar(total: int | None, done: int) -> Any:
     try:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
     except ImportError:
         return None
     columns = (
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"),
-        TimeRemainingColumn(),
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
     )  # fmt: skip
     bar = Progress(*columns, console=Console(file=sys.stderr))
     bar.add_task("compiling" if not done else "going on", total=total, completed=done)
@@ -90,37 +98,74 @@ class Log:
     again.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, step: int, **facts: Any):
+    def __init__(self, path: str | os.PathLike[str] | None, step: int, epoch: int, **facts: Any):
         self.file = None
+        self.lines = True  # what is written so far ends with a whole line
         if path is None:
             return
-        path = Path(path)
-        kept = [x for x in read_log(path) if x.get("step", 0) <= step] if step else []
+        self.path = path = Path(path)
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"fit: needed a folder for the log, got {path.parent}")
+        found = read_log(path)
+        if (
+            not found
+            and path.exists()
+            and not path.read_bytes().startswith(BEGIN[: path.stat().st_size])
+        ):
+            raise FileExistsError(
+                f"fit: needed a log, or no file, got {path}, which is something else; another name"
+            )
+        kept = [x for x in found if _is_before(x, step, epoch)] if step else []
         part = path.with_name(f"{path.name}.partial")
         part.write_text("".join(json.dumps(x) + "\n" for x in kept), "utf-8")
         part.replace(path)
-        self.file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115
+        self.file = open(path, "ab", buffering=0)  # noqa: SIM115
         self.write("resume" if step else "start", step=step, **facts)
 
     def write(self, event: str, **facts: Any) -> None:
-        if self.file is not None:
-            self.file.write(json.dumps({"event": event, **_plain(facts)}) + "\n")
+        """A line, if the disk takes it: a training does not end for its log."""
+        if self.file is None:
+            return
+        line = json.dumps({"event": event, **_plain(facts)}).encode() + b"\n"
+        if not self.lines:
+            line = b"\n" + line
+        try:
+            self.lines = self.file.write(line) == len(line)
+            if not self.lines:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            warnings.warn(
+                f"fit: the log {self.path} could not be written at {event} {facts.get('step')}, "
+                f"the training goes on: {error.strerror or error}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     def close(self) -> None:
         if self.file is not None:
             self.file.close()
 
 
+def _is_before(record: dict[str, Any], step: int, epoch: int) -> bool:
+    """Whether a record is of what a training that goes on has done."""
+    event = record["event"]
+    if event == "epoch":
+        return record["epoch"] <= epoch
+    return event != "end" and record.get("step", 0) <= step
+
+
 def read_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The records of a log, of which a killed training may have left the last one half written."""
+    """The records of a log, without lines that a kill or a full disk left half written."""
     if not Path(path).is_file():
         return []
     records = []
-    for line in Path(path).read_text("utf-8").splitlines():
+    for line in Path(path).read_text("utf-8", "replace").splitlines():
         try:
-            records.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
+            found = json.loads(line)
+        except (json.JSONDecodeError, RecursionError):
+            continue
+        if isinstance(found, dict) and "event" in found:
+            records.append(found)
     return records
 
 
@@ -136,31 +181,36 @@ def plot_logs(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[st
     says (svg, png, pdf). Needs matplotlib.
     """
     try:
-        import matplotlib
+        from matplotlib.figure import Figure
     except ImportError:
         raise ImportError("plot: needed matplotlib; pip install 'isomorph[plot]'") from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(8, 4.5))
+    figure = Figure(figsize=(8, 4.5))
+    axes = figure.subplots()
     styles = ("-", "--", "-.", ":")
+    lowest = math.inf
     for i, path in enumerate(paths):
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"plot: needed a log of fit, got no file {path}")
         records = read_log(path)
         steps = [r for r in records if r["event"] == "step"]
         if not steps:
             raise ValueError(f"plot: needed a log with steps, got {len(records)} records in {path}")
         name = next((r["name"] for r in records if r.get("name")), Path(path).stem)
+        losses = [float(r["loss"]) for r in steps]
+        lowest = min(lowest, *losses)
         axes.plot(
-            [r["step"] for r in steps], [float(r["loss"]) for r in steps], label=name,
+            [r["step"] for r in steps], losses, label=name,
             linestyle=styles[i % 4], linewidth=max(4 - i, 1), alpha=0.8,
         )  # fmt: skip
+    if lowest == math.inf:
+        raise ValueError("plot: needed a log of fit at least, got none")
     axes.set(xlabel="step", ylabel="loss")
-    axes.set_yscale("log")
+    if lowest > 0:
+        axes.set_yscale("log")
     axes.legend()
     axes.grid(alpha=0.3)
     figure.tight_layout()
     out = Path(out)
     out.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(out)
-    pyplot.close(figure)
     return out

@@ -7,13 +7,14 @@ costs no walk over the module; the module is put together again when somebody as
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from .. import tree
 from ..compile import jit
-from ..dispatch import backend_of, find_backend
+from ..dispatch import backend_of, dtype_of, find_backend
 from ..gradients.calls import check_callable
 from ..gradients.transforms import value_and_grad_alone
 from ..modules.copying import Skeleton
@@ -55,11 +56,17 @@ class TrainStep:
 
     def __init__(
         self, loss: Callable[..., Any], optimizer: Optimizer, has_aux: bool, compiled: bool,
-        compute: str | None, accumulate: int, guard: bool,
+        compute: str | None, accumulate: int, guard: bool, name: str = "train_step",
     ):  # fmt: skip
+        check_callable(name, loss)
+        check_pair(name, optimizer)
+        if compute not in (None, "bfloat16", "float16"):
+            raise ValueError(f'{name}: needed compute as "bfloat16" or "float16", got {compute!r}')
+        if type(accumulate) is not int or accumulate < 1:
+            raise ValueError(f"{name}: needed accumulate as an int of 1 or more, got {accumulate}")
         self.loss, self.pair, self.has_aux = loss, optimizer, has_aux
         self.compiled, self.compute, self.accumulate = compiled, compute, accumulate
-        self.guard = guard
+        self.guard, self.name = guard, name
         self._programs: list[tuple[Skeleton | None, Callable[..., Any]]] = []
 
     def init(self, model: Any) -> TrainState:
@@ -68,8 +75,26 @@ class TrainStep:
             skeleton, parts = self._known(Skeleton(model)), gather(model)
         else:
             skeleton, parts = None, Held(model, {}, {})
-        if not tree.flatten(parts.variables)[0]:
-            raise ValueError("train_step: needed a model with variables to train, got none")
+        leaves: list[Any] = tree.flatten(parts.variables)[0]
+        if not leaves:
+            kind = type(model).__name__
+            raise ValueError(
+                f"{self.name}: needed a model with variables to train, got none in a {kind}; "
+                "a module that has them, or a nest of floating-point arrays"
+            )
+        for x, path in zip(leaves, tree.paths(parts.variables)):
+            xp: Any = find_backend(x)
+            if xp is None or not xp.is_float(x.dtype):
+                found = f"a {type(x).__name__}" if xp is None else f"{dtype_of(x)} of {xp.name}"
+                raise TypeError(
+                    f"{self.name}: needed a module or a nest of floating-point arrays as model, "
+                    f"got {found} at {path or 'the model'}"
+                )
+            if self.compute is not None and xp.narrow(self.compute) is None:
+                raise ValueError(
+                    f"{self.name}: needed a compute dtype that {xp.name} has, got "
+                    f"{self.compute!r}; leave it out, or convert the model to another backend"
+                )
         optimizer = self.pair.init(parts.variables)
         return TrainState(copied({**parts._asdict(), "optimizer": optimizer}), skeleton)
 
@@ -105,8 +130,8 @@ class TrainStep:
         old = held(arrays)
         xp: Any = backend_of(tree.flatten(old.variables)[0][0])
         objective = partial(self._objective, xp, skeleton, old)
-        objective = value_and_grad_alone("train_step", objective)
-        first, *others = split(xp, batch, self.accumulate)
+        objective = value_and_grad_alone(self.name, objective)
+        first, *others = split(self.name, batch, self.accumulate)
         (value, (state, aux)), grads = objective(old.variables, old.state, first)
         for part in others:
             (loss, (state, aux)), found = objective(old.variables, state, part)
@@ -122,7 +147,9 @@ class TrainStep:
             "optimizer": optimizer,
         }
         if self.guard:
-            new = kept(xp, xp.isfinite(value), new, arrays)
+            good = xp.logical_and(xp.isfinite(value), finite(xp, new["variables"]))
+            new = kept(xp, good, new, arrays)
+            value = xp.where(good, value, value * math.nan)
         return new, ((value, aux) if self.has_aux else value)
 
     def _objective(
@@ -139,6 +166,7 @@ class TrainStep:
                 f"train_step: needed (loss, aux) of a loss with has_aux, got a {type(out).__name__}"
             )
         value, aux = out if self.has_aux else (out, None)
+        check_loss(self.name, value)
         after = state if skeleton is None else gather(model).state
         if self.compute is not None:
             after = raised(xp, skeleton, after, state)
@@ -158,8 +186,8 @@ def train_step(
     along, or a nest of arrays. A state is used up by the step it is given to. With `compute`,
     "bfloat16" or "float16", variables and floating-point batches are narrowed for the loss and its
     gradients, while the variables that are kept stay as they are. With `accumulate`, a batch is
-    taken in that many equal parts, whose gradients are averaged. With `guard`, a step whose loss is
-    not finite changes nothing but the keys of random numbers.
+    taken in that many equal parts, whose gradients are averaged. With `guard`, a step whose loss or
+    new variables are not finite changes nothing but the keys of random numbers, and gives NaN.
 
     >>> step = iso.train_step(lambda v, x: np.sum((v["w"] - x) ** 2), iso.optimizers.sgd(0.25))
     >>> state = step.init({"w": np.zeros(2)})
@@ -168,13 +196,18 @@ def train_step(
     >>> state.model, float(loss)
     ({'w': array([0.75, 1.5 ])}, 1.25)
     """
-    check_callable("train_step", loss)
-    check_pair("train_step", optimizer)
-    if compute not in (None, "bfloat16", "float16"):
-        raise ValueError(f'train_step: needed compute as "bfloat16" or "float16", got {compute!r}')
-    if type(accumulate) is not int or accumulate < 1:
-        raise ValueError(f"train_step: needed accumulate as an int of 1 or more, got {accumulate}")
     return TrainStep(loss, optimizer, has_aux, compiled, compute, accumulate, guard)
+
+
+def check_loss(name: str, value: Any) -> None:
+    found = f"a {type(value).__name__}"
+    if find_backend(value) is not None:
+        if not len(value.shape):
+            return
+        found = f"one of shape {tuple(value.shape)}"
+    raise TypeError(
+        f"{name}: needed a loss that is an array without axes, got {found}; return its mean"
+    )
 
 
 def held(arrays: dict[str, Any]) -> Held:
@@ -187,11 +220,16 @@ def built(skeleton: Skeleton | None, parts: Held) -> Any:
 
 
 def copied(nest: Any) -> Any:
-    """The same values in memory of their own."""
+    """The same values in memory of their own, row by row: another order of it would give other
+    last bits, and a file does not keep it.
+    """
 
     def copy(x: Any) -> Any:
         xp: Any = find_backend(x)
-        return x if xp is None else xp.asarray(xp.stop_gradient(x, False), copy=True)
+        if xp is None:
+            return x
+        flat = xp.reshape(xp.stop_gradient(x, False), (-1,))
+        return xp.asarray(xp.reshape(flat, tuple(x.shape)), copy=True)
 
     return tree.map(copy, nest)
 
@@ -201,8 +239,6 @@ def narrowed(xp: Any, nest: Any, dtype: str | None) -> Any:
     if dtype is None:
         return nest
     narrow = xp.narrow(dtype)
-    if narrow is None:
-        raise TypeError(f"train_step: needed a dtype that {xp.name} has as compute, got {dtype!r}")
     is_float = lambda x: find_backend(x) is xp and xp.isdtype(x.dtype, "real floating")
     return tree.map(lambda x: xp.astype(x, narrow) if is_float(x) else x, nest)
 
@@ -234,6 +270,12 @@ def by_place(skeleton: Skeleton, state: Any) -> tuple[Any, list[tuple[bool, Any]
     return form, [(type(p) is not State, x) for p, x in zip(places, form.flatten_up_to(state))]
 
 
+def finite(xp: Any, nest: Any) -> Any:
+    """Whether all values of a nest of floating-point arrays are."""
+    found = [xp.all(xp.isfinite(x)) for x in tree.flatten(nest)[0]]
+    return reduce(xp.logical_and, found)
+
+
 def kept(xp: Any, good: Any, new: dict, old: dict) -> dict:
     """The new arrays where all is good, else the old ones."""
     value = xp.at_hand(good)
@@ -244,7 +286,7 @@ def kept(xp: Any, good: Any, new: dict, old: dict) -> dict:
     return tree.map(lambda x, y: x if fixed(x, y) else xp.where(good, x, y), new, old)
 
 
-def split(xp: Any, batch: tuple, parts: int) -> list[tuple]:
+def split(name: str, batch: tuple, parts: int) -> list[tuple]:
     """A batch in equal parts along the first axis."""
     if parts == 1:
         return [batch]
@@ -254,8 +296,8 @@ def split(xp: Any, batch: tuple, parts: int) -> list[tuple]:
         size = x.shape[0] if getattr(x, "ndim", 0) else 0
         if not size or size % parts:
             raise ValueError(
-                f"train_step: needed batches that can be cut into {parts} equal parts, got "
-                f"{size} examples at {path}"
+                f"{name}: needed batches that accumulate={parts} cuts into equal parts, got "
+                f"{size} examples at {path}; a batch size that is a multiple of it, drop_last=True"
             )
         n = size // parts
         cut.append([x[i * n : (i + 1) * n] for i in range(parts)])

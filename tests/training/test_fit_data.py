@@ -1,0 +1,179 @@
+"""Batches: of arrays in an order that is everybody's, and of whatever gives batches."""
+
+from itertools import chain, cycle
+
+import numpy as np
+import pytest
+
+import isomorph as iso
+from oracles import kind_of, numpy_of
+from trainings import quick
+
+SGD = iso.optimizers.sgd(0.1)
+
+
+def watched(seen):
+    """A loss that notes the numbers of the examples it meets."""
+
+    def loss(v, *batch):
+        (x, *_) = batch[0].values() if isinstance(batch[0], dict) else batch
+        seen.append(x)  # read later: a transform is at work
+        return iso.namespace(v).sum(v * v)
+
+    return loss
+
+
+def met(backend, data, epochs=1, **kw):
+    seen = []
+    v = iso.convert(np.ones(2), backend)
+    iso.fit(v, data, watched(seen), SGD, epochs, **quick(), **kw)
+    return [numpy_of(x).ravel().tolist() for x in seen]
+
+
+def numbers(backend, n=10):
+    return iso.convert(np.arange(n, dtype=np.float64), backend)
+
+
+def test_every_example_is_met_once_in_an_epoch(backend):
+    seen = met(backend, numbers(backend), 3, batch_size=4, seed=1)
+    assert [len(x) for x in seen] == [4, 4, 2] * 3
+    epochs = [list(chain(*seen[i : i + 3])) for i in (0, 3, 6)]
+    assert all(sorted(e) == list(range(10)) for e in epochs)
+    assert epochs[0] != epochs[1] != epochs[2] != list(range(10))
+    on_numpy = met("numpy", numbers("numpy"), 3, batch_size=4, seed=1)
+    assert seen == on_numpy
+    assert met(backend, numbers(backend), 3, batch_size=4, seed=2) != seen
+
+
+def test_order_and_last_batch(backend):
+    x = numbers(backend)
+    rows = list(range(10))
+    assert met(backend, x, batch_size=4, shuffle=False) == [rows[:4], rows[4:8], rows[8:]]
+    assert met(backend, x, batch_size=4, shuffle=False, drop_last=True) == [rows[:4], rows[4:8]]
+    dropped = met(backend, x, batch_size=4, drop_last=True)
+    assert [len(part) for part in dropped] == [4, 4]
+    assert met(backend, x, batch_size=99, shuffle=False) == [rows]
+
+
+def test_forms_of_arrays(backend):
+    """A tuple is the arguments of the loss, a dict or an array one of them; rows stay together."""
+    x = numbers(backend, 6)
+    pairs = []
+
+    def loss(v, *batch):
+        pairs.append(batch)
+        return iso.namespace(v).sum(v * v)
+
+    v = iso.convert(np.ones(2), backend)
+    fit = lambda data: iso.fit(v, data, loss, SGD, batch_size=3, **quick())
+    fit((x, 10 * x))
+    fit({"a": x, "b": (10 * x, {"c": 100 * x})})
+    fit(x)
+    for a, b in pairs[:2]:
+        assert (10 * numpy_of(a)).tolist() == numpy_of(b).tolist()
+        assert kind_of(a) == kind_of(b) == backend
+    for (batch,) in pairs[2:4]:
+        a = numpy_of(batch["a"])
+        assert (10 * a).tolist() == numpy_of(batch["b"][0]).tolist()
+        assert (100 * a).tolist() == numpy_of(batch["b"][1]["c"]).tolist()
+    assert [len(batch) for batch in pairs[4:]] == [1, 1]
+    orders = [numpy_of(b[0]["a"] if type(b[0]) is dict else b[0]).tolist() for b in pairs]
+    assert orders[:2] == orders[2:4] == orders[4:]
+
+
+def test_streams(backend):
+    x = numbers(backend, 6)
+    parts = [(x[:2],), (x[2:5],), x[5:]]  # pairs, or arrays by themselves
+
+    class Again:
+        def __iter__(self):
+            return iter(parts)
+
+    want = [[0, 1], [2, 3, 4], [5]]
+    assert met(backend, parts, 2) == met(backend, Again(), 2) == want * 2
+    assert met(backend, (p for p in parts)) == want
+    endless = cycle(parts)
+    assert met(backend, endless, steps=7) == (want * 3)[:7]
+    assert met(backend, map(list, [(x[:1],)])) == [[0]]
+
+
+def test_what_can_be_iterated_over_once_says_so(backend):
+    x = numbers(backend, 6)
+    with pytest.raises(ValueError, match="fit: needed batches, got none in epoch 2 from a generat"
+                       "or, which can be iterated over only once; give a list"):  # fmt: skip
+        met(backend, (p for p in [x]), 2)
+    with pytest.raises(ValueError, match="fit: needed batches, got none in epoch 1 from a list"):
+        met(backend, [])
+    with pytest.raises(ValueError, match="fit validation: needed batches, got none in epoch 2 from "
+                       "a list_iterator, which can be iterated over only once"):  # fmt: skip
+        met(backend, x, 2, validation=iter([x]))
+
+
+def own_loader(backend, x):
+    """The framework's own way to make batches of examples; NumPy and JAX have none."""
+    if backend == "torch":
+        from torch.utils.data import DataLoader, TensorDataset
+
+        return DataLoader(TensorDataset(x), batch_size=4)
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices((x,)).batch(4)
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "torch"], indirect=True)
+def test_loaders_of_the_frameworks(backend):
+    x = numbers(backend)
+    loader = own_loader(backend, x)
+    rows = list(range(10))
+    assert met(backend, loader, 2) == [rows[:4], rows[4:8], rows[8:]] * 2
+    if backend == "tensorflow":
+        assert len(met(backend, loader.repeat(), steps=5)) == 5
+    found = iso.evaluate(x, loader, {"mean": lambda v, x: iso.namespace(x).mean(x)}, compiled=False)
+    assert found == {"mean": 4.5}  # weighted: the last batch has two examples
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_examples_without_a_loader(backend):
+    from torch.utils.data import TensorDataset
+
+    with pytest.raises(TypeError, match="got a TensorDataset; hand it to a loader that makes"):
+        met(backend, TensorDataset(numbers(backend)))
+
+
+def test_other_data_are_refused(backend):
+    x = numbers(backend)
+    for data, words in (
+        (x[:0], "fit: needed examples, got 0"),
+        ((x, x[:3]), "fit: needed arrays with as many examples each, got 10 at 0, 3 at 1"),
+        ({"a": x, "b": x[0]}, "got one without axes at b"),
+        (x[0], "got one without axes at the array"),
+        ([x[:0]], "fit: needed examples in a batch, got none at 0"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            met(backend, data)
+    for data, words in (
+        (None, "got a NoneType"),
+        (3, "got a int"),
+        ("data", "got a str"),
+        ((), "got a tuple with nothing in it"),
+        (([1, 2], [3, 4]), "got a tuple with a int in it"),
+        ({"a": x, "b": "text"}, "got a dict with a str in it"),
+        (["text"], "fit: needed batches of arrays and numbers, got a str at 0"),
+        ([(x, "text")], "got a str at 1"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            met(backend, data)
+    with pytest.raises(ValueError, match="needed at least 11 examples, got 10; a smaller batch_s"):
+        met(backend, x, drop_last=True, batch_size=11)
+
+
+def test_arrays_of_another_framework_are_named(backend):
+    other = "numpy" if backend == "torch" else "torch"
+    words = f"needed batches of {backend} arrays, like the model's, got a {other} array at 0"
+    for data in (numbers(other), [numbers(other)]):
+        with pytest.raises(TypeError, match=f"fit: {words}; iso.convert"):
+            met(backend, data)
+    with pytest.raises(TypeError, match=f"fit validation: {words}"):
+        met(backend, numbers(backend), validation=numbers(other))
+    with pytest.raises(TypeError, match=f"evaluate: {words}"):
+        iso.evaluate(numbers(backend), numbers(other), {"a": lambda v, x: x[0]}, compiled=False)

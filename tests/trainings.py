@@ -1,0 +1,79 @@
+"""A small training with everything that must outlive a kill: dropout, batch norm, AdamW."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import isomorph as iso
+from isomorph import tree
+from oracles import numpy_of
+
+ADAMW = iso.optimizers.adamw(3e-2)
+
+
+def quick():
+    """Without a word and without a compiler, whose seconds are not what most tests are about."""
+    return {"compiled": False, "progress": False}
+
+
+class Net(iso.Module):
+    def __init__(self):
+        self.first = iso.Linear(3, 8)
+        self.norm = iso.BatchNorm(8)
+        self.drop = iso.Dropout(0.25)
+        self.last = iso.Linear(8, 2)
+
+    def forward(self, x):
+        return self.last(self.drop(iso.silu(self.norm(self.first(x)))))
+
+
+def network(backend):
+    with iso.use_backend(backend), iso.use_key(7):
+        return Net()
+
+
+def table(backend, examples=22):
+    """Points and labels that a line tells apart."""
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((examples, 3)).astype(np.float32)
+    return iso.convert((x, (x.sum(1) > 0).astype(np.int64)), backend)
+
+
+def entropy(model, x, labels):
+    return iso.cross_entropy(model(x), labels)
+
+
+def leaves(model):
+    """Every number of a model, state too, in NumPy."""
+    if isinstance(model, iso.Module):
+        model = {"v": model.v, "state": model.state}
+    return [numpy_of(x) for x in tree.flatten(model)[0]]
+
+
+def same_bits(a, b):
+    a, b = leaves(a), leaves(b)
+    assert len(a) == len(b) > 0
+    for x, y in zip(a, b):
+        assert x.dtype == y.dtype
+        assert x.tobytes() == y.tobytes()
+
+
+def lines(path):
+    """The records of a log, every one of which must be JSON that any reader takes."""
+
+    def refuse(word):
+        raise ValueError(f"{word} is no JSON")
+
+    return [json.loads(x, parse_constant=refuse) for x in Path(path).read_text().splitlines()]
+
+
+def child(code, *args, **kw):
+    """Another process, with isomorph and this file to import."""
+    paths = [str(Path(iso.__file__).parents[1]), str(Path(__file__).parent)]
+    kw = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **kw}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, args)], text=True, env=env, **kw)
