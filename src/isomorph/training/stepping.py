@@ -25,6 +25,12 @@ from ..optimizers.pairs import Optimizer, Writing, apply_updates, check_pair
 class TrainState:
     """What a training has at one moment: `state.model` is the model, `state.optimizer` the state of
     the optimizer, `state.arrays` the nest of everything, which `iso.save` takes.
+
+    >>> step = iso.train_step(lambda v, x: np.sum((v["w"] - x) ** 2), iso.optimizers.sgd(0.5))
+    >>> state = step.init({"w": np.zeros(1)})
+    >>> state, loss = step(state, np.array([3.0]))
+    >>> state.model
+    {'w': array([3.])}
     """
 
     __slots__ = ("arrays", "skeleton")
