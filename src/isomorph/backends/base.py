@@ -218,6 +218,15 @@ class Backend(Activations, Norms, Losses, Pools, Names):
     from ..layers.recurrent import gru, lstm
     from ..optimizers.updates import adam
 
+    def write_adam(
+        xp, ws: Sequence[Any], gs: Sequence[Any], ms: Sequence[Any], vs: Sequence[Any],
+        step: int, lr: float, beta1: float, beta2: float, epsilon: float, decay: float,
+    ) -> bool:  # fmt: skip
+        """Adam's step with decoupled decay, written over parameters, moments and, if need be,
+        gradients, which nobody else holds; or False, and nothing was written.
+        """
+        return False
+
     def has_quick_steps(xp) -> bool:
         """Whether products of the steps of a loop cost less than one product of all of them."""
         return False

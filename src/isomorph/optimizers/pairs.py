@@ -36,6 +36,19 @@ class Optimizer(NamedTuple):
     update: Callable[..., tuple[Any, Any]]
 
 
+class Writing(Optimizer):
+    """A pair with a shorter way for those who own all arrays: `into(grads, state, v)` writes over
+    them and gives `(v, state)`, or None where this backend knows no such way for these arrays.
+    """
+
+    into: Callable[..., tuple[Any, Any] | None]
+
+    def __new__(cls, pair: Optimizer, into: Callable[..., tuple[Any, Any] | None]) -> Writing:
+        made = super().__new__(cls, *pair)
+        made.into = into
+        return made
+
+
 def apply_updates(v: Any, updates: Any, /) -> Any:
     """The parameters after an update, v + updates.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from numbers import Real
 from typing import Any
 
 from .lifting import Lift, number
 from .masks import Mask
-from .pairs import Optimizer, chain, counter, entries, tick, zeros
+from .pairs import Optimizer, Writing, chain, counter, entries, tick, zeros
 from .transforms import decayed, descending, stateless, trace
 from .updates import adam_numbers, refuse_complex, trust_ratio, trusted
 
@@ -42,7 +43,8 @@ def adam(lr: Any, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 
     array([-0.1,  0.1])
     """
     name = "optimizers.adam"
-    return _descent(name, lr, _adam(name, beta1, beta2, epsilon))
+    pair = _descent(name, lr, _adam(name, beta1, beta2, epsilon))
+    return _writing(name, pair, lr, beta1, beta2, epsilon, 0.0)
 
 
 def adamw(
@@ -61,7 +63,10 @@ def adamw(
     """
     name = "optimizers.adamw"
     decay = _decay(name, weight_decay, mask)
-    return _descent(name, lr, _adam(name, beta1, beta2, epsilon), decay)
+    pair = _descent(name, lr, _adam(name, beta1, beta2, epsilon), decay)
+    if mask is not None:
+        return pair
+    return _writing(name, pair, lr, beta1, beta2, epsilon, weight_decay)
 
 
 def rmsprop(
@@ -187,6 +192,27 @@ def _adam(name: str, beta1: float, beta2: float, epsilon: float) -> Optimizer:
     numbers = lambda lift, step: adam_numbers(lift, step, beta1, beta2, epsilon, True)
     rule = lambda xp, *arrays: xp.adam(*arrays)
     return _moments(name, ("mean", "square"), rule, numbers, counted=True)
+
+
+def _writing(
+    name: str, pair: Optimizer, lr: Any, beta1: float, beta2: float, epsilon: float, decay: float
+) -> Optimizer:
+    """Adam's pair, with a way to write over arrays where the learning rate is a number."""
+    if not isinstance(lr, Real):
+        return pair
+
+    def into(grads: Any, state: tuple, v: Any) -> tuple[Any, tuple] | None:
+        first, *others = state
+        step, mean, square = entries(name, first, "step", "mean", "square")
+        lift = Lift(name, {"v": v, "grads": grads, "mean": mean, "square": square})
+        count, kept = tick(lift, step)
+        if count is kept or not lift.xp.write_adam(
+            *lift.columns, count, float(lr), beta1, beta2, epsilon, decay
+        ):
+            return None
+        return v, ({**first, "step": kept}, *others)
+
+    return Writing(pair, into)
 
 
 def _moments(

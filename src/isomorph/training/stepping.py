@@ -20,7 +20,7 @@ from ..gradients.transforms import value_and_grad_alone
 from ..modules.copying import Skeleton
 from ..modules.module import Module
 from ..modules.structure import Held, State, gather
-from ..optimizers.pairs import Optimizer, apply_updates, check_pair
+from ..optimizers.pairs import Optimizer, Writing, apply_updates, check_pair
 
 
 class TrainState:
@@ -139,9 +139,9 @@ class TrainStep:
         if others:
             share = 1 / self.accumulate
             value, grads = value * share, tree.map(lambda g: g * share, grads)
-        updates, optimizer = self.pair.update(grads, arrays["optimizer"], old.variables)
+        variables, optimizer = self._descended(grads, arrays["optimizer"], old.variables)
         new = {
-            "variables": apply_updates(old.variables, updates),
+            "variables": variables,
             "state": state,
             "constants": old.constants,
             "optimizer": optimizer,
@@ -151,6 +151,17 @@ class TrainStep:
             new = kept(xp, good, new, arrays)
             value = xp.where(good, value, value * math.nan)
         return new, ((value, aux) if self.has_aux else value)
+
+    def _descended(self, grads: Any, optimizer: Any, v: Any) -> tuple[Any, Any]:
+        """The variables and the optimizer after it. Where no compiler looks on, which writes into
+        donated arrays itself, the optimizer may: the state is used up. A guard needs it as it was.
+        """
+        if isinstance(self.pair, Writing) and not self.guard:
+            written = self.pair.into(grads, optimizer, v)
+            if written is not None:
+                return written
+        updates, optimizer = self.pair.update(grads, optimizer, v)
+        return apply_updates(v, updates), optimizer
 
     def _objective(
         self, xp: Any, skeleton: Skeleton | None, old: Held, v: Any, state: Any, batch: tuple

@@ -10,7 +10,7 @@ import numpy as np
 from ...draws import EDGE, outer
 from .. import hashing
 from ..base import Backend
-from . import convolution, recurring, special
+from . import convolution, recurring, special, writing
 from . import rules as rules
 from .tape import custom, vjp
 from .traced import Traced, concrete
@@ -49,6 +49,9 @@ class NumPy(Backend):
         rest = np.nonzero(np.abs(q) > EDGE)
         y[rest] = outer(xp, q[rest], tail[rest])
         return y
+
+    def write_adam(xp, ws, gs, ms, vs, step, lr, beta1, beta2, epsilon, decay):
+        return writing.adam(ws, gs, ms, vs, step, lr, beta1, beta2, epsilon, decay)
 
     def at_hand(xp, x):
         return x

@@ -18,6 +18,7 @@ from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
 )
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.optim.adamw import adamw
 
 from . import (
     attending,
@@ -34,6 +35,8 @@ from . import (
 )
 from .custom import Custom, Escapes, Replay
 from .layers import Layers
+
+FUSED = frozenset({"cpu", "cuda"})  # where torch has Adam in one kernel
 
 
 class Torch(Layers):
@@ -88,6 +91,20 @@ class Torch(Layers):
         v = (v * beta2).add_(square.mul_(rest2))
         torch.mul(v, fix2, out=square)
         return (m * fix1).div_(square.sqrt_().add_(epsilon)), m, v
+
+    def write_adam(xp, ws, gs, ms, vs, step, lr, beta1, beta2, epsilon, decay):
+        # the fused kernel walks through memory: all of an array's companions must lie alike
+        plain = all(type(x) is torch.Tensor and x.is_contiguous() for x in (*ws, *ms, *vs))
+        if not plain or compiling.is_tracing() or not {x.device.type for x in ws} <= FUSED:
+            return False
+        with torch.no_grad():
+            adamw(
+                list(ws), [g.contiguous() for g in gs], list(ms), list(vs), [],
+                [torch.full((), step - 1.0, device=w.device) for w in ws], fused=True,
+                amsgrad=False, beta1=beta1, beta2=beta2, lr=lr, weight_decay=decay, eps=epsilon,
+                maximize=False,
+            )  # fmt: skip
+        return True
 
     def custom_call(xp, rule, arrays):
         if torch.compiler.is_compiling():  # torch 2.13 drops the rule there without a word
