@@ -85,7 +85,9 @@ class TrainStep:
         for x, path in zip(leaves, tree.paths(parts.variables)):
             xp: Any = find_backend(x)
             if xp is None or not xp.is_float(x.dtype):
-                found = f"a {type(x).__name__}" if xp is None else f"{getattr(x.dtype, 'name', x.dtype)} of {xp.name}"
+                found = f"a {type(x).__name__}"
+                if xp is not None:
+                    found = f"{getattr(x.dtype, 'name', x.dtype)} of {xp.name}"
                 raise TypeError(
                     f"{self.name}: needed a module or a nest of floating-point arrays as model, "
                     f"got {found} at {path or 'the model'}"
@@ -264,7 +266,7 @@ def split(name: str, batch: tuple, parts: int) -> list[tuple]:
         size = x.shape[0] if getattr(x, "ndim", 0) else 0
         if not size or size % parts:
             raise ValueError(
-                f"{name}: needed batches that accumulate={parts} cuts into equal parts, got "
+                f"{name}: needed batches that can be cut into {parts} equal parts, got "
                 f"{size} examples at {path}; a batch size that is a multiple of it, drop_last=True"
             )
         n = size // parts
