@@ -299,6 +299,7 @@ class Training:
     def summary(self) -> dict[str, Any]:
         """This epoch so far, measured."""
         self.look()
+        self.check_arrays()
         record = self.record
         mean = math.fsum(record.losses[-record.position :]) / record.position
         summary: dict[str, Any] = {"epoch": record.epoch + 1, "step": record.step, "loss": mean}
@@ -320,10 +321,7 @@ class Training:
 
     def save(self) -> None:
         self.look()
-        bad = first_bad({k: self.state.arrays[k] for k in ("variables", "optimizer")})
-        if bad is not None:
-            what = f"after finite gradients, {bad} is not finite; try a lower rate"
-            self.raise_not_finite(self.record.step, what)
+        self.check_arrays()
         if self.path is None:
             return
         if self.saved == self.record.step and self.record.position:
@@ -376,6 +374,13 @@ class Training:
         )
         error.fit = self.result("not finite")
         raise error
+
+    def check_arrays(self) -> None:
+        """What finite gradients made of the arrays may have grown too large all the same."""
+        bad = first_bad({k: self.state.arrays[k] for k in ("variables", "optimizer")})
+        if bad is not None:
+            what = f"after finite gradients, {bad} is not finite; try a lower rate"
+            self.raise_not_finite(self.record.step, what)
 
     def diagnosis(self, batch: tuple) -> str:
         """Where a value that is not finite appears first: in the batch, in the variables, in the
