@@ -209,7 +209,7 @@ def test_accumulated_parts_are_the_whole_batch(backend):
     np.testing.assert_allclose(parts.losses, whole.losses, rtol=1e-5)
     for x, y in zip(leaves(parts.model), leaves(whole.model)):
         np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-5)
-    with pytest.raises(ValueError, match="fit: needed batches that accumulate=5 cuts into equal"):
+    with pytest.raises(ValueError, match="fit: needed batches that can be cut into 5 equal parts"):
         fit(accumulate=5)
     with pytest.raises(ValueError, match="fit: needed accumulate as an int of 1 or more, got 0"):
         fit(accumulate=0)

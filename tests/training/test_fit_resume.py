@@ -14,14 +14,15 @@ import isomorph as iso
 from oracles import numpy_of
 from trainings import ADAMW, child, entropy, leaves, lines, network, quick, same_bits, table
 
-STEPS = 120
+# So many that a kill falls into their middle; only JAX is the faster with its compiler.
+STEPS = {"numpy": 600, "jax": 600, "tensorflow": 90, "torch": 240}
 
 # It is interrupted, says what it came to, goes on, and is killed.
 STOPPED = """
 import json, signal, sys
 from pathlib import Path
 import isomorph as iso
-from trainings import ADAMW, entropy, network, quick, table
+from trainings import ADAMW, entropy, network, table
 
 backend, folder = sys.argv[1], Path(sys.argv[2])
 if backend == "jax":
@@ -30,9 +31,9 @@ if backend == "jax":
 
 handler = signal.getsignal(signal.SIGINT)
 fit = lambda: iso.fit(
-    network(backend), table(backend), entropy, ADAMW, 1000, steps=int(sys.argv[3]), batch_size=8,
-    seed=4, checkpoint=folder / "c", save_every=1, resume=True, log=folder / "log",
-    **{**quick(), "progress": True},
+    network(backend), table(backend, 24), entropy, ADAMW, 1000, steps=int(sys.argv[3]),
+    batch_size=8, seed=4, checkpoint=folder / "c", save_every=1, resume=True, log=folder / "log",
+    compiled=backend == "jax",
 )
 got = fit()
 restored = signal.getsignal(signal.SIGINT) is handler
@@ -50,27 +51,28 @@ def wait_for(process, is_there):
         time.sleep(0.005)
 
 
-def whole(backend, steps, epochs=1000, **kw):
+def whole(backend, steps, epochs=1000, examples=22, **kw):
     return iso.fit(
-        network(backend), table(backend), entropy, ADAMW, epochs, steps=steps, batch_size=8, seed=4,
-        **quick(), **kw,
+        network(backend), table(backend, examples), entropy, ADAMW, epochs, steps=steps,
+        batch_size=8, seed=4, **{**quick(), **kw},
     )  # fmt: skip
 
 
 def test_interrupted_and_killed_it_ends_as_if_never_stopped(backend, tmp_path):
     """SIGINT, then SIGKILL at a random moment, both to a process of its own."""
-    rng = random.Random(os.getpid())
-    process = child(STOPPED, backend, tmp_path, STEPS)
+    rng, steps = random.Random(os.getpid()), STEPS[backend]
+    process = child(STOPPED, backend, tmp_path, steps)
     try:
         wait_for(process, (tmp_path / "c").exists)
-        time.sleep(rng.uniform(0, 0.05))
+        time.sleep(rng.uniform(0, 0.03))
         process.send_signal(signal.SIGINT)
         said = json.loads(process.stdout.readline())
         assert said["stopped"] == "interrupted"
         assert said["restored"]
-        assert 1 <= said["steps"] < STEPS
-        wait_for(process, lambda: len(lines_so_far(tmp_path / "log")) > said["steps"] + 10)
-        time.sleep(rng.uniform(0, 0.1))
+        assert 1 <= said["steps"] < steps
+        later = f'"event": "step", "step": {said["steps"] + 5},'
+        wait_for(process, lambda: later in (tmp_path / "log").read_text())
+        time.sleep(rng.uniform(0, 0.05))
     finally:
         process.kill()
     out, shown = process.communicate()
@@ -78,26 +80,21 @@ def test_interrupted_and_killed_it_ends_as_if_never_stopped(backend, tmp_path):
     assert f"fit: interrupted after step {said['steps']}; saved in " in shown
     text = (tmp_path / "log").read_bytes()
     (tmp_path / "log").write_bytes(text + b'{"event": "st')  # the kill may leave a line so
-    want = whole(backend, STEPS)
-    got = whole(
-        backend, STEPS, checkpoint=tmp_path / "c", save_every=1, resume=True, log=tmp_path / "log"
-    )
-    assert (got.steps, got.stopped) == (STEPS, "done")
+    fit = lambda **kw: whole(backend, steps, examples=24, compiled=backend == "jax", **kw)
+    want = fit()
+    got = fit(checkpoint=tmp_path / "c", resume=True, log=tmp_path / "log")
+    assert (got.steps, got.stopped) == (steps, "done")
     assert got.losses == want.losses
     assert got.history == want.history
     same_bits(got.model, want.model)
     log = lines(tmp_path / "log")
     events = lambda name: [r for r in log if r["event"] == name]
-    assert [r["step"] for r in events("step")] == list(range(1, STEPS + 1))
+    assert [r["step"] for r in events("step")] == list(range(1, steps + 1))
     assert [r["loss"] for r in events("step")] == want.losses
-    assert [r["epoch"] for r in events("epoch")] == list(range(1, STEPS // 3 + 1))
+    assert [r["epoch"] for r in events("epoch")] == list(range(1, steps // 3 + 1))
     assert len(events("start")) == 1
     assert len(events("resume")) == 2
-    assert said["steps"] < events("resume")[1]["step"] < STEPS
-
-
-def lines_so_far(path):
-    return path.read_text().splitlines()
+    assert said["steps"] < events("resume")[1]["step"] < steps
 
 
 def test_stopped_anywhere_it_ends_the_same(backend, tmp_path):

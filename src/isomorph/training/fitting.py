@@ -143,7 +143,7 @@ def fit(
     `checkpoint` is a file that holds the training after every `save_every` steps and every epoch;
     with `resume` it goes on from there, if the file is there, and ends as if it had never stopped
     (with a loader, if that gives the same batches again). Ctrl-C ends it cleanly after the step. A
-    loss or an update that is not finite raises `NonFiniteError`, which names the array where that
+    loss or gradient that is not finite raises `NonFiniteError`, which names the array where that
     began; the file stays as it was. A file that cannot be written is a warning. `log` is a file of
     JSON lines, `name` the name it has in plots.
 
@@ -299,6 +299,7 @@ class Training:
     def summary(self) -> dict[str, Any]:
         """This epoch so far, measured."""
         self.look()
+        self.check_arrays()
         record = self.record
         mean = math.fsum(record.losses[-record.position :]) / record.position
         summary: dict[str, Any] = {"epoch": record.epoch + 1, "step": record.step, "loss": mean}
@@ -319,14 +320,12 @@ class Training:
     # Keeping
 
     def save(self) -> None:
+        self.look()
+        self.check_arrays()
         if self.path is None:
             return
-        self.look()
         if self.saved == self.record.step and self.record.position:
             return  # it is there already
-        bad = first_bad({"optimizer": self.state.optimizer})
-        if bad is not None:
-            self.raise_not_finite(self.record.step, f"{bad} is not finite; try a lower rate")
         best = {} if self.best is None else {"best": self.best}
         try:
             save(self.path, train=self.state.arrays, record=self.record.text(), **best)
@@ -376,6 +375,13 @@ class Training:
         error.fit = self.result("not finite")
         raise error
 
+    def check_arrays(self) -> None:
+        """What finite gradients made of the arrays may have grown too large all the same."""
+        bad = first_bad({k: self.state.arrays[k] for k in ("variables", "optimizer")})
+        if bad is not None:
+            what = f"after finite gradients, {bad} is not finite; try a lower rate"
+            self.raise_not_finite(self.record.step, what)
+
     def diagnosis(self, batch: tuple) -> str:
         """Where a value that is not finite appears first: in the batch, in the variables, in the
         loss, or in a gradient.
@@ -396,8 +402,8 @@ class Training:
         if bad is not None:
             return f"batch, variables and loss ({value:.4g}) are finite, but {bad} is not"
         return (
-            f"batch, variables, loss ({value:.4g}) and gradients are finite, but not what the "
-            "optimizer makes of them, or not with other random numbers; try a lower rate"
+            f"computed again, loss ({value:.4g}) and gradients are finite; it is a matter of the "
+            "random numbers"
         )
 
 

@@ -33,8 +33,9 @@ def perplexity(model: Callable[..., Any], x: Any, labels: Any, /) -> Any:
 
     Outputs are [..., classes], labels integers [...].
 
-    >>> round(float(iso.metrics.perplexity(lambda x: x, np.zeros((2, 4)), np.array([1, 0]))), 4)
-    1.3863
+    >>> data = np.zeros((2, 4)), np.array([1, 0])
+    >>> round(iso.evaluate(lambda x: x, data, {"p": iso.metrics.perplexity})["p"], 6)
+    4.0
     """
     return cross_entropy(model(x), labels)
 

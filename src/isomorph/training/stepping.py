@@ -147,7 +147,7 @@ class TrainStep:
             "optimizer": optimizer,
         }
         if self.guard:
-            good = xp.logical_and(xp.isfinite(value), finite(xp, new["variables"]))
+            good = xp.logical_and(xp.isfinite(value), finite(xp, grads))
             new = kept(xp, good, new, arrays)
             value = xp.where(good, value, value * math.nan)
         return new, ((value, aux) if self.has_aux else value)
@@ -198,7 +198,7 @@ def train_step(
     "bfloat16" or "float16", variables and floating-point batches are narrowed for the loss and its
     gradients, while the variables that are kept stay as they are. With `accumulate`, a batch is
     taken in that many equal parts, whose gradients are averaged. With `guard`, a step whose loss or
-    new variables are not finite changes nothing but the keys of random numbers, and gives NaN.
+    gradients are not finite changes nothing but the keys of random numbers, and gives NaN.
 
     >>> step = iso.train_step(lambda v, x: np.sum((v["w"] - x) ** 2), iso.optimizers.sgd(0.25))
     >>> state = step.init({"w": np.zeros(2)})
@@ -307,7 +307,7 @@ def split(name: str, batch: tuple, parts: int) -> list[tuple]:
         size = x.shape[0] if getattr(x, "ndim", 0) else 0
         if not size or size % parts:
             raise ValueError(
-                f"{name}: needed batches that accumulate={parts} cuts into equal parts, got "
+                f"{name}: needed batches that can be cut into {parts} equal parts, got "
                 f"{size} examples at {path}; a batch size that is a multiple of it, drop_last=True"
             )
         n = size // parts
