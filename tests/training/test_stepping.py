@@ -387,7 +387,9 @@ def test_batches_that_do_not_fit(backend, xp):
     with pytest.raises(ValueError, match="train_step: needed batches that can be cut into 3 equal"):
         step(state, *arrays(xp, X, Y))
     step = iso.train_step(lambda v, x: x @ v["w"], opt, compiled=False)
-    with pytest.raises((TypeError, ValueError), match="needed .*(0-d|scalar|one number)"):
+    with pytest.raises(
+        (TypeError, ValueError), match="needed a loss that is an array without axes"
+    ):
         step(state, *arrays(xp, X))
     other = load("numpy" if backend == "jax" else "jax")
     step = iso.train_step(squares, opt)
