@@ -104,7 +104,7 @@ def tasks():
     ]
 
 
-def train(task, backend, dtype, folder, progress):
+def train(task, backend, dtype, folder, progress, compiled=True):
     """The fit, and the model before it."""
     name, make, data, held, epochs, size = task
     log = folder / f"{name}-{backend}-{dtype}.jsonl"
@@ -114,7 +114,7 @@ def train(task, backend, dtype, folder, progress):
     done = iso.fit(
         model, data, loss, iso.optimizers.adamw(2e-3), epochs, batch_size=size, drop_last=True,
         validation=held, metrics={"accuracy": iso.metrics.accuracy}, log=log, name=backend,
-        progress=progress,
+        progress=progress, compiled=compiled,
     )  # fmt: skip
     return done, model, tuple(x[:size] for x in data), log
 
