@@ -208,7 +208,8 @@ def test_accumulated_parts_are_the_whole_batch(backend):
     # a mean of means of equal parts is the mean
     np.testing.assert_allclose(parts.losses, whole.losses, rtol=1e-5)
     for x, y in zip(leaves(parts.model), leaves(whole.model)):
-        np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-5)
+        # Adam divides by the size of a gradient: rounding of a small one becomes a part of its step
+        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-6)
     with pytest.raises(ValueError, match="fit: needed batches that can be cut into 5 equal parts"):
         fit(accumulate=5)
     with pytest.raises(ValueError, match="fit: needed accumulate as an int of 1 or more, got 0"):

@@ -109,8 +109,10 @@ class TrainStep:
 
     def _known(self, skeleton: Skeleton) -> Skeleton:
         """An equal one that there is a program for, or this one."""
-        equal = (known for known, _ in self._programs if known == skeleton)
-        return next(equal, skeleton)  # type: ignore[return-value]
+        for known, _ in self._programs:
+            if known is not None and known == skeleton:
+                return known
+        return skeleton
 
     def _program(self, skeleton: Skeleton | None) -> Callable[..., Any]:
         for known, program in self._programs:
