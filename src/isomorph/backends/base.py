@@ -227,6 +227,9 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         """
         return False
 
+    def expect_repeats(xp) -> None:
+        """Arrays of the same sizes will be made and dropped again and again."""
+
     def has_quick_steps(xp) -> bool:
         """Whether products of the steps of a loop cost less than one product of all of them."""
         return False

@@ -1,7 +1,9 @@
 """The side of the plugin that writes: one process, one open file, a commit every half second.
 
-The reports of a test's setup, call and teardown become one result. A thread only watches the clock,
-so that what is known is on disk even while one test takes minutes.
+The reports of a test's setup, call and teardown become one result. Results are written between
+tests, by the thread that runs them: one beside it would take its lock and its cache from it. A
+second thread only watches the clock, so that what is known is on disk even while one test takes
+minutes.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import sqlite3
 import subprocess
 import tempfile
 import threading
+import time
 import uuid
 from collections.abc import Generator
 from contextlib import suppress
@@ -81,6 +84,7 @@ class Recorder:
         self.done: dict[str, int] = {}  # every test's state
         self.versions: set[str] = set()
         self.lock = threading.RLock()
+        self.written = time.monotonic()
         self.over = threading.Event()
         self.offences: list[str] = []
         self.skipped: dict[str, str] = {}  # files skipped as a whole, and why
@@ -189,6 +193,7 @@ class Recorder:
             ]  # fmt: skip
         self.done[nodeid] = state
         self.progress.count(backend, state)
+        self._write_if_due()
 
     # What is written
 
@@ -207,12 +212,17 @@ class Recorder:
             self.store.db.commit()
 
     def _tick(self) -> None:
-        while not self.over.wait(SECONDS):
+        while not self.over.wait(SECONDS / 2):
+            self._write_if_due()
+
+    def _write_if_due(self) -> None:
+        if time.monotonic() - self.written >= SECONDS:
             with suppress(sqlite3.OperationalError):  # the next time, or the end, says so
                 self.flush()
 
     def flush(self) -> None:
         with self.lock:
+            self.written = time.monotonic()
             results, self.fresh = self.fresh, []
             try:
                 if results:

@@ -95,6 +95,7 @@ class TrainStep:
                     f"{self.name}: needed a compute dtype that {xp.name} has, got "
                     f"{self.compute!r}; leave it out, or convert the model to another backend"
                 )
+        backend_of(leaves[0]).expect_repeats()
         optimizer = self.pair.init(parts.variables)
         return TrainState(copied({**parts._asdict(), "optimizer": optimizer}), skeleton)
 

@@ -10,7 +10,7 @@ import numpy as np
 from ...draws import EDGE, outer
 from .. import hashing
 from ..base import Backend
-from . import convolution, recurring, special, writing
+from . import convolution, fused, recurring, special, writing
 from . import rules as rules
 from .tape import custom, vjp
 from .traced import Traced, concrete
@@ -52,6 +52,12 @@ class NumPy(Backend):
 
     def write_adam(xp, ws, gs, ms, vs, step, lr, beta1, beta2, epsilon, decay):
         return writing.adam(ws, gs, ms, vs, step, lr, beta1, beta2, epsilon, decay)
+
+    def expect_repeats(xp):
+        # The C library of Linux gives freed memory back, and pages that come again cost more than
+        # what is computed in them, but it keeps twice the largest array that there has been so far,
+        # up to this size.
+        np.empty((1 << 25) - (1 << 13), np.uint8)
 
     def at_hand(xp, x):
         return x
@@ -97,6 +103,34 @@ class NumPy(Backend):
 
     def gru(xp, *arrays):
         return recurring.gru(super().gru, *arrays)
+
+    def relu(xp, x):
+        return fused.relu(super().relu, x)
+
+    def gelu(xp, x, approximate):
+        if not approximate:
+            return super().gelu(x, False)
+        return fused.gelu(lambda x: super(NumPy, xp).gelu(x, True), x)
+
+    def softmax(xp, x, axis):
+        return fused.softmax(lambda x: super(NumPy, xp).softmax(x, axis), x, axis)
+
+    def linear(xp, x, weight, bias):
+        return fused.linear(super().linear, x, weight, bias)
+
+    def layer_norm(xp, x, weight, bias, axes, epsilon):
+        composed = lambda x, w, b: super(NumPy, xp).layer_norm(x, w, b, axes, epsilon)
+        return fused.layer_norm(composed, x, weight, bias, axes, epsilon)
+
+    def attention(xp, query, key, value, scale, mask, is_causal):
+        composed = lambda q, k, v: super(NumPy, xp).attention(q, k, v, scale, mask, is_causal)
+        if mask is not None:
+            return composed(query, key, value)
+        return fused.attention(composed, query, key, value, scale, is_causal)
+
+    def label_scores(xp, logits, labels, axis):
+        composed = lambda x: super(NumPy, xp).label_scores(x, labels, axis)
+        return fused.label_scores(composed, logits, labels, axis)
 
     def counter(xp, i, beside):
         return i  # an integer array would widen what it is multiplied with

@@ -210,6 +210,24 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
     return Traced(y, tape, (_next(tape), partials, (), parents, y.shape, y.dtype))
 
 
+def recorded(tape: Tape, arrays: Sequence[Any], y: Any, backs: Any) -> Traced:
+    """A value of `arrays`, of which those of this tape get gradients from `backs`: one function of
+    the gradient each, or one that gives them all. It may read all plain arrays again.
+    """
+    parents = []
+    several = type(backs) is tuple
+    partials = []
+    for i, a in enumerate(arrays):
+        if type(a) is Traced:
+            parents.append((len(partials) if several else i, a.node))
+            if several:
+                partials.append(backs[i])
+        else:
+            tape.hold(a)
+    node = (_next(tape), tuple(partials) if several else backs, (), parents, y.shape, y.dtype)
+    return Traced(y, tape, node)
+
+
 def _next(tape: Tape) -> int:
     if not tape.running:
         raise RuntimeError(
