@@ -100,7 +100,7 @@ def traced(
     """The meaning of `jit` over `xp.compile`, which takes a flat function and arrays: one program
     per form and `xp.signature` of the arguments.
 
-    `places` and `names` are of donated arguments, which `xp.reuse` may write to. `notices` is for
+    `places` and `names` are of donated arguments, which a program may write to. `notices` is for
     programs that compile within a call without a word: it holds, by thread, what is to be ended
     after the call.
     """
@@ -156,12 +156,10 @@ def _program(xp: Any, func: Callable, form: Any, arrays: Sequence[Any], given: l
                     f"jit: needed {xp.name} arrays and numbers as output, got a "
                     f"{type(x).__name__}{at}"
                 )
-        outs = tuple(xp.asarray(x) if type(x) in NUMBERS else x for x in leaves)
-        donated = [x for x, yes in zip(arrays, given) if yes]
-        return xp.reuse(donated, outs) if donated else outs
+        return tuple(xp.asarray(x) if type(x) in NUMBERS else x for x in leaves)
 
     flat.__qualname__ = name_of(func)
-    program = xp.compile(flat, arrays)
+    program = xp.compile(flat, arrays, given)
     out_form = after["form"]
     return program, lambda outs: tree.unflatten(out_form, outs)
 

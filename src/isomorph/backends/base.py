@@ -178,13 +178,17 @@ class Backend(Activations, Norms, Losses, Pools, Names):
     from ..gradients.hidden import custom_linear_solve, custom_root
     from ..gradients.hidden import recomputed as checkpoint
 
-    def compile(xp, func: Callable[..., Leaves], arrays: Sequence[Any]) -> Callable[..., Any]:
-        """The program that computes `func` for arrays like `arrays`; `func` is traced now."""
+    def compile(
+        xp, func: Callable[..., Leaves], arrays: Sequence[Any], given: Sequence[bool]
+    ) -> Callable[..., Any]:
+        """The program that computes `func` for arrays like `arrays`; `func` is traced now. Results
+        may be in the memory of those that are `given` away: all, or none where it is empty.
+        """
         xp._lacks("compile")
 
-    def reuse(xp, donated: Sequence[Any], outs: Leaves) -> Leaves:
-        """The outputs of a program that is traced, some of them in the memory of donated arrays."""
-        return outs
+    def slot(xp, x: Any) -> Any:
+        """The array as a program can best write to it where it is given away."""
+        return x
 
     def check_given(xp, arrays: Sequence[Any], given: Sequence[bool]) -> None:
         """Refuse arrays of which those `given` away have memory that others have too."""

@@ -344,7 +344,7 @@ class Training:
         self.record.read(load(path, record="")["record"], path)
         best: Any = {"best": self.state.arrays} if self.record.best < math.inf else {}
         found = load(path, train=self.state.arrays, **best)
-        self.state = TrainState(found["train"], self.state.skeleton)
+        self.state = self.step.begun(found["train"], self.state.skeleton)
         self.best = found.get("best")
         self.saved = self.record.step
 

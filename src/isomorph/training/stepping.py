@@ -97,7 +97,14 @@ class TrainStep:
                 )
         backend_of(leaves[0]).expect_repeats()
         optimizer = self.pair.init(parts.variables)
-        return TrainState(copied({**parts._asdict(), "optimizer": optimizer}), skeleton)
+        return self.begun(copied({**parts._asdict(), "optimizer": optimizer}), skeleton)
+
+    def begun(self, arrays: dict[str, Any], skeleton: Skeleton | None) -> TrainState:
+        """A state of arrays that are nobody else's."""
+        if self.compiled:
+            slot = lambda x: x if (xp := find_backend(x)) is None else xp.slot(x)
+            arrays = tree.map(slot, arrays)
+        return TrainState(arrays, skeleton)
 
     def __call__(self, state: TrainState, /, *batch: Any) -> tuple[TrainState, Any]:
         if not isinstance(state, TrainState):

@@ -98,8 +98,14 @@ class TensorFlow(Layers):
         outs = tf.numpy_function(call, arrays, given, stateful=False)
         return tuple(tf.ensure_shape(y, like.shape) for y, like in zip(outs, examples))
 
-    def compile(xp, func, arrays):
-        return compiling.program(func, arrays)
+    def compile(xp, func, arrays, given):
+        return compiling.program(func, arrays, given)
+
+    def slot(xp, x):
+        return tf.Variable(x, trainable=False)
+
+    def check_given(xp, arrays, given):
+        compiling.check_given(arrays, given)
 
     def signature(xp, arrays):
         return compiling.signature(arrays)
@@ -109,6 +115,8 @@ class TensorFlow(Layers):
         return compiling.is_tracing(arrays) or any(map(xp.is_watched, arrays))
 
     def is_watched(xp, x):
+        if isinstance(x, tf.Variable) and not x.trainable:
+            return _is_watched(x.handle)  # to read it takes longer
         return _is_watched(dtypes.tensor(x))
 
     def is_local(xp, x):

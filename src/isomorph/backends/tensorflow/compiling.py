@@ -20,16 +20,78 @@ HOST = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}  # they call into Python
 VARIANT = tf.variant.as_datatype_enum
 
 
-def program(func: Callable[..., tuple], arrays: Sequence[Any]) -> Callable[..., Any]:
-    """What computes `func`, a function of tensors, for tensors like `arrays`."""
-    values = [dtypes.tensor(x) for x in arrays]
-    specs = [tf.TensorSpec(x.shape, x.dtype) for x in values]
-    run = tf.function(func, autograph=False, jit_compile=True).get_concrete_function(*specs)
-    if _is_beyond_xla(run.graph):
-        run = tf.function(func, autograph=False).get_concrete_function(*specs)
+def program(
+    func: Callable[..., tuple], arrays: Sequence[Any], given: Sequence[bool] = ()
+) -> Callable[..., Any]:
+    """What computes `func`, a function of tensors, for tensors like `arrays`. Variables that are
+    given away get the results that they can hold assigned, and are those results.
+    """
+    slots = [i for i, (x, yes) in enumerate(zip(arrays, given)) if yes and is_variable(x)]
+    if slots:
+        return _assigning(func, arrays, slots)
+    run = _function(func, [_spec(x) for x in arrays])
     if all(type(x) is Eager for x in arrays):
         return run
     return lambda *arrays: run(*(dtypes.tensor(x) for x in arrays))
+
+
+def _function(func: Callable[..., tuple], specs: list[Any]) -> Callable[..., Any]:
+    run = tf.function(func, autograph=False, jit_compile=True).get_concrete_function(*specs)
+    if _is_beyond_xla(run.graph):
+        run = tf.function(func, autograph=False).get_concrete_function(*specs)
+    return run
+
+
+def _spec(x: Any) -> tf.TensorSpec:
+    return tf.TensorSpec(x.shape, x.dtype)
+
+
+def _assigning(func: Callable[..., tuple], arrays: Sequence[Any], slots: list[int]) -> Callable:
+    places: list[int | None] = []  # of each result the variable it is in
+
+    def body(*arrays: Any) -> tuple:
+        values = [x.read_value() if i in slots else x for i, x in enumerate(arrays)]
+        outs = func(*values)
+        places[:] = [next((i for i in slots if values[i] is y), None) for y in outs]
+        free = [i for i in slots if i not in places]
+        for k, y in enumerate(outs):
+            fits = lambda i, y=y: values[i].shape == y.shape and values[i].dtype is y.dtype
+            if places[k] is None:
+                places[k] = at = next(filter(fits, free), None)
+                if at is not None:
+                    free.remove(at)
+                    arrays[at].assign(y)
+        return tuple(y for y, at in zip(outs, places) if at is None)
+
+    body.__qualname__ = func.__qualname__
+    whole = [x if i in slots else _spec(x) for i, x in enumerate(arrays)]
+    run = _function(body, whole)
+    others = [i for i, x in enumerate(arrays) if i not in slots and type(x) is not Eager]
+
+    def call(*arrays: Any) -> tuple:
+        if others:
+            arrays = tuple(dtypes.tensor(x) if i in others else x for i, x in enumerate(arrays))
+        rest = iter(run(*arrays))
+        return tuple(next(rest) if i is None else arrays[i] for i in places)
+
+    return call
+
+
+def check_given(arrays: Sequence[Any], given: Sequence[bool]) -> None:
+    """A variable that is written to must not be another argument as well."""
+    places = [id(x) for x in arrays]
+    if len(set(places)) == len(places):
+        return
+    for x, yes in zip(arrays, given):
+        if yes and is_variable(x) and places.count(id(x)) > 1:
+            raise ValueError(
+                "jit: needed a donated variable that is no other argument as well, got one of "
+                f"shape {list(x.shape)} that is; pass its value, x + 0"
+            )
+
+
+def is_variable(x: Any) -> bool:
+    return isinstance(x, tf.Variable)
 
 
 def has_rules(graph: Any) -> bool:
@@ -82,7 +144,12 @@ def _scopes(graph: Any) -> list[Any]:
 
 def is_tracing(arrays: Sequence[Any]) -> bool:
     """Whether the arrays are the symbols of a graph."""
-    return any(type(x) is not Eager and type(dtypes.tensor(x)) is not Eager for x in arrays)
+    for x in arrays:
+        if type(x) is not Eager:
+            handle = x.handle if is_variable(x) else dtypes.tensor(x)  # to read it takes longer
+            if type(handle) is not Eager:
+                return True
+    return False
 
 
 def signature(arrays: Sequence[Any]) -> tuple:

@@ -122,11 +122,8 @@ class Torch(Layers):
             return hosting.call(xp, host, arrays)
         return super().host_call(host, arrays)
 
-    def compile(xp, func, arrays):
-        return compiling.program(func, arrays)
-
-    def reuse(xp, donated, outs):
-        return compiling.reuse(donated, outs)
+    def compile(xp, func, arrays, given):
+        return compiling.program(compiling.reusing(func, given), arrays)
 
     def check_given(xp, arrays, given):
         compiling.check_given(arrays, given)

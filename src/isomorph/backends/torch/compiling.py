@@ -81,6 +81,18 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
             return torch._inductor.compile(graph, examples), captured  # pyright: ignore
 
 
+def reusing(func: Callable[..., tuple], given: Sequence[bool]) -> Callable[..., tuple]:
+    """`func` that writes what it can into the arguments that are given away."""
+    if not any(given):
+        return func
+
+    def call(*arrays: torch.Tensor) -> tuple:
+        return reuse([x for x, yes in zip(arrays, given) if yes], func(*arrays))
+
+    call.__qualname__ = func.__qualname__
+    return call
+
+
 def reuse(donated: Sequence[torch.Tensor], outs: tuple) -> tuple:
     """The outputs, each written into the first donated tensor of its kind that is left: the
     compiler makes the update one in place. What needs the old values has been computed by then.
