@@ -186,8 +186,10 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         """
         xp._lacks("compile")
 
-    def slot(xp, x: Any) -> Any:
-        """The array as a program can best write to it where it is given away."""
+    def slot(xp, x: Any, compiled: bool) -> Any:
+        """The array as steps of training can best read and write it again and again, compiled or
+        not, in memory that is nobody else's.
+        """
         return x
 
     def check_given(xp, arrays: Sequence[Any], given: Sequence[bool]) -> None:

@@ -173,13 +173,7 @@ class Norms:
             count = prod(sizes)
             unbiased = spread * (count / (count - 1))
 
-        def moved(old: Any, new: Any) -> Any:
-            new = xp.stop_gradient(xp.reshape(new, tuple(old.shape)))
-            # statistics may be kept in a wider dtype than is computed in
-            new = new if new.dtype == old.dtype else xp.astype(new, old.dtype)
-            return old + momentum * (new - old)
-
-        return y, moved(mean, centre), moved(variance, unbiased)
+        return y, moved(xp, mean, centre, momentum), moved(xp, variance, unbiased, momentum)
 
     def group_norm(
         xp: Any, x: Any, groups: int, weight: Any, bias: Any, epsilon: float, channel: int
@@ -189,6 +183,14 @@ class Norms:
         axes = tuple(i for i in range(1, len(parts)) if i != channel)
         y = xp.layer_norm(xp.reshape(x, parts), None, None, axes, epsilon)
         return _scaled(xp, xp.reshape(y, shape), weight, bias, (channel,))
+
+
+def moved(xp: Any, old: Any, new: Any, momentum: float) -> Any:
+    """A running statistic after one of a batch."""
+    new = xp.stop_gradient(xp.reshape(new, tuple(old.shape)))
+    # statistics may be kept in a wider dtype than is computed in
+    new = new if new.dtype == old.dtype else xp.astype(new, old.dtype)
+    return old + momentum * (new - old)
 
 
 def _along(xp: Any, part: Any, ndim: int, axes: tuple) -> Any:

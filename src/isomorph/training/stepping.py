@@ -101,10 +101,8 @@ class TrainStep:
 
     def begun(self, arrays: dict[str, Any], skeleton: Skeleton | None) -> TrainState:
         """A state of arrays that are nobody else's."""
-        if self.compiled:
-            slot = lambda x: x if (xp := find_backend(x)) is None else xp.slot(x)
-            arrays = tree.map(slot, arrays)
-        return TrainState(arrays, skeleton)
+        slot = lambda x: x if (xp := find_backend(x)) is None else xp.slot(x, self.compiled)
+        return TrainState(tree.map(slot, arrays), skeleton)
 
     def __call__(self, state: TrainState, /, *batch: Any) -> tuple[TrainState, Any]:
         if not isinstance(state, TrainState):

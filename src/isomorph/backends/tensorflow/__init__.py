@@ -101,8 +101,8 @@ class TensorFlow(Layers):
     def compile(xp, func, arrays, given):
         return compiling.program(func, arrays, given)
 
-    def slot(xp, x):
-        return tf.Variable(x, trainable=False)
+    def slot(xp, x, compiled):
+        return tf.Variable(x, trainable=False) if compiled else x
 
     def check_given(xp, arrays, given):
         compiling.check_given(arrays, given)

@@ -94,17 +94,26 @@ class Torch(Layers):
 
     def write_adam(xp, ws, gs, ms, vs, step, lr, beta1, beta2, epsilon, decay):
         # the fused kernel walks through memory: all of an array's companions must lie alike
-        plain = all(type(x) is torch.Tensor and x.is_contiguous() for x in (*ws, *ms, *vs))
-        if not plain or compiling.is_tracing() or not {x.device.type for x in ws} <= FUSED:
+        plain = all(type(x) is torch.Tensor and compiling.is_whole(x) for x in (*ws, *ms, *vs))
+        alike = all(w.stride() == m.stride() == v.stride() for w, m, v in zip(ws, ms, vs))
+        if not plain or not alike or compiling.is_tracing():
+            return False
+        if not {x.device.type for x in ws} <= FUSED:
             return False
         with torch.no_grad():
+            lay = lambda g, w: g if g.stride() == w.stride() else torch.empty_like(w).copy_(g)
+            gs = [lay(g, w) for g, w in zip(gs, ws)]
+            ws, gs, ms, vs = ([compiling.in_order(x) for x in xs] for xs in (ws, gs, ms, vs))
             adamw(
-                list(ws), [g.contiguous() for g in gs], list(ms), list(vs), [],
+                ws, gs, ms, vs, [],
                 [torch.full((), step - 1.0, device=w.device) for w in ws], fused=True,
                 amsgrad=False, beta1=beta1, beta2=beta2, lr=lr, weight_decay=decay, eps=epsilon,
                 maximize=False,
             )  # fmt: skip
         return True
+
+    def slot(xp, x, compiled):
+        return convolution.laid_out(x)
 
     def custom_call(xp, rule, arrays):
         if torch.compiler.is_compiling():  # torch 2.13 drops the rule there without a word

@@ -1,7 +1,7 @@
 """Attention by torch's own kernels, which want four axes and one mask.
 
 With a gradient a kernel costs a millisecond (`fused`) inside torch.func, a fifth of that outside,
-and is no faster for short sequences.
+and a compiler makes the composed form as fast where sequences are short.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from ...layers.attention import broadcast, full_mask, settled
 from .fused import fused, is_watched
 
 kernel = F.scaled_dot_product_attention
-SHORT = 2**16  # products of a query and a key
+SHORT = 2**16  # products of a query and a key in one head
+FEW, FEW_INSIDE = 2**15, 2**17  # in all heads: outside and inside of torch.func
 
 
 def attention(
@@ -36,8 +37,7 @@ def attention(
     if torch.compiler.is_compiling():  # Dynamo asks for no levels, and takes no kernel of `fused`
         return composed(query, key, value, scale, mask, is_causal)
     empty = 0 in query.shape or 0 in key.shape or 0 in value.shape
-    short = query.shape[-2] * key.shape[-2] < SHORT
-    watched = short and any(map(is_watched, (query, key, value)))
+    watched = any(map(is_watched, (query, key, value))) and _is_small(query, key)
     if watched or empty or (mask is not None and is_watched(mask)):
         return composed(query, key, value, scale, mask, is_causal)
     if isinstance(scale, torch.Tensor):
@@ -61,6 +61,15 @@ def attention(
         return (y if alive is None else torch.where(alive, y, 0.0),)
 
     return fused(native, meaning, (query, key, value))[0]
+
+
+def _is_small(query: torch.Tensor, key: torch.Tensor) -> bool:
+    """Whether the composed form and its way back are as fast as a kernel with its own."""
+    each = query.shape[-2] * key.shape[-2]
+    if torch._C._len_torch_dispatch_stack():  # a compiler is tracing
+        return each < SHORT
+    few = FEW if peek_interpreter_stack() is None else FEW_INSIDE
+    return each * prod(query.shape[:-2]) < few
 
 
 def is_plain(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:

@@ -99,13 +99,23 @@ def reuse(donated: Sequence[torch.Tensor], outs: tuple) -> tuple:
     """
     shown = {y.untyped_storage()._cdata for y in outs}  # as itself, or as a view of it
     # what is expanded, or else not whole, cannot be written to as it is
-    whole = [x for x in donated if x.is_contiguous()]
+    whole = [x for x in donated if is_whole(x)]
     free = [x for x in whole if x.untyped_storage()._cdata not in shown]
     result = []
     for y in outs:
         match = next((i for i, x in enumerate(free) if _is_like(x, y)), None)
         result.append(y if match is None else free.pop(match).copy_(y))
     return tuple(result)
+
+
+def is_whole(x: torch.Tensor) -> bool:
+    """Whether it fills its memory, in the order of its axes or with the last one first."""
+    return x.is_contiguous() or (x.ndim > 0 and x.movedim(-1, 0).is_contiguous())
+
+
+def in_order(x: torch.Tensor) -> torch.Tensor:
+    """What `is_whole` as a view in the order of its memory."""
+    return x if x.is_contiguous() else x.movedim(-1, 0)
 
 
 def check_given(arrays: Sequence[torch.Tensor], given: Sequence[bool]) -> None:

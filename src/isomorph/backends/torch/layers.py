@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from ...layers.norm import moved
 from ..base import Backend
 from . import pooling
 
@@ -62,6 +63,34 @@ class Layers(Backend):
         if axes != (n - 1,) and axes != tuple(range(n - len(axes), n)):
             return super().layer_norm(x, weight, bias, axes, epsilon)
         return torch.layer_norm(x, x.shape[axes[0] :], weight, bias, epsilon)
+
+    def batch_norm(
+        xp,
+        x: Any,
+        mean: Any,
+        variance: Any,
+        weight: Any,
+        bias: Any,
+        training: bool,
+        momentum: float,
+        epsilon: float,
+        channel: int,
+    ) -> tuple[Any, Any, Any]:
+        if not training or not x.is_floating_point() or not x.numel():
+            return super().batch_norm(
+                x, mean, variance, weight, bias, training, momentum, epsilon, channel
+            )
+        size = x.shape[channel]
+        last = channel == x.ndim - 1
+        # channels second in shape; where they are last in memory, the kernel knows an image by that
+        whole = x.reshape(1, -1, 1, size).permute(0, 3, 1, 2) if last else x.movedim(channel, 1)
+        y, centre, inverse = torch.native_batch_norm(
+            whole, weight, bias, None, None, True, 0.0, epsilon
+        )
+        y = y.permute(0, 2, 3, 1).reshape(x.shape) if last else y.movedim(1, channel)
+        count = x.numel() // size
+        spread = (inverse**-2 - epsilon).clamp(min=0) * (count / (count - 1))
+        return y, moved(xp, mean, centre, momentum), moved(xp, variance, spread, momentum)
 
     def cross_entropy(
         xp,
