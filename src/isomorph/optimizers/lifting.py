@@ -122,10 +122,13 @@ class Lift:
         self._same_backend(step)
 
         def correction(beta: float, dtype: Any) -> Any:
-            # expm1, because 1 − 0.999 in float32 has lost three of its seven digits
+            # 1 / (1 − βᵗ) = (1 − coth(½ t log β)) / 2: 1 − 0.999 in float32 has lost three of its
+            # seven digits; and not by expm1, which torch's compiler would compute for every number
+            # of every array, as it does not know it to be slow
             xp = self.xp
             t = cast(xp, step, xp.float64 if dtype == xp.float64 else xp.float32)
-            return cast(xp, -1 / xp.expm1(t * (math.log(beta) if beta else -math.inf)), dtype)
+            half = math.log(beta) / 2 if beta else -math.inf
+            return cast(xp, 0.5 - 0.5 / xp.tanh(t * half), dtype)
 
         return [self.each(partial(correction, beta)) for beta in betas]
 

@@ -78,7 +78,20 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
         warnings.filterwarnings("ignore", category=FutureWarning)
         warnings.filterwarnings("ignore", message="Torchinductor does not support code generation")
         with looping.inputs(graph, plain) as examples:
-            return torch._inductor.compile(graph, examples), captured  # pyright: ignore
+            options = {"layout_optimization": not _has_turned_images(graph)}
+            return torch._inductor.compile(graph, examples, options), captured  # pyright: ignore
+
+
+def _has_turned_images(graph: torch.fx.GraphModule) -> bool:
+    """Whether some convolution is of images with channels last, which are in the right order of
+    memory as they are: the compiler takes all arrays of four axes for ones with channels second,
+    and would turn them.
+    """
+    ops = torch.ops.aten
+    return any(
+        n.target is ops.convolution.default and n.args[0].target is ops.permute.default
+        for n in graph.graph.nodes
+    )
 
 
 def reusing(func: Callable[..., tuple], given: Sequence[bool]) -> Callable[..., tuple]:

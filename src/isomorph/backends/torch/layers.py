@@ -81,13 +81,13 @@ class Layers(Backend):
                 x, mean, variance, weight, bias, training, momentum, epsilon, channel
             )
         size = x.shape[channel]
-        last = channel == x.ndim - 1
+        flat = channel == x.ndim - 1 != 3
         # channels second in shape; where they are last in memory, the kernel knows an image by that
-        whole = x.reshape(1, -1, 1, size).permute(0, 3, 1, 2) if last else x.movedim(channel, 1)
+        whole = x.reshape(1, -1, 1, size).permute(0, 3, 1, 2) if flat else x.movedim(channel, 1)
         y, centre, inverse = torch.native_batch_norm(
             whole, weight, bias, None, None, True, 0.0, epsilon
         )
-        y = y.permute(0, 2, 3, 1).reshape(x.shape) if last else y.movedim(1, channel)
+        y = y.permute(0, 2, 3, 1).reshape(x.shape) if flat else y.movedim(1, channel)
         count = x.numel() // size
         spread = (inverse**-2 - epsilon).clamp(min=0) * (count / (count - 1))
         return y, moved(xp, mean, centre, momentum), moved(xp, variance, spread, momentum)
