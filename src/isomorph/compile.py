@@ -46,9 +46,9 @@ def jit(
 
     Arguments named in `donate` are not used after the call, and their memory may become that of
     results: a parameter that is updated is then held once, not twice. JAX does so, and raises where
-    such an array is used again; torch writes results into donated tensors of their shapes, unless
-    gradients will go back through the call; TensorFlow and NumPy have nothing like it and ignore
-    it.
+    such an array is used again; torch writes results into donated tensors of their shapes, and
+    TensorFlow into donated variables, unless gradients will go back through the call; TensorFlow's
+    tensors and NumPy's arrays stay as they are.
 
     >>> iso.jit(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     np.float64(5.0)

@@ -201,3 +201,49 @@ def test_memory_begins_with_a_line(backend):
         assert x.size < writing.PIECE >> 3 or x.ctypes.data % writing.LINE == 0
         x[...] = 1
         assert x.sum() == x.size
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_comes_later_is_not_seen_by_those_before(backend, bad):
+    q, k, v = np.abs(draw(3, 4)) + 0.1, draw(3, 4), draw(3, 2)
+    wanted = causal(q, k, v)
+    k[2] = bad
+    with np.errstate(invalid="ignore"):
+        found = causal(q, k, v)
+    np.testing.assert_array_equal(found[:2], wanted[:2])
+    assert np.isfinite(found[2]).all() == (bad == -np.inf)
+
+
+def test_layer_norm_of_constant_rows_and_of_large_ones(backend):
+    x = np.full((2, 1000), 1000.1, np.float32)
+    assert np.abs(iso.layer_norm(x)).max() < 0.1  # half a unit in the last place over sqrt(epsilon)
+    x = (1e4 + draw(2, 4096)).astype(np.float32)
+    wide = x.astype(np.float64)
+    wide = wide - wide.mean(-1, keepdims=True)
+    wanted = wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-5)
+    assert np.abs(iso.layer_norm(x) - wanted).max() < 1e-3
+
+
+def test_a_wider_weight_widens(backend):
+    x = draw(2, 4).astype(np.float32)
+    assert iso.layer_norm(x, weight=np.ones(4)).dtype == np.float64
+    assert iso.layer_norm(x, bias=np.ones(4)).dtype == np.float64
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gelu_of_all_finite_numbers(backend, dtype):
+    top = float(np.finfo(dtype).max)
+    x = np.array([-top, -1e20, -5e13, -101.0, 101.0, 5e13, 1e20, top], dtype)
+    with np.errstate(all="raise"):
+        y, back = iso.vjp(gelu, x)
+        (d,) = back(np.ones_like(x))
+    np.testing.assert_array_equal(y, np.maximum(x, 0))
+    np.testing.assert_array_equal(d, x > 0)
+    second = iso.grad(lambda x: np.sum(iso.grad(lambda x: np.sum(gelu(x)))(x)))(x)
+    np.testing.assert_array_equal(second, np.zeros(8))
+
+
+def test_softmax_without_axes_and_without_classes(backend):
+    assert iso.softmax(np.array(2.0)) == 1.0
+    with pytest.raises(ValueError, match="zero-size array"):
+        iso.cross_entropy(np.zeros((2, 0)), np.zeros(2, np.int64))

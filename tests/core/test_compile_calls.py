@@ -140,6 +140,23 @@ def test_variables_that_change_places(backend, xp):
     assert {id(one), id(two)} == {id(a), id(b)}
 
 
+@pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
+def test_a_variable_is_one_result_only(backend, xp):
+    import tensorflow as tf
+
+    twice = iso.jit(lambda a: (a, a), donate=0)
+    a = tf.Variable(X)
+    one, two = twice(a)
+    assert one is a
+    assert two is not a
+    np.testing.assert_array_equal(numpy_of(two), X)
+    pair = iso.jit(lambda a, b: (a, a), donate=(0, 1))
+    b = tf.Variable(X * 3)
+    one, two = pair(*pair(a, b))
+    assert (one, two) == (a, b) or (one is a and two is b)
+    np.testing.assert_array_equal(b.numpy(), X)
+
+
 def test_donated_beside_static_arguments(backend, xp):
     func = lambda how, keep, w: w + keep if how == "plus" else w - keep
     step = iso.jit(func, static=0, donate=2)

@@ -262,6 +262,29 @@ def test_a_loss_that_is_not_finite(backend, xp, compiled):
     assert not np.array_equal(before[-1], values(state.arrays)[-1])
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_guarded_step_draws_new_keys_all_the_same(backend, xp, compiled):
+    class Dropped(iso.Module):
+        def __init__(self):
+            self.linear, self.drop = iso.Linear(3, 2), iso.Dropout(0.5)
+
+        def forward(self, x):
+            return self.drop(self.linear(x))
+
+    model = made(backend, Dropped)
+    loss = lambda model, x, y: iso.mse(model(x), y)
+    compiled = compiled and backend != "torch"  # whose compiler takes long
+    step = iso.train_step(loss, iso.optimizers.sgd(0.1), guard=True, compiled=compiled)
+    state = step.init(model)
+    w, key = values(state.model.v)[-1], values(state.arrays["state"])[0]
+    batch = [xp.asarray(np.asarray(a, "float32")) for a in (X, np.ones((len(X), 2)))]
+    bad = xp.asarray(np.asarray(X * np.nan, "float32"))
+    state, value = step(state, bad, batch[1])
+    assert np.isnan(numpy_of(value))
+    np.testing.assert_array_equal(values(state.model.v)[-1], w)
+    assert not np.array_equal(values(state.arrays["state"])[0], key)
+
+
 def test_without_a_guard_it_arrives(backend, xp):
     step = iso.train_step(squares, iso.optimizers.sgd(0.1), compiled=False)
     state, _ = step(step.init(nest(xp)), *arrays(xp, X * np.nan, Y))

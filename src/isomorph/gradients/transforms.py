@@ -191,6 +191,8 @@ def hvp(func: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any
     (array([ 6., 12.]),)
     """
     check_callable("hvp", func)
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise TypeError("hvp: needed primals and tangents as tuples, one entry per argument")
     places = tuple(range(len(primals)))
     return jvp(grad(func, places), primals, tangents)[1]
 

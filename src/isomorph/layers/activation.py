@@ -137,7 +137,9 @@ class Activations:
 
     def gelu(xp: Any, x: Any, approximate: bool) -> Any:
         if approximate:
-            return 0.5 * x * (1 + xp.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
+            near = xp.clip(x, -100.0, 100.0)  # beyond, tanh is 1 long since, and powers overflow
+            inner = math.sqrt(2 / math.pi) * (near + 0.044715 * near * near * near)
+            return 0.5 * x * (1 + xp.tanh(inner))
         return 0.5 * x * (1 + xp.erf(x * math.sqrt(0.5)))
 
     def silu(xp: Any, x: Any) -> Any:

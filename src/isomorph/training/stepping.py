@@ -223,10 +223,8 @@ def check_loss(name: str, value: Any) -> None:
     if find_backend(value) is not None:
         if not len(value.shape):
             return
-        found = f"one of shape {tuple(value.shape)}"
-    raise TypeError(
-        f"{name}: needed a loss that is an array without axes, got {found}; return its mean"
-    )
+        found = f"one of shape {tuple(value.shape)}; return its mean"
+    raise TypeError(f"{name}: needed a loss that is an array without axes, got {found}")
 
 
 def held(arrays: dict[str, Any]) -> Held:
@@ -298,11 +296,12 @@ def finite(xp: Any, nest: Any) -> Any:
 def kept(xp: Any, good: Any, new: dict, old: dict) -> dict:
     """The new arrays where all is good, else the old ones."""
     value = xp.at_hand(good)
-    if value is not None:
-        return new if value else old
+    if value is not None and value:
+        return new
     # leaf by leaf: a compiler makes it a part of the update; not keys, torch's cannot choose those
     fixed = lambda x, y: x is y or xp.isdtype(x.dtype, "unsigned integer")
-    return tree.map(lambda x, y: x if fixed(x, y) else xp.where(good, x, y), new, old)
+    pick = (lambda x, y: xp.where(good, x, y)) if value is None else (lambda x, y: y)
+    return tree.map(lambda x, y: x if fixed(x, y) else pick(x, y), new, old)
 
 
 def split(name: str, batch: tuple, parts: int) -> list[tuple]:

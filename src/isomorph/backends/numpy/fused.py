@@ -35,8 +35,11 @@ def fused(forward: Callable, composed: Callable, *arrays: Any) -> Any:
             if tape is not None and a.tape is not tape:
                 return composed(*arrays)
             tape, values[i] = a.tape, a.value
+    dtype = values[0].dtype
+    if dtype not in KINDS:
+        return composed(*arrays)
     for x in values:
-        if x is not None and (type(x) is not ndarray or x.dtype not in KINDS):
+        if x is not None and (type(x) is not ndarray or x.dtype != dtype):
             return composed(*arrays)
     y, backs = forward(*values)
     return y if tape is None else recorded(tape, arrays, y, backs)
@@ -65,14 +68,16 @@ def gelu(composed: Callable, x: Any) -> Any:
 
 
 A, C = 0.044715, sqrt(2 / pi)  # x·½(1 + tanh(C (x + A x³)))
+WIDE = 100.0  # where tanh is 1 long since, and no power overflows
 
 
 def _gelu_alone(x: ndarray) -> tuple[ndarray, tuple]:
     y = empty(x.shape, x.dtype)
     for x_, y_, s in pieces(x, y):
-        np.square(x_, out=s)
-        _share(x_, s, y_)
-        y_ *= x_
+        np.clip(x_, -WIDE, WIDE, out=y_)
+        np.square(y_, out=s)
+        _share(y_, s, s)
+        np.multiply(x_, s, out=y_)
     return y, ()
 
 
@@ -83,12 +88,14 @@ def _gelu(x: ndarray) -> tuple[ndarray, tuple]:
     """
     y, d = empty(x.shape, x.dtype), empty(x.shape, x.dtype)
     for x_, y_, d_, s, h in pieces(x, y, d):
-        np.square(x_, out=s)
-        _share(x_, s, h)
+        np.clip(x_, -WIDE, WIDE, out=d_)
+        np.square(d_, out=s)
+        _share(d_, s, h)
         np.multiply(x_, h, out=y_)
         s *= 6 * A * C
         s += 2 * C
-        s *= y_
+        s *= d_
+        s *= h
         np.subtract(1, h, out=d_)
         d_ *= s
         d_ += h
@@ -122,7 +129,7 @@ def product(a: Any, b: Any) -> Any:
 
 def softmax(composed: Callable, x: Any, axis: int) -> Any:
     """Along the last axis."""
-    if axis not in (-1, x.ndim - 1) or not x.shape[axis]:
+    if not x.ndim or axis not in (-1, x.ndim - 1) or not x.shape[axis]:
         return composed(x)
     return fused(_softmax, composed, x)
 
@@ -151,7 +158,9 @@ def row_maxima(x: ndarray) -> ndarray:
 
 
 def row_sums(x: ndarray) -> ndarray:
-    """`np.sum(x, -1, keepdims=True)` as a product with ones, which is faster."""
+    """`np.sum(x, -1, keepdims=True)`, of short rows as a product with ones, which is faster."""
+    if x.shape[-1] > 1024:  # as exact as sums by pairs no longer
+        return np.sum(x, axis=-1, keepdims=True)
     return (x @ np.ones(x.shape[-1], x.dtype))[..., None]
 
 
@@ -187,7 +196,7 @@ def layer_norm(
     def forward(x: ndarray, w: Any, b: Any) -> tuple[ndarray, Callable]:
         shape, sizes = x.shape, x.shape[x.ndim - len(axes) :]
         x = x.reshape(-1, n)
-        x = np.subtract(x, row_sums(x) / n, out=empty(x.shape, x.dtype))
+        x = np.subtract(x, np.mean(x, axis=-1, keepdims=True), out=empty(x.shape, x.dtype))
         inverse = np.vecdot(x, x)[:, None]
         inverse *= 1 / n
         inverse += epsilon
@@ -225,7 +234,11 @@ def attention(composed: Callable, q: Any, k: Any, v: Any, scale: Any, is_causal:
     def forward(q: ndarray, k: ndarray, v: ndarray) -> tuple[ndarray, Callable]:
         p = (q * scale) @ turned(k)
         if is_causal:
-            p += np.triu(np.full(p.shape[-2:], -np.inf, p.dtype), 1)
+            later = np.triu(np.full(p.shape[-2:], -np.inf, p.dtype), 1)
+            if np.isfinite(p).all():
+                p += later
+            else:  # what is NaN, or inf, is not to be seen by those before it
+                np.copyto(p, -np.inf, where=later < 0)
         p -= row_maxima(p)
         to_weights(p)
         y = p @ v
@@ -252,7 +265,8 @@ def turned(x: Any) -> Any:
 
 def label_scores(composed: Callable, logits: Any, labels: Any, axis: int) -> Any:
     """log softmax(logits) at the labels, along the last axis."""
-    if axis not in (-1, logits.ndim - 1) or type(labels) is not ndarray:
+    last = axis in (-1, logits.ndim - 1) and logits.shape[-1] > 0
+    if not last or type(labels) is not ndarray:
         return composed(logits)
     labels = labels.astype(np.intp)[..., None]  # a copy: the way back reads it again
 

@@ -52,14 +52,19 @@ def _assigning(func: Callable[..., tuple], arrays: Sequence[Any], slots: list[in
     def body(*arrays: Any) -> tuple:
         values = [x.read_value() if i in slots else x for i, x in enumerate(arrays)]
         outs = func(*values)
-        places[:] = [next((i for i in slots if values[i] is y), None) for y in outs]
-        free = [i for i in slots if i not in places]
+        free = list(slots)
+
+        def taken(fits: Callable[[Any], bool]) -> int | None:
+            at = next((i for i in free if fits(values[i])), None)
+            if at is not None:
+                free.remove(at)
+            return at
+
+        places[:] = [taken(lambda x, y=y: x is y) for y in outs]  # as they were
         for k, y in enumerate(outs):
-            fits = lambda i, y=y: values[i].shape == y.shape and values[i].dtype is y.dtype
             if places[k] is None:
-                places[k] = at = next(filter(fits, free), None)
+                places[k] = at = taken(lambda x, y=y: x.shape == y.shape and x.dtype is y.dtype)
                 if at is not None:
-                    free.remove(at)
                     arrays[at].assign(y)
         return tuple(y for y, at in zip(outs, places) if at is None)
 

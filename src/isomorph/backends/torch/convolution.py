@@ -44,6 +44,8 @@ def _filters(w: torch.Tensor, n: int) -> torch.Tensor:
     """`[*k, in, out]` as `[out, in, *k]`, with `in` last in memory, as kernels want it; they would
     turn it themselves, but torch is four times as fast with two axes.
     """
+    if 1 in w.shape[-2:]:  # torch could not tell their order from their strides
+        return w.permute(FILTERS[n]).contiguous()
     if w.numel() < LARGE or not w.is_contiguous():
         return w.permute(FILTERS[n])
     out = w.shape[-1]
@@ -63,6 +65,7 @@ def transposed(x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> torch
         x = x.permute(TO[n])
     if not plan.filters_first:
         w = w.permute(TURNED[n])
+        w = w.contiguous() if 1 in w.shape[:2] else w
     # torch crops both ends alike and adds to the high one; what is still too much is cut here
     pads = [min(pair) for pair in plan.pads]
     extra, cuts = [], []

@@ -32,15 +32,18 @@ def fused(
     `whole` are operations that a compiler shall see in place of the kernel: `forward(*arrays)` and
     `back(arrays, upstream)`.
     """
-    if torch.compiler.is_compiling() or not all(
-        s.key() == TransformType.Grad for s in get_interpreter_stack() or ()
-    ):
+    if torch.compiler.is_compiling() or is_mapped():
         return composed(*arrays)
     if torch._C._len_torch_dispatch_stack() == 0:  # nobody is tracing
         whole = None
     if not any(map(is_watched, arrays)):
         return whole[0](*arrays) if whole else native(*arrays)
     return Fused.apply(Call(native, composed, whole), *arrays)  # pyright: ignore
+
+
+def is_mapped() -> bool:
+    """Whether a transform of torch.func other than `grad` looks on."""
+    return any(s.key() != TransformType.Grad for s in get_interpreter_stack() or ())
 
 
 def is_watched(x: torch.Tensor) -> bool:

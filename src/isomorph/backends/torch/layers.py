@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from ...layers.norm import moved
 from ..base import Backend
 from . import pooling
+from .fused import is_mapped, is_watched
 
 CROSS_ENTROPY: Any = torch._C._nn.cross_entropy_loss  # pyright: ignore
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
@@ -76,21 +76,25 @@ class Layers(Backend):
         epsilon: float,
         channel: int,
     ) -> tuple[Any, Any, Any]:
-        if not training or not x.is_floating_point() or not x.numel():
+        kept = (mean, variance)
+        dtypes = {p.dtype for p in (x, *kept, weight, bias) if p is not None}
+        # the kernel takes one dtype, moves statistics in place, and gives nothing to differentiate
+        # by them; where variances of 0 are divided by, it gives 0
+        alone = dtypes == {x.dtype} and epsilon > 0 and x.dtype in (torch.float32, torch.float64)
+        if not training or not alone or not x.numel() or is_mapped() or any(map(is_watched, kept)):
             return super().batch_norm(
                 x, mean, variance, weight, bias, training, momentum, epsilon, channel
             )
         size = x.shape[channel]
+        if weight is None and bias is not None:  # its second derivative wants both or none
+            weight = torch.ones_like(bias)
         flat = channel == x.ndim - 1 != 3
         # channels second in shape; where they are last in memory, the kernel knows an image by that
         whole = x.reshape(1, -1, 1, size).permute(0, 3, 1, 2) if flat else x.movedim(channel, 1)
-        y, centre, inverse = torch.native_batch_norm(
-            whole, weight, bias, None, None, True, 0.0, epsilon
-        )
+        centre, spread = (p.detach().clone() for p in kept)
+        y = torch.native_batch_norm(whole, weight, bias, centre, spread, True, momentum, epsilon)[0]
         y = y.permute(0, 2, 3, 1).reshape(x.shape) if flat else y.movedim(1, channel)
-        count = x.numel() // size
-        spread = (inverse**-2 - epsilon).clamp(min=0) * (count / (count - 1))
-        return y, moved(xp, mean, centre, momentum), moved(xp, variance, spread, momentum)
+        return y, centre, spread
 
     def cross_entropy(
         xp,
