@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 from ..timing import within
@@ -30,19 +31,15 @@ def narrow(blocks: int = 2, batch: int = 4) -> Case:
 
 def rows(
     backend: str, what: str, sizes: tuple[int, ...], make: Callable[[int], Case], seconds: float
-) -> list[list[str]]:
-    out: list[list[str]] = []
+) -> Iterator[list[str]]:
     before: tuple[float, float] | None = None
     for size in sizes:
         first, each = measured(make(size), backend, seconds)
         twice = ["-", "-"]
         if before is not None:
             twice = [f"{now / (2 * then):.2f}x" for now, then in zip((first, each), before)]
-        out.append([
-            backend, f"{size} {what}", f"{first:.2f}", twice[0], f"{each * 1e3:.2f}", twice[1],
-        ])  # fmt: skip
+        yield [backend, f"{size} {what}", f"{first:.2f}", twice[0], f"{each * 1e3:.2f}", twice[1]]
         before = first, each
-    return out
 
 
 def measured(case: Case, backend: str, seconds: float) -> tuple[float, float]:
@@ -60,7 +57,7 @@ if __name__ == "__main__":
     float(ours(mlp(quick=True), backend)())
     blocks, batches = (BLOCKS[:2], BATCHES[:2]) if quick else (BLOCKS, BATCHES)
     seconds = 0.2 if quick else SECONDS
-    found = rows(backend, "blocks", blocks, lambda n: narrow(blocks=n), seconds)
-    found += rows(backend, "examples", batches, lambda n: narrow(batch=n), seconds)
-    for row in found:
+    by_blocks = rows(backend, "blocks", blocks, lambda n: narrow(blocks=n), seconds)
+    by_batch = rows(backend, "examples", batches, lambda n: narrow(batch=n), seconds)
+    for row in chain(by_batch, by_blocks):
         print("\t".join(row), flush=True)

@@ -99,7 +99,9 @@ def rows(backends: list[str], quick: bool) -> list[list[str]]:
 
 
 def line(mine: float, name: str, theirs: float, budget: float | None) -> list[str]:
-    ratio = mine / max(theirs, 1e-3)
+    if min(mine, theirs) < 1:  # TensorFlow's allocator keeps what it once had, and nothing rises
+        return ["-", name, "-", "-", "-" if budget is None else f"{budget}x", "-"]
+    ratio = mine / theirs
     met = "-" if budget is None else "yes" if ratio <= budget else "NO"
     return [
         f"{mine:.1f}", name, f"{theirs:.1f}", f"{ratio:.2f}x",

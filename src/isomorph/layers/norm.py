@@ -164,7 +164,10 @@ class Norms:
         centre = xp.mean(x, axis=axes, keepdims=True)
         centred = x - centre
         spread = xp.mean(centred * centred, axis=axes, keepdims=True)
-        y = _scaled(xp, centred * (1 / xp.sqrt(spread + epsilon)), weight, bias, (channel,))
+        scale = 1 / xp.sqrt(spread + epsilon)
+        if weight is not None:  # a product a channel, not an element, and a sum less on the way back
+            scale = scale * _along(xp, weight, len(x.shape), (channel,))
+        y = _scaled(xp, centred * scale, None, bias, (channel,))
         sizes = [x.shape[i] for i in axes]
         if None in sizes:
             count = xp.sum(xp.ones_like(x), axis=axes, keepdims=True)
