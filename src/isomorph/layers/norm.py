@@ -165,7 +165,7 @@ class Norms:
         centred = x - centre
         spread = xp.mean(centred * centred, axis=axes, keepdims=True)
         scale = 1 / xp.sqrt(spread + epsilon)
-        if weight is not None:  # a product a channel, not an element, and a sum less on the way back
+        if weight is not None:  # a product a channel, and a sum less on the way back
             scale = scale * _along(xp, weight, len(x.shape), (channel,))
         y = _scaled(xp, centred * scale, None, bias, (channel,))
         sizes = [x.shape[i] for i in axes]
