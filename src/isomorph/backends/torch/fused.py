@@ -32,7 +32,7 @@ def fused(
     `whole` are operations that a compiler shall see in place of the kernel: `forward(*arrays)` and
     `back(arrays, upstream)`.
     """
-    if torch.compiler.is_compiling() or is_mapped():
+    if is_foreign():
         return composed(*arrays)
     if torch._C._len_torch_dispatch_stack() == 0:  # nobody is tracing
         whole = None
@@ -41,9 +41,11 @@ def fused(
     return Fused.apply(Call(native, composed, whole), *arrays)  # pyright: ignore
 
 
-def is_mapped() -> bool:
-    """Whether a transform of torch.func other than `grad` looks on."""
-    return any(s.key() != TransformType.Grad for s in get_interpreter_stack() or ())
+def is_foreign() -> bool:
+    """Whether Dynamo, or a transform of torch.func other than `grad`, looks on."""
+    return torch.compiler.is_compiling() or any(
+        s.key() != TransformType.Grad for s in get_interpreter_stack() or ()
+    )
 
 
 def is_watched(x: torch.Tensor) -> bool:

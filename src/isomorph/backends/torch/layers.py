@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from ..base import Backend
 from . import pooling
-from .fused import is_mapped, is_watched
+from .fused import is_foreign, is_watched
 
 CROSS_ENTROPY: Any = torch._C._nn.cross_entropy_loss  # pyright: ignore
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
@@ -81,7 +81,7 @@ class Layers(Backend):
         # the kernel takes one dtype, moves statistics in place, and gives nothing to differentiate
         # by them; where variances of 0 are divided by, it gives 0
         alone = dtypes == {x.dtype} and epsilon > 0 and x.dtype in (torch.float32, torch.float64)
-        if not training or not alone or not x.numel() or is_mapped() or any(map(is_watched, kept)):
+        if not (training and alone and x.numel()) or is_foreign() or any(map(is_watched, kept)):
             return super().batch_norm(
                 x, mean, variance, weight, bias, training, momentum, epsilon, channel
             )
