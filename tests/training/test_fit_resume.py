@@ -20,6 +20,7 @@ STEPS = {"numpy": 600, "jax": 600, "tensorflow": 90, "torch": 240}
 # It is interrupted, says what it came to, goes on, and is killed.
 STOPPED = """
 import json, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell runs it behind
 from pathlib import Path
 import isomorph as iso
 from trainings import ADAMW, entropy, network, table
@@ -56,6 +57,15 @@ def whole(backend, steps, epochs=1000, examples=22, **kw):
         network(backend), table(backend, examples), entropy, ADAMW, epochs, steps=steps,
         batch_size=8, seed=4, **{**quick(), **kw},
     )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def heard():
+    """SIGINT as Python handles it: a shell that runs the tests in the background turns it off."""
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_interrupted_and_killed_it_ends_as_if_never_stopped(backend, tmp_path):
