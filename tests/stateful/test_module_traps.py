@@ -228,6 +228,27 @@ def test_checkpoint_takes_modules_and_refuses_changing_state(backend):
         iso.grad(lambda x: xp.sum(iso.checkpoint(lambda x: drop(x))(x)))(x)
 
 
+def test_checkpoint_of_a_module_that_is_differentiated(backend):
+    net, x = made(backend, lambda: iso.Linear(3, 2, key=0)), array(backend, X)
+    square = lambda y: iso.namespace(y).sum(y * y)
+    expected = iso.grad(lambda net: square(net(x)))(net)
+    for call in (
+        lambda net: iso.checkpoint(net)(x),
+        lambda net: iso.checkpoint(net.forward)(x),
+        lambda net: iso.checkpoint(lambda x: net(x))(x),
+        lambda net: iso.checkpoint(lambda net, x: net(x))(net, x),
+    ):
+        found = iso.grad(lambda net, call=call: square(call(net)))(net)
+        for a, b in zip(iso.tree.flatten(found)[0], iso.tree.flatten(expected)[0], strict=True):
+            np.testing.assert_allclose(numpy_of(a), numpy_of(b), rtol=1e-6)
+    step = iso.train_step(
+        lambda net, x: square(iso.checkpoint(net)(x)), iso.optimizers.sgd(0.5), compiled=False
+    )
+    state, _ = step(step.init(net), x)
+    want = numpy_of(net.w) - 0.5 * numpy_of(expected.v["w"])
+    np.testing.assert_allclose(numpy_of(state.model.w), want, rtol=1e-5, atol=1e-6)
+
+
 def test_copies_can_be_shown_and_copied_and_errors_are_their_own(backend):
     class Talks(iso.Module):
         def __init__(self):

@@ -176,7 +176,7 @@ class Norms:
             count = prod(sizes)
             unbiased = spread * (count / (count - 1))
 
-        return y, moved(xp, mean, centre, momentum), moved(xp, variance, unbiased, momentum)
+        return y, _moved(xp, mean, centre, momentum), _moved(xp, variance, unbiased, momentum)
 
     def group_norm(
         xp: Any, x: Any, groups: int, weight: Any, bias: Any, epsilon: float, channel: int
@@ -188,7 +188,7 @@ class Norms:
         return _scaled(xp, xp.reshape(y, shape), weight, bias, (channel,))
 
 
-def moved(xp: Any, old: Any, new: Any, momentum: float) -> Any:
+def _moved(xp: Any, old: Any, new: Any, momentum: float) -> Any:
     """A running statistic after one of a batch."""
     new = xp.stop_gradient(xp.reshape(new, tuple(old.shape)))
     # statistics may be kept in a wider dtype than is computed in

@@ -21,7 +21,7 @@ VARIANT = tf.variant.as_datatype_enum
 
 
 def program(
-    func: Callable[..., tuple], arrays: Sequence[Any], given: Sequence[bool] = ()
+    func: Callable[..., tuple], arrays: Sequence[Any], given: Sequence[bool]
 ) -> Callable[..., Any]:
     """What computes `func`, a function of tensors, for tensors like `arrays`. Variables that are
     given away get the results that they can hold assigned, and are those results.

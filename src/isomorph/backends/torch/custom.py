@@ -92,6 +92,13 @@ def _is_float(x: torch.Tensor) -> bool:
     return x.is_floating_point() or x.is_complex()
 
 
+# What may be asked of a tensor without a look at its values, as when a module is put together.
+METADATA = {
+    getattr(torch.Tensor, name).__get__
+    for name in ("device", "dtype", "is_leaf", "layout", "ndim", "requires_grad", "shape")
+}
+
+
 class Escapes(TorchFunctionMode):
     """Notices tensors of a torch.func level that is not running, or that require gradients: inside
     a custom function they are constants without a word.
@@ -102,9 +109,10 @@ class Escapes(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple = (), kwargs: Any = None
     ) -> Any:
-        for x in tree.flatten((args, kwargs))[0]:
-            if isinstance(x, torch.Tensor) and _escaped(x, maybe_current_level() or 0):
-                self.found = True
+        if func not in METADATA:
+            for x in tree.flatten((args, kwargs))[0]:
+                if isinstance(x, torch.Tensor) and _escaped(x, maybe_current_level() or 0):
+                    self.found = True
         return func(*args, **(kwargs or {}))
 
 
