@@ -167,6 +167,29 @@ def test_other_data_are_refused(backend):
         met(backend, x, drop_last=True, batch_size=11)
 
 
+def test_batches_that_a_loss_cannot_take_are_named(backend):
+    x, v = numbers(backend), iso.convert(np.ones(2), backend)
+
+    def pairs(v, x, y, scale=1.0):
+        return iso.namespace(v).sum(v * v)
+
+    takes = r"needed batches for pairs\(v, x, y, scale=1\.0\), got"
+    for data, words in (
+        (x, r"one array of shape \[4\]"),
+        ([x], r"one array of shape \[10\]"),
+        ({"x": x, "y": x}, "one dict"),
+        ([(x, x, 1.0, x)], "4 parts"),
+    ):
+        with pytest.raises(TypeError, match=f"fit: {takes} {words}; data is a tuple"):
+            iso.fit(v, data, pairs, SGD, batch_size=4, **quick())
+    with pytest.raises(TypeError, match=f"fit validation: {takes} one array"):
+        iso.fit(v, (x, x), pairs, SGD, validation=x, **quick())
+    with pytest.raises(TypeError, match=f"evaluate: {takes} one array"):
+        iso.evaluate(v, x, {"m": pairs}, compiled=False)
+    assert iso.fit(v, (x, x), pairs, SGD, **quick()).steps == 1
+    assert iso.fit(v, [(x, x, 2.0)], pairs, SGD, **quick()).steps == 1
+
+
 def test_arrays_of_another_framework_are_named(backend):
     other = "numpy" if backend == "torch" else "torch"
     words = f"needed batches of {backend} arrays, like the model's, got a {other} array at 0"

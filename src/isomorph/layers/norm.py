@@ -75,7 +75,8 @@ def batch_norm(
     known = None not in tuple(x.shape)  # a batch may be of unknown size
     if training and known and prod(tuple(x.shape)) // max(size[0], 1) < 2:
         raise ValueError(
-            f"batch_norm: needed more than one value per channel to train, got {list(x.shape)}"
+            f"batch_norm: needed more than one value per channel to train, got {list(x.shape)}; "
+            "if that is the last batch of an epoch, drop it or choose another size"
         )
     xp = backend_of(x, mean, variance, weight, bias)
     return xp.batch_norm(x, mean, variance, weight, bias, training, momentum, epsilon, channel)

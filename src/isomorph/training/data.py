@@ -4,7 +4,8 @@ anything that can be iterated over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from inspect import signature
 from typing import Any
 
 from .. import random, tree
@@ -137,6 +138,28 @@ def check_batch(name: str, batch: tuple, xp: Any) -> int:
             if not size:
                 raise ValueError(f"{name}: needed examples in a batch, got none at {path}")
     return size or 1
+
+
+def check_taken(name: str, function: Callable[..., Any], batch: tuple) -> None:
+    """A function of a model and a batch can be called with as many parts as the batch has."""
+    try:
+        taken = signature(function)
+    except (TypeError, ValueError):  # some written in C do not tell
+        return
+    try:
+        taken.bind(None, *batch)
+    except TypeError:
+        got = f"{len(batch)} parts"
+        if len(batch) == 1:
+            (part,) = batch
+            one = find_backend(part) is not None
+            shape = f"array of shape {list(part.shape)}" if one else type(part).__name__
+            got = f"one {shape}"
+        called = getattr(function, "__name__", type(function).__name__)
+        raise TypeError(
+            f"{name}: needed batches for {called}{taken}, got {got}; data is a tuple of arrays, "
+            "or gives tuples: (x, y)"
+        ) from None
 
 
 def _rows(x: Any, which: Any) -> Any:

@@ -13,7 +13,7 @@ from ..modules.copying import Skeleton
 from ..modules.module import Module
 from ..modules.structure import Held, gather
 from ..moving import to_numpy
-from .data import Arrays, Stream, batches, check_batch
+from .data import Arrays, Stream, batches, check_batch, check_taken
 from .stepping import built, copied, held
 
 Metrics = Mapping[str, Callable[..., Any]]
@@ -52,9 +52,12 @@ class Evaluation:
         arrays = {name: nest for name, nest in arrays.items() if name != "optimizer"}
         known = [x for x in tree.flatten(arrays)[0] if find_backend(x) is not None]
         xp: Any = find_backend(known[0]) if known else None  # some models hold no array
-        sums, examples = [0.0] * len(self.metrics), 0
+        sums, examples, parts = [0.0] * len(self.metrics), 0, None
         for batch in data.epoch(number if isinstance(data, Stream) else 0):
             size = check_batch(self.name, batch, xp)
+            if parts != (parts := len(batch)):
+                for metric in self.metrics.values():
+                    check_taken(self.name, metric, batch)
             values = [float(to_numpy(x)) for x in self.program(arrays, batch)]
             sums = [total + value * size for total, value in zip(sums, values)]
             examples += size
