@@ -186,6 +186,16 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         """
         xp._lacks("compile")
 
+    def compiles_parts(xp) -> bool:
+        """Whether a program is being traced of which some parts are better compiled by themselves,
+        by `compiled_part`.
+        """
+        return False
+
+    def compiled_part(xp, func: Callable[..., Sequence[Any]], arrays: Sequence[Any]) -> Any:
+        """The results of `func` of arrays, computed as a program of their own in another."""
+        return func(*arrays)
+
     def slot(xp, x: Any, compiled: bool) -> Any:
         """The array as steps of training can best read and write it again and again, compiled or
         not, in memory that is nobody else's.

@@ -177,7 +177,7 @@ class Norms:
             count = prod(sizes)
             unbiased = spread * (count / (count - 1))
 
-        return y, _moved(xp, mean, centre, momentum), _moved(xp, variance, unbiased, momentum)
+        return y, moved(xp, mean, centre, momentum), moved(xp, variance, unbiased, momentum)
 
     def group_norm(
         xp: Any, x: Any, groups: int, weight: Any, bias: Any, epsilon: float, channel: int
@@ -189,7 +189,7 @@ class Norms:
         return _scaled(xp, xp.reshape(y, shape), weight, bias, (channel,))
 
 
-def _moved(xp: Any, old: Any, new: Any, momentum: float) -> Any:
+def moved(xp: Any, old: Any, new: Any, momentum: float) -> Any:
     """A running statistic after one of a batch."""
     new = xp.stop_gradient(xp.reshape(new, tuple(old.shape)))
     # statistics may be kept in a wider dtype than is computed in

@@ -147,18 +147,26 @@ class TrainStep:
         if others:
             share = 1 / self.accumulate
             value, grads = value * share, tree.map(lambda g: g * share, grads)
-        variables, optimizer = self._descended(grads, arrays["optimizer"], old.variables)
+        parts = value, grads, arrays["optimizer"], old.variables
+        value, variables, optimizer, *good = as_one(xp, partial(self._after, xp), *parts)
         new = {
             "variables": variables,
-            "state": state,
+            "state": kept(xp, good[0], state, old.state) if good else state,
             "constants": old.constants,
             "optimizer": optimizer,
         }
-        if self.guard:
-            good = xp.logical_and(xp.isfinite(value), finite(xp, grads))
-            new = kept(xp, good, new, arrays)
-            value = xp.where(good, value, value * math.nan)
         return new, ((value, aux) if self.has_aux else value)
+
+    def _after(self, xp: Any, value: Any, grads: Any, optimizer: Any, v: Any) -> tuple:
+        """What comes after the gradients: the loss, the variables and the optimizer; with a guard,
+        whether all was finite.
+        """
+        new = self._descended(grads, optimizer, v)
+        if not self.guard:
+            return value, *new
+        good = xp.logical_and(xp.isfinite(value), finite(xp, grads))
+        value = xp.where(good, value, value * math.nan)
+        return value, *kept(xp, good, new, (v, optimizer)), good
 
     def _descended(self, grads: Any, optimizer: Any, v: Any) -> tuple[Any, Any]:
         """The variables and the optimizer after it. Where no compiler looks on, which writes into
@@ -293,7 +301,7 @@ def finite(xp: Any, nest: Any) -> Any:
     return reduce(xp.logical_and, found)
 
 
-def kept(xp: Any, good: Any, new: dict, old: dict) -> dict:
+def kept(xp: Any, good: Any, new: Any, old: Any) -> Any:
     """The new arrays where all is good, else the old ones."""
     value = xp.at_hand(good)
     if value is not None and value:
@@ -302,6 +310,22 @@ def kept(xp: Any, good: Any, new: dict, old: dict) -> dict:
     fixed = lambda x, y: x is y or xp.isdtype(x.dtype, "unsigned integer")
     pick = (lambda x, y: xp.where(good, x, y)) if value is None else (lambda x, y: y)
     return tree.map(lambda x, y: x if fixed(x, y) else pick(x, y), new, old)
+
+
+def as_one(xp: Any, func: Callable[..., Any], *nests: Any) -> Any:
+    """The function of the nests, as a program of its own where `xp` compiles such parts only."""
+    if not xp.compiles_parts():
+        return func(*nests)
+    arrays, form = tree.flatten(nests)
+    after: list[Any] = []
+
+    def flat(*arrays: Any) -> list:
+        outs, out_form = tree.flatten(func(*tree.unflatten(form, arrays)))
+        after.append(out_form)
+        return outs
+
+    outs = xp.compiled_part(flat, arrays)
+    return tree.unflatten(after[-1], outs)
 
 
 def split(name: str, batch: tuple, parts: int) -> list[tuple]:

@@ -101,6 +101,12 @@ class TensorFlow(Layers):
     def compile(xp, func, arrays, given):
         return compiling.program(func, arrays, given)
 
+    def compiles_parts(xp):
+        return compiling.PARTS.get()
+
+    def compiled_part(xp, func, arrays):
+        return compiling.compiled_part(func, arrays)
+
     def slot(xp, x, compiled):
         return tf.Variable(x, trainable=False) if compiled else x
 

@@ -1,6 +1,8 @@
 """Compiled programs in TensorFlow: one concrete function per shape and dtype of the arguments, by
 XLA unless it has something that XLA lacks: calls into Python, the gradient of a loop whose number
-of steps is not known, loops that were vectorized.
+of steps is not known, loops that were vectorized. On a CPU convolutions are such a thing too: by
+TensorFlow's own kernels a step takes as long or less, of a ResNet by a fifth, of channels by
+themselves or in three dimensions by a factor of seven and more.
 
 Not `reduce_retracing`: it forgets sizes after the second shape, and then `x.shape[0]` is None where
 every other framework has a number. XLA compiles per shape anyway.
@@ -9,6 +11,7 @@ every other framework has a number. XLA compiles per shape anyway.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import tensorflow as tf
@@ -17,6 +20,9 @@ from . import dtypes
 from .kernels import Eager
 
 HOST = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}  # they call into Python
+CONVOLUTIONS = ("Conv2D", "Conv3D", "DepthwiseConv2d")  # and their gradients
+# Whether XLA would take what is traced, and parts without convolutions are worth giving to it.
+PARTS: ContextVar[bool] = ContextVar("isomorph.tensorflow.parts", default=False)
 VARIANT = tf.variant.as_datatype_enum
 
 
@@ -37,9 +43,19 @@ def program(
 
 def _function(func: Callable[..., tuple], specs: list[Any]) -> Callable[..., Any]:
     run = tf.function(func, autograph=False, jit_compile=True).get_concrete_function(*specs)
-    if _is_beyond_xla(run.graph):
-        run = tf.function(func, autograph=False).get_concrete_function(*specs)
+    beyond = _is_beyond_xla(run.graph)
+    if beyond or _is_slow_by_xla(run.graph):
+        token = PARTS.set(not beyond)
+        try:
+            run = tf.function(func, autograph=False).get_concrete_function(*specs)
+        finally:
+            PARTS.reset(token)
     return run
+
+
+def compiled_part(func: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+    """The results of `func`, by XLA in a program that is not."""
+    return tf.function(func, autograph=False, jit_compile=True)(*arrays)
 
 
 def _spec(x: Any) -> tf.TensorSpec:
@@ -134,6 +150,13 @@ def _is_beyond_xla(graph: Any) -> bool:
                 if tf.make_ndarray(size.attr["value"].tensor) < 0:
                     return True
     return False
+
+
+def _is_slow_by_xla(graph: Any) -> bool:
+    """Whether a graph has operations for which a CPU has better kernels."""
+    if tf.config.list_physical_devices("GPU"):
+        return False
+    return any(n.op.startswith(CONVOLUTIONS) for n in _nodes(graph))
 
 
 def _nodes(graph: Any) -> list[Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from ...layers.norm import moved
 from ..base import Backend
 from . import dtypes, pooling
 from .kernels import ops
@@ -63,6 +64,39 @@ class Layers(Backend):
 
     def logsumexp(xp, x: Any, axis: Any, keepdims: bool) -> Any:
         return tf.reduce_logsumexp(x, axis, keepdims)
+
+    def batch_norm(
+        xp,
+        x: Any,
+        mean: Any,
+        variance: Any,
+        weight: Any,
+        bias: Any,
+        training: bool,
+        momentum: float,
+        epsilon: float,
+        channel: int,
+    ) -> tuple[Any, Any, Any]:
+        x, known = dtypes.tensor(x), None not in tuple(x.shape)
+        narrow = all(p is None or p.dtype is tf.float32 for p in (x, weight, bias))
+        fits = training and known and narrow and epsilon > 0 and channel == x.ndim - 1
+        # XLA makes of it on a GPU what it makes of the composed meaning
+        if not fits or tf.config.list_physical_devices("GPU"):
+            return super().batch_norm(
+                x, mean, variance, weight, bias, training, momentum, epsilon, channel
+            )
+        size = x.shape[-1]
+        y, centre, spread, *_ = ops.FusedBatchNormV3(
+            x=ops.Reshape(tensor=x, shape=[1, 1, -1, size]),
+            scale=tf.ones(size) if weight is None else dtypes.tensor(weight),
+            offset=tf.zeros(size) if bias is None else dtypes.tensor(bias),
+            mean=tf.zeros(0),
+            variance=tf.zeros(0),
+            epsilon=epsilon,
+            is_training=True,
+        )
+        y = ops.Reshape(tensor=y, shape=x.shape)
+        return y, moved(xp, mean, centre, momentum), moved(xp, variance, spread, momentum)
 
     def cross_entropy(
         xp,

@@ -1,0 +1,190 @@
+"""Layers for which TensorFlow has a kernel that is not all of the meaning, held against sums in
+NumPy in float64, and which of the two compilers gets which program.
+"""
+
+import importlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import isomorph as iso
+from oracles import central_gradient
+
+pytestmark = pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
+EPSILON = 1e-3
+
+
+def values(*shapes):
+    rng = np.random.default_rng(5)
+    return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+
+def normal(x, w, b):
+    """Batch norm over the last axis by its formula, with mean and unbiased variance."""
+    over = tuple(range(x.ndim - 1))
+    mean, variance = x.mean(over), x.var(over)
+    y = (x - mean) / np.sqrt(variance + EPSILON)
+    return y * w + b, mean, x.var(over, ddof=1)
+
+
+def norm(x, mean, variance, w, b):
+    kw = {"training": True, "momentum": 0.25, "epsilon": EPSILON}
+    return iso.batch_norm(x, mean, variance, weight=w, bias=b, **kw)
+
+
+@pytest.mark.parametrize("shape", [(6, 3), (5, 4, 3), (3, 4, 5, 2), (2, 3, 2, 3, 4)])
+@pytest.mark.parametrize("parts", ["both", "weight", "bias", "none"])
+def test_batch_norm(backend, shape, parts):
+    n = shape[-1]
+    x, w, b, mean, variance = values(shape, n, n, n, n)
+    variance = variance**2
+    x += 3
+    y, new_mean, new_variance = normal(
+        x.astype(np.float64),
+        w if parts in ("both", "weight") else 1,
+        b if parts in ("both", "bias") else 0,
+    )
+    given = [tf.constant(a) for a in (x, mean, variance)]
+    w = tf.constant(w) if parts in ("both", "weight") else None
+    b = tf.constant(b) if parts in ("both", "bias") else None
+    found = norm(*given, w, b)
+    np.testing.assert_allclose(found[0], y, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found[1], 0.75 * mean + 0.25 * new_mean, rtol=1e-5)
+    np.testing.assert_allclose(found[2], 0.75 * variance + 0.25 * new_variance, rtol=1e-5)
+
+
+def score(x, w, b, mean, variance):
+    """One number that hangs on all that batch norm gives."""
+    y, mean, variance = norm(x, mean, variance, w, b)
+    xp = iso.namespace(x)
+    return xp.sum(xp.sin(y) * y) + xp.sum(mean * mean) + xp.sum(variance * mean)
+
+
+def wanted(which, arrays):
+    """The gradient by one of the arrays; statistics of the batch are no way for one."""
+    x, w, b, mean, variance = (a.astype(np.float64) for a in arrays)
+    fixed = normal(x, w, b)[1:]
+
+    def func(a):
+        parts = [x, w, b, mean, variance]
+        parts[which] = a
+        x_, w_, b_, mean_, variance_ = parts
+        y = normal(x_, w_, b_)[0]
+        mean_, variance_ = 0.75 * mean_ + 0.25 * fixed[0], 0.75 * variance_ + 0.25 * fixed[1]
+        return np.sum(np.sin(y) * y) + np.sum(mean_ * mean_) + np.sum(variance_ * mean_)
+
+    return central_gradient(func, [x, w, b, mean, variance][which])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_derivatives_of_batch_norm(backend, compiled):
+    arrays = values((4, 3, 2), 2, 2, 2, 2)
+    given = [tf.constant(a) for a in arrays]
+    grad = iso.grad(score, argnums=(0, 1, 2, 3, 4))
+    for i, g in enumerate((iso.jit(grad) if compiled else grad)(*given)):
+        np.testing.assert_allclose(g, wanted(i, arrays), rtol=1e-4, atol=1e-4)
+
+
+def test_second_derivatives_of_batch_norm(backend):
+    arrays = values((4, 3, 2), 2, 2, 2, 2)
+    x, *rest = [tf.constant(a) for a in arrays]
+    # rows of the first gradient, a step apart, in float64: their difference is the second
+    exact = [a.astype(np.float64) for a in arrays]
+
+    def row(a):
+        return iso.grad(score)(a, *exact[1:])
+
+    step = np.zeros_like(exact[0])
+    step[1, 2, 0] = 1e-5
+    column = (row(exact[0] + step) - row(exact[0] - step)) / 2e-5
+    hessian = iso.hessian(score)(x, *rest)
+    np.testing.assert_allclose(hessian[:, :, :, 1, 2, 0], column, rtol=1e-3, atol=1e-4)
+    _, along = iso.jvp(
+        iso.grad(lambda x: score(x, *rest)), (x,), (tf.constant(step * 1e5, x.dtype),)
+    )
+    np.testing.assert_allclose(along, column, rtol=1e-3, atol=1e-4)
+
+
+def test_batch_norm_mapped_over(backend):
+    x, w, b = values((5, 4, 3, 2), 2, 2)
+    zero = tf.zeros(2)
+    each = lambda x: norm(x, zero, zero, tf.constant(w), tf.constant(b))[0]
+    found = iso.vmap(each)(tf.constant(x))
+    for y, part in zip(found, x.astype(np.float64)):
+        np.testing.assert_allclose(y, normal(part, w, b)[0], rtol=1e-5, atol=1e-5)
+    slopes = iso.vmap(iso.grad(lambda x: tf.reduce_sum(tf.sin(each(x)))))(tf.constant(x))
+    func = lambda a: np.sum(np.sin(normal(a, w, b)[0]))
+    for g, part in zip(slopes, x.astype(np.float64)):
+        np.testing.assert_allclose(g, central_gradient(func, part), rtol=1e-4, atol=1e-4)
+
+
+def test_batch_norm_of_other_forms(backend):
+    (x,) = values((3, 2, 4))
+    first = iso.batch_norm(
+        tf.constant(x), tf.zeros(2), tf.ones(2), training=True, data_format="channel_first"
+    )[0]
+    moved = np.moveaxis(x, 1, -1).astype(np.float64)
+    exact = (moved - moved.mean((0, 1))) / np.sqrt(moved.var((0, 1)) + 1e-5)
+    np.testing.assert_allclose(first, np.moveaxis(exact, -1, 1), rtol=1e-5, atol=1e-5)
+    half = tf.constant(x, tf.bfloat16)
+    y, mean, _ = iso.batch_norm(half, tf.zeros(4), tf.ones(4), training=True)
+    assert (y.dtype, mean.dtype) == (tf.bfloat16, tf.float32)
+    wide = iso.batch_norm(tf.constant(x, tf.float64), *map(tf.constant, np.ones((2, 4))))[0]
+    np.testing.assert_allclose(wide, (x.astype(np.float64) - 1) / np.sqrt(1 + 1e-5), rtol=1e-12)
+
+
+def by_xla(func, *arrays):
+    iso.namespace(arrays[0])  # which imports the backend
+    compiling = importlib.import_module("isomorph.backends.tensorflow.compiling")
+    run = compiling.program(lambda *arrays: (func(*arrays),), arrays, [])
+    return bool(run.function_def.attr["_XlaMustCompile"].b)
+
+
+@pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="a rule for CPUs")
+def test_convolutions_are_left_to_the_kernels_of_a_cpu(backend):
+    x, w = map(tf.constant, values((1, 5, 5, 2), (3, 3, 2, 3)))
+    assert by_xla(lambda x, w: tf.reduce_sum(x) + tf.reduce_sum(w), x, w)
+    total = lambda x, w: tf.reduce_sum(iso.conv2d(x, w, 1, "VALID") ** 2)
+    assert not by_xla(total, x, w)
+    assert not by_xla(iso.grad(total), x, w)
+    loop = lambda x, w: iso.fori_loop(0, 3, lambda i, a: a + total(x, w), tf.zeros(()))
+    assert not by_xla(loop, x, w)  # also within another function
+    np.testing.assert_allclose(iso.jit(loop)(x, w), 3 * total(x, w), rtol=1e-5)
+
+
+@pytest.mark.parametrize("guard", [False, True])
+def test_a_step_of_a_network_with_convolutions(backend, guard):
+    """Its convolutions by one compiler, its optimizer by the other: as in NumPy, where there is
+    none.
+    """
+    with iso.use_key(3):
+        net = iso.Sequential(
+            iso.Conv2D(2, 3, 3, bias=False), iso.BatchNorm(3), iso.Activation("relu"),
+            iso.Conv2D(3, 4, 2).freeze("w"), iso.Conv2D(4, 1, 1),
+        )  # fmt: skip
+    x, y = values((4, 5, 5, 2), (4, 5, 5, 1))
+    loss = lambda model, x, y: iso.mse(model(x), y)
+    found = {}
+    for name in ("numpy", backend):
+        step = iso.train_step(loss, iso.optimizers.adamw(0.05), guard=guard)
+        state, batch = step.init(iso.convert(net, name)), iso.convert((x, y), name)
+        losses = []
+        for _ in range(4):
+            state, value = step(state, *batch)
+            losses.append(float(value))
+        if guard:  # what is not finite changes nothing
+            before = state.model
+            state, value = step(state, batch[0] * np.nan, batch[1])
+            assert np.isnan(float(value))
+            for old, new in zip(arrays_of(before), arrays_of(state.model)):
+                np.testing.assert_array_equal(old, new)
+        found[name] = losses, arrays_of(state.model)
+    np.testing.assert_allclose(found[backend][0], found["numpy"][0], rtol=1e-5)
+    assert found[backend][0][3] < 0.9 * found[backend][0][0]
+    for ours, theirs in zip(found[backend][1], found["numpy"][1]):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def arrays_of(model):
+    return [np.array(x) for x in iso.tree.flatten((model.v, model.state))[0]]
