@@ -229,6 +229,7 @@ class Backend(Activations, Norms, Losses, Pools, Names):
     from ..layers.conv import conv, conv_transpose
     from ..layers.dropout import dropped as dropout
     from ..layers.embedding import rows as take_rows
+    from ..layers.heads import thirds
     from ..layers.linear import product as linear
     from ..layers.position import rotate_pairs
     from ..layers.recurrent import gru, lstm

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -146,11 +147,10 @@ def _batch(xp: Any, x: Any, batched: bool, batch_first: bool) -> Any:
 
 def _project(
     xp: Any, query: Any, key: Any, value: Any, width: int, whole: Any, parts: tuple, bias: Any
-) -> list[Any]:
+) -> Sequence[Any]:
     """The projected query, key and value; by one product where they are one array."""
     if whole is not None and key is query and value is query:
-        y = xp.linear(query, whole, bias)
-        return [y[..., i * width : (i + 1) * width] for i in range(3)]
+        return xp.thirds(xp.linear(query, whole, bias))
     found = []
     for i, (x, w) in enumerate(zip((query, key, value), parts)):
         rows = slice(i * width, (i + 1) * width)
@@ -158,6 +158,12 @@ def _project(
         b = None if bias is None else bias[rows]
         found.append(xp.linear(x, w, b) if w is not None else x if b is None else x + b)
     return found
+
+
+def thirds(xp: Any, x: Any) -> Sequence[Any]:
+    """The three equal parts of `x` along its last axis."""
+    n = x.shape[-1] // 3
+    return [x[..., i * n : (i + 1) * n] for i in range(3)]
 
 
 def _split(xp: Any, x: Any, heads: int) -> Any:

@@ -102,7 +102,7 @@ class TensorFlow(Layers):
         return compiling.program(func, arrays, given)
 
     def compiles_parts(xp):
-        return compiling.PARTS.get()
+        return compiling.compiles_parts()
 
     def compiled_part(xp, func, arrays):
         return compiling.compiled_part(func, arrays)

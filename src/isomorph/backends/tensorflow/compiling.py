@@ -21,8 +21,9 @@ from .kernels import Eager
 
 HOST = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}  # they call into Python
 CONVOLUTIONS = ("Conv2D", "Conv3D", "DepthwiseConv2d")  # and their gradients
-# Whether XLA would take what is traced, and parts without convolutions are worth giving to it.
-PARTS: ContextVar[bool] = ContextVar("isomorph.tensorflow.parts", default=False)
+# What XLA gets of the program that is being traced.
+ALL, PARTS, NONE = "all", "parts", "none"
+SHARE: ContextVar[str] = ContextVar("isomorph.tensorflow.share", default=NONE)
 VARIANT = tf.variant.as_datatype_enum
 
 
@@ -42,20 +43,34 @@ def program(
 
 
 def _function(func: Callable[..., tuple], specs: list[Any]) -> Callable[..., Any]:
-    run = tf.function(func, autograph=False, jit_compile=True).get_concrete_function(*specs)
-    beyond = _is_beyond_xla(run.graph)
-    if beyond or _is_slow_by_xla(run.graph):
-        token = PARTS.set(not beyond)
-        try:
-            run = tf.function(func, autograph=False).get_concrete_function(*specs)
-        finally:
-            PARTS.reset(token)
-    return run
+    run = _concrete(func, specs, ALL)
+    if _is_beyond_xla(run.graph):
+        return _concrete(func, specs, NONE)
+    return _concrete(func, specs, PARTS) if _is_slow_by_xla(run.graph) else run
+
+
+def _concrete(func: Callable[..., tuple], specs: list[Any], share: str) -> Callable[..., Any]:
+    token = SHARE.set(share)
+    try:
+        xla = True if share == ALL else None
+        return tf.function(func, autograph=False, jit_compile=xla).get_concrete_function(*specs)
+    finally:
+        SHARE.reset(token)
+
+
+def by_xla() -> bool:
+    """Whether what is traced now is for XLA."""
+    return SHARE.get() == ALL
+
+
+def compiles_parts() -> bool:
+    """Whether XLA would take what is traced, and is worth it for parts without convolutions."""
+    return SHARE.get() == PARTS
 
 
 def compiled_part(func: Callable[..., Any], arrays: Sequence[Any]) -> Any:
     """The results of `func`, by XLA in a program that is not."""
-    return tf.function(func, autograph=False, jit_compile=True)(*arrays)
+    return _concrete(func, [_spec(x) for x in arrays], ALL)(*arrays)
 
 
 def _spec(x: Any) -> tf.TensorSpec:

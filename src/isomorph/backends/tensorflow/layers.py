@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from ...layers.norm import moved
 from ..base import Backend
-from . import dtypes, pooling
+from . import compiling, dtypes, pooling
 from .kernels import ops
 
 KINDS = (tf.float32, tf.float64, tf.float16, tf.bfloat16)  # with kernels of their own
@@ -29,6 +29,9 @@ class Layers(Backend):
         if bias is not None:
             y = y + bias
         return y if len(shape) == 2 else ops.Reshape(tensor=y, shape=[*shape[:-1], y.shape[-1]])
+
+    def thirds(xp, x: Any) -> Any:
+        return tf.split(x, 3, -1)  # whose gradient is one array, not a sum of three
 
     def relu(xp, x: Any) -> Any:
         return tf.nn.relu(x) if x.dtype in KINDS else super().relu(x)
@@ -53,7 +56,7 @@ class Layers(Backend):
 
     def softmax(xp, x: Any, axis: int) -> Any:
         y = tf.nn.softmax(x, axis)
-        if y.dtype == tf.float64:
+        if y.dtype == tf.float64 or compiling.by_xla():
             return y
         # the kernels of fewer digits give zeros beside a NaN: this is 0, or NaN for the whole row
         total = ops.Sum(input=y, axis=axis, keep_dims=True)
@@ -108,7 +111,7 @@ class Layers(Backend):
         reduction: str,
     ) -> Any:
         logits = dtypes.tensor(logits)
-        fits = logits.ndim == 2 and axis == 1 and not smoothing and ignored is None
+        fits = logits.ndim - 1 == axis > 0 and not smoothing and ignored is None
         if not (fits and logits.dtype in KINDS and labels.dtype in (tf.int32, tf.int64)):
             return super().cross_entropy(logits, labels, axis, smoothing, ignored, reduction)
         each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
