@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from tempfile import TemporaryFile
 from threading import Event, Thread
 
 
@@ -93,17 +94,21 @@ def each_backend(
     rows = []
     for name in filter(installed, names):
         own = {"KERAS_BACKEND": name, "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            [sys.executable, "-m", module, name, *args],
-            env=os.environ | own | dict(env or {}),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise RuntimeError(done.stderr)
-        print(f"{name} done", file=sys.stderr)
-        rows += [
-            line.split("\t") for line in done.stdout.splitlines() if line.startswith(f"{name}\t")
-        ]
+        with (
+            TemporaryFile("w+") as errors,
+            subprocess.Popen(
+                [sys.executable, "-m", module, name, *args],
+                env=os.environ | own | dict(env or {}),
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            ) as run,
+        ):
+            for line in run.stdout or ():
+                if line.startswith(f"{name}\t"):
+                    rows.append(line.rstrip("\n").split("\t"))
+                    print("  ".join(rows[-1]), file=sys.stderr, flush=True)
+            if run.wait():
+                errors.seek(0)
+                raise RuntimeError(errors.read())
     return rows

@@ -421,3 +421,34 @@ def test_batches_that_do_not_fit(backend, xp):
     step = iso.train_step(squares, opt)
     with pytest.raises(TypeError, match="arrays of 2 backends in one call"):
         step(step.init(nest(xp)), *(other.asarray(x) for x in (X, Y)))
+
+
+class Growing(iso.Module):
+    """Whose call adds state where there was none."""
+
+    def __init__(self, where):
+        self.first, self.where, self.later = iso.Linear(2, 2), where, None
+        self.parts, self.named = [iso.Linear(2, 2)], {}
+
+    def forward(self, x):
+        state = iso.State(0 * x[0])
+        if self.where == "attribute":
+            self.new = state
+        elif self.where == "setting":
+            self.later = state
+        elif self.where == "list":
+            self.parts.append(state)
+        elif self.where == "dict":
+            self.named["new"] = state
+        return self.parts[0](self.first(x))
+
+
+@pytest.mark.parametrize("where", ["attribute", "setting", "list", "dict"])
+def test_state_that_a_call_adds_is_refused(backend, where):
+    with iso.use_key(0):
+        model = iso.convert(Growing(where), backend)
+    x = iso.convert(np.ones((3, 2), np.float32), backend)
+    step = iso.train_step(lambda m, x: iso.mse(m(x), x), iso.optimizers.sgd(0.1), compiled=False)
+    state, _ = step(step.init(model), x)
+    with pytest.raises(KeyError, match="Growing, state: needed variables for nothing; got some"):
+        step(state, x)

@@ -41,7 +41,10 @@ set_slot = object.__setattr__  # past what a module does when its attributes are
 
 def substitutes(wanted: dict, given: Any, what: str) -> dict[int, Any]:
     """By the identity of each leaf of `wanted` what `given` has at the same key chain."""
-    old, form = tree.flatten(wanted)
+    return _matched(wanted, *tree.flatten(wanted), given, what)
+
+
+def _matched(wanted: dict, old: list[Any], form: Any, given: Any, what: str) -> dict[int, Any]:
     try:
         new = form.flatten_up_to(given)
     except ValueError:  # other keys, or lists where `v` has numbered dicts
@@ -242,9 +245,10 @@ class Skeleton:
     What `jit` keys its programs by: two modules with equal skeletons run the same program.
     """
 
-    __slots__ = ("husk", "settings")
+    __slots__ = ("_wanted", "husk", "settings")
 
     def __init__(self, module: Any):
+        self._wanted: list[tuple[dict, list, Any]] = []
         ref = origin_of(module)
         memo: dict[int, Any] = {}
         for _, x, _ in everything(ref, ref):
@@ -258,12 +262,11 @@ class Skeleton:
         """A module of this form that holds other things: a module in its own right where they are
         arrays.
         """
-        wanted = gather(self.husk, raw=True)
         memo: dict[int, Any] = {}
-        for name, need, give in zip(Held._fields, wanted, held):
-            memo |= substitutes(need, give, f"{self}, {name}")
+        for name, need, give in zip(Held._fields, self._needs(), held):
+            memo |= _matched(*need, give, f"{self}, {name}")
         arrays = [x for x in memo.values() if type(x) is not State]
-        backends = {type(x): BACKENDS.get(type(x)) for x in arrays}
+        backends = {cls: BACKENDS.find(cls) for cls in {type(x) for x in arrays}}
         if None in backends.values():
             return copied(self.husk, self.husk, memo, How())
         values = [x.value if type(x) is State else x for x in memo.values()]
@@ -277,6 +280,17 @@ class Skeleton:
             met.add(id(x))
         return copied(self.husk, self.husk, memo, How(lent=local, free=True))
 
+    def state_of(self, module: Any) -> dict[str, Any]:
+        """The state that a module which this one was filled to has come to."""
+        leaves = Held(*self._needs()).state[1]
+        return gather(module).state if leaves or _has_grown(self.husk, module, set()) else {}
+
+    def _needs(self) -> list[tuple[dict, list, Any]]:
+        """What it is filled with, nest by nest with leaves and form: nobody changes a husk."""
+        if not self._wanted:
+            self._wanted = [(x, *tree.flatten(x)) for x in gather(self.husk, raw=True)]
+        return self._wanted
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Skeleton) or self.settings != other.settings:
             return False
@@ -287,6 +301,30 @@ class Skeleton:
 
     def __repr__(self) -> str:
         return type(self.husk).__name__
+
+
+def _has_grown(ref: Any, node: Any, met: set[int]) -> bool:
+    """Whether a module or a container has entries, or arrays and state in the place of settings,
+    that the one it was copied from has not.
+    """
+    if type(node) is not type(ref):
+        return True
+    met.add(id(ref))
+    mine, others = dict(entries(ref)), dict(entries(node))
+    if mine.keys() != others.keys():
+        return True
+    for key, x in mine.items():
+        cls, kind = type(x), type(others[key])
+        if cls in PLAIN:
+            grown = kind not in PLAIN
+        elif cls is Place:
+            grown = kind is State
+        else:
+            inner = isinstance(x, (tree.Node, list, tuple, dict)) and id(x) not in met
+            grown = inner and _has_grown(x, others[key], met)
+        if grown:
+            return True
+    return False
 
 
 @dataclass(eq=False)

@@ -194,7 +194,7 @@ class TrainStep:
             )
         value, aux = out if self.has_aux else (out, None)
         check_loss(self.name, value)
-        after = state if skeleton is None else gather(model).state
+        after = state if skeleton is None else skeleton.state_of(model)
         if self.compute is not None:
             after = raised(xp, skeleton, after, state)
             value = xp.astype(value, xp.float32)

@@ -18,7 +18,6 @@ from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
 )
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.optim.adamw import adamw
 
 from . import (
     attending,
@@ -93,23 +92,26 @@ class Torch(Layers):
         return (m * fix1).div_(square.sqrt_().add_(epsilon)), m, v
 
     def write_adam(xp, ws, gs, ms, vs, step, lr, beta1, beta2, epsilon, decay):
-        # the fused kernel walks through memory: all of an array's companions must lie alike
-        plain = all(type(x) is torch.Tensor and compiling.is_whole(x) for x in (*ws, *ms, *vs))
-        alike = all(w.stride() == m.stride() == v.stride() for w, m, v in zip(ws, ms, vs))
-        if not plain or not alike or compiling.is_tracing():
+        if compiling.is_tracing():
             return False
-        if not {x.device.type for x in ws} <= FUSED:
-            return False
+        groups: dict[tuple, list] = {}  # by what one call of the fused kernel takes
+        for w, g, m, v in zip(ws, gs, ms, vs):
+            # it walks through memory: all of an array's companions must lie alike
+            plain = type(w) is type(m) is type(v) is torch.Tensor and w.device.type in FUSED
+            if not (plain and w.stride() == m.stride() == v.stride() and compiling.is_whole(w)):
+                return False
+            if g.stride() != w.stride():
+                g = torch.empty_like(w).copy_(g)
+            parts = (w, g, m, v)
+            parts = parts if w.is_contiguous() else tuple(map(compiling.in_order, parts))
+            groups.setdefault((w.device, w.dtype), []).append(parts)
         with torch.no_grad():
-            lay = lambda g, w: g if g.stride() == w.stride() else torch.empty_like(w).copy_(g)
-            gs = [lay(g, w) for g, w in zip(gs, ws)]
-            ws, gs, ms, vs = ([compiling.in_order(x) for x in xs] for xs in (ws, gs, ms, vs))
-            adamw(
-                ws, gs, ms, vs, [],
-                [torch.full((), step - 1.0, device=w.device) for w in ws], fused=True,
-                amsgrad=False, beta1=beta1, beta2=beta2, lr=lr, weight_decay=decay, eps=epsilon,
-                maximize=False,
-            )  # fmt: skip
+            for (device, _), rows in groups.items():
+                now = torch.full((), float(step), device=device)
+                torch._fused_adamw_(
+                    *map(list, zip(*rows)), [], [now] * len(rows), amsgrad=False, lr=lr,
+                    beta1=beta1, beta2=beta2, weight_decay=decay, eps=epsilon, maximize=False,
+                )  # fmt: skip
         return True
 
     def slot(xp, x, compiled):
