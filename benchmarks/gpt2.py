@@ -24,7 +24,7 @@ import numpy as np
 
 import isomorph as iso
 
-from .timing import table
+from .tables import Table
 
 
 @dataclass(frozen=True)
@@ -375,7 +375,7 @@ def main() -> None:
     names = [given.only] if given.only else ["torch", "jax"]
     names = [n for n in names if importlib.util.find_spec(n) is not None]
     found = [row for name in names for row in rows(name, Size(**size))]
-    print(table(HEAD, found))
+    print(Table(HEAD, found).markdown)
     slow = [r for r in found if not given.tiny and float(r[5][:-1]) < BUDGET]
     for r in slow:
         print(f"over budget: {r[0]} at {r[5]} of native, allowed {BUDGET}x")

@@ -4,15 +4,22 @@ import json
 import re
 import sys
 from html.parser import HTMLParser
+from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+import benchmarks
 from benchmarks import command
 from benchmarks.report import Report, Section
 from benchmarks.tables import Bar, Line, Table, markdown
 from isomorph import command as door
 
+MODULES = sorted(
+    ".".join(path.relative_to(Path(benchmarks.__path__[0]).parent).with_suffix("").parts)
+    for path in Path(benchmarks.__path__[0]).rglob("[!_]*.py")
+)
 HEAD = ["backend", "call", "native ms", "ratio", "budget", "met"]
 
 
@@ -69,6 +76,14 @@ def made(monkeypatch, backend):
         return own
 
     return make
+
+
+def test_every_module_can_be_imported(backend):
+    """Those that this machine cannot run, for want of a GPU, as well."""
+    assert "benchmarks.gpt2" in MODULES
+    own = [m for m in MODULES if not m.endswith("_peers") or m.endswith(f"{backend}_peers")]
+    for name in own:
+        assert import_module(name).__doc__, name
 
 
 def test_tables_are_printed_and_written(made, backend, tmp_path, capsys):
