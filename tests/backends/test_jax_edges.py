@@ -283,3 +283,19 @@ def test_either_byte_order_is_taken(backend, dtype):
     got = iso.convert(x, "jax")
     assert got.dtype == x.dtype.newbyteorder("=")
     np.testing.assert_array_equal(got, [0, 1, 2])
+
+
+def test_no_tracer_is_asked_for_its_device_by_an_optimizer(backend, monkeypatch):
+    """It would search the whole program for the reason why there is none, for every array."""
+
+    def fail(self):
+        raise AssertionError("a tracer was asked for its device")
+
+    monkeypatch.setattr(jax.core.Tracer, "device", property(fail))
+    v = {"w": jnp.ones(3), "b": jnp.zeros(())}
+    step = iso.train_step(lambda v, x: jnp.sum((v["w"] * x + v["b"]) ** 2), iso.optimizers.sgd(0.1))
+    state, loss = step(step.init(v), jnp.arange(3.0))
+    np.testing.assert_allclose(loss, 5.0)
+    np.testing.assert_allclose(state.model["w"], [1.0, 0.8, 0.2], rtol=1e-6)
+    new = iso.jit(iso.adam_update, static=(2, 5))(v, v, 0.1, v, v, 1)[0]
+    np.testing.assert_allclose(new["w"], 1 - 0.1 * 10 / np.sqrt(1000), rtol=1e-6)

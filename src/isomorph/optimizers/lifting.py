@@ -176,8 +176,9 @@ class Lift:
         leaves = self.columns[0]
         try:
             return set() if self.xp.is_tracing(leaves) else {x.device for x in leaves}
-        except NotImplementedError:  # there a tracer has no device
-            return {x.device for x in leaves if hasattr(x, "device")}
+        except NotImplementedError:
+            # asked for its device, a tracer of JAX tells at length why it has none: minutes of it
+            return {self.xp.device_of(x) for x in leaves} - {None}
 
     def _refuse_form(self, key: str, nest: Any) -> NoReturn:
         first = self.first
