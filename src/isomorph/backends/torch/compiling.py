@@ -78,7 +78,11 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
         warnings.filterwarnings("ignore", category=FutureWarning)
         warnings.filterwarnings("ignore", message="Torchinductor does not support code generation")
         with looping.inputs(graph, plain) as examples:
-            options = {"layout_optimization": not _has_turned_images(graph)}
+            options = {
+                "layout_optimization": not _has_turned_images(graph),
+                # it brings what is to be computed again to where it was computed first
+                "reorder_for_locality": False,
+            }
             return torch._inductor.compile(graph, examples, options), captured  # pyright: ignore
 
 
