@@ -297,5 +297,7 @@ def test_no_tracer_is_asked_for_its_device_by_an_optimizer(backend, monkeypatch)
     state, loss = step(step.init(v), jnp.arange(3.0))
     np.testing.assert_allclose(loss, 5.0)
     np.testing.assert_allclose(state.model["w"], [1.0, 0.8, 0.2], rtol=1e-6)
+    half = lambda w: iso.gradient_descent_update({**v, "w": w}, {**v, "w": w}, 0.5)  # not all of it
+    np.testing.assert_allclose(iso.jit(half)(v["w"])["w"], [0.5] * 3)
     new = iso.jit(iso.adam_update, static=(2, 5))(v, v, 0.1, v, v, 1)[0]
     np.testing.assert_allclose(new["w"], 1 - 0.1 * 10 / np.sqrt(1000), rtol=1e-6)

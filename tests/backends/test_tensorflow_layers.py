@@ -9,6 +9,8 @@ import pytest
 import tensorflow as tf
 
 import isomorph as iso
+from isomorph.dispatch import load
+from isomorph.training.stepping import as_one
 from oracles import central_gradient
 
 pytestmark = pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
@@ -31,6 +33,26 @@ def normal(x, w, b):
 def norm(x, mean, variance, w, b):
     kw = {"training": True, "momentum": 0.25, "epsilon": EPSILON}
     return iso.batch_norm(x, mean, variance, weight=w, bias=b, **kw)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_batch_norm_far_from_zero(backend, compiled):
+    """Where E[x²] − E[x]² has no digits left."""
+    x, w, b = values((64, 3), 3, 3)
+    x += 1000
+    func = lambda x: norm(x, tf.zeros(3), tf.zeros(3), tf.constant(w), tf.constant(b))
+    y, _, variance = (iso.jit(func) if compiled else func)(tf.constant(x))
+    exact = normal(x.astype(np.float64), w, b)
+    np.testing.assert_allclose(y, exact[0], atol=1e-3)
+    np.testing.assert_allclose(variance, 0.25 * exact[2], rtol=1e-3)
+
+
+def test_epsilon_as_an_array(backend):
+    (x,) = values((6, 3))
+    func = lambda x, e: iso.batch_norm(x, tf.zeros(3), tf.ones(3), training=True, epsilon=e)[0]
+    exact = normal(x.astype(np.float64), 1, 0)[0]
+    for f in (func, iso.jit(func)):
+        np.testing.assert_allclose(f(tf.constant(x), tf.constant(EPSILON)), exact, atol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(6, 3), (5, 4, 3), (3, 4, 5, 2), (2, 3, 2, 3, 4)])
@@ -128,17 +150,25 @@ def test_batch_norm_of_other_forms(backend):
     exact = (moved - moved.mean((0, 1))) / np.sqrt(moved.var((0, 1)) + 1e-5)
     np.testing.assert_allclose(first, np.moveaxis(exact, -1, 1), rtol=1e-5, atol=1e-5)
     half = tf.constant(x, tf.bfloat16)
-    y, mean, _ = iso.batch_norm(half, tf.zeros(4), tf.ones(4), training=True)
+    y, mean, _ = iso.batch_norm(half, tf.zeros(4), tf.ones(4), training=True, epsilon=EPSILON)
     assert (y.dtype, mean.dtype) == (tf.bfloat16, tf.float32)
-    wide = iso.batch_norm(tf.constant(x, tf.float64), *map(tf.constant, np.ones((2, 4))))[0]
-    np.testing.assert_allclose(wide, (x.astype(np.float64) - 1) / np.sqrt(1 + 1e-5), rtol=1e-12)
+    exact = normal(x.astype(np.float64), 1, 0)
+    np.testing.assert_allclose(tf.cast(y, tf.float64), exact[0], atol=0.03)
+    wide = tf.constant(x, tf.float64)
+    given = tf.constant(np.zeros(4)), tf.constant(np.zeros(4))
+    found = iso.batch_norm(wide, *given, training=True, momentum=1.0, epsilon=EPSILON)
+    for ours, theirs in zip(found, exact):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+def program(func, *arrays):
+    iso.namespace(arrays[0])  # which imports the backend
+    compiling = importlib.import_module("isomorph.backends.tensorflow.compiling")
+    return compiling.program(lambda *arrays: (func(*arrays),), arrays, [])
 
 
 def by_xla(func, *arrays):
-    iso.namespace(arrays[0])  # which imports the backend
-    compiling = importlib.import_module("isomorph.backends.tensorflow.compiling")
-    run = compiling.program(lambda *arrays: (func(*arrays),), arrays, [])
-    return bool(run.function_def.attr["_XlaMustCompile"].b)
+    return bool(program(func, *arrays).function_def.attr["_XlaMustCompile"].b)
 
 
 @pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="a rule for CPUs")
@@ -151,6 +181,29 @@ def test_convolutions_are_left_to_the_kernels_of_a_cpu(backend):
     loop = lambda x, w: iso.fori_loop(0, 3, lambda i, a: a + total(x, w), tf.zeros(()))
     assert not by_xla(loop, x, w)  # also within another function
     np.testing.assert_allclose(iso.jit(loop)(x, w), 3 * total(x, w), rtol=1e-5)
+    beside = lambda x, w: iso.fori_loop(0, 3, lambda i, a: a * 0.5, total(x, w))
+    assert by_xla(beside, x, w)  # a loop is worth more
+    np.testing.assert_allclose(iso.jit(beside)(x, w), total(x, w) / 8, rtol=1e-5)
+
+
+@pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="a rule for CPUs")
+def test_what_stands_beside_convolutions(backend):
+    x, w = map(tf.constant, values((1, 5, 5, 2), (3, 3, 2, 3)))
+    xp = load(backend)
+    seen = []
+
+    def func(x, w):
+        y = norm(iso.conv2d(x, w, 1, "VALID"), tf.zeros(3), tf.zeros(3), None, None)[0]
+        seen.append(xp.compiles_parts())
+        return as_one(xp, lambda y: [tf.reduce_sum(y * y)], y)[0]
+
+    graph = program(func, x, w).graph.as_graph_def()
+    assert seen == [False, True]  # for XLA, then for the kernels
+    assert "FusedBatchNormV3" in {n.op for n in graph.node}
+    parts = [f for f in graph.library.function if f.attr["_XlaMustCompile"].b]
+    assert [n.op for n in parts[0].node_def if n.op in ("Mul", "Sum")] == ["Mul", "Sum"]
+    alone = program(lambda x: norm(x, tf.zeros(2), tf.zeros(2), None, None)[0], x)
+    assert "FusedBatchNormV3" not in {n.op for n in alone.graph.as_graph_def().node}
 
 
 @pytest.mark.parametrize("guard", [False, True])

@@ -428,7 +428,8 @@ class Growing(iso.Module):
 
     def __init__(self, where):
         self.first, self.where, self.later = iso.Linear(2, 2), where, None
-        self.parts, self.named = [iso.Linear(2, 2)], {}
+        self.parts, self.named, self.function = [iso.Linear(2, 2)], {}, iso.relu
+        self.array = np.zeros(2, np.float32)
 
     def forward(self, x):
         state = iso.State(0 * x[0])
@@ -440,10 +441,14 @@ class Growing(iso.Module):
             self.parts.append(state)
         elif self.where == "dict":
             self.named["new"] = state
+        elif self.where == "function":
+            self.function = state
+        elif self.where == "array":
+            self.array = [state]
         return self.parts[0](self.first(x))
 
 
-@pytest.mark.parametrize("where", ["attribute", "setting", "list", "dict"])
+@pytest.mark.parametrize("where", ["attribute", "setting", "list", "dict", "function", "array"])
 def test_state_that_a_call_adds_is_refused(backend, where):
     with iso.use_key(0):
         model = iso.convert(Growing(where), backend)

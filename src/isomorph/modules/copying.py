@@ -304,8 +304,8 @@ class Skeleton:
 
 
 def _has_grown(ref: Any, node: Any, met: set[int]) -> bool:
-    """Whether a module or a container has entries, or arrays and state in the place of settings,
-    that the one it was copied from has not.
+    """Whether a module or a container may hold what the one it was copied from does not: other
+    entries, or something else in the place of a setting or an array.
     """
     if type(node) is not type(ref):
         return True
@@ -318,10 +318,11 @@ def _has_grown(ref: Any, node: Any, met: set[int]) -> bool:
         if cls in PLAIN:
             grown = kind not in PLAIN
         elif cls is Place:
-            grown = kind is State
+            grown = BACKENDS.find(kind) is None
+        elif isinstance(x, (tree.Node, list, tuple, dict)):
+            grown = id(x) not in met and _has_grown(x, others[key], met)
         else:
-            inner = isinstance(x, (tree.Node, list, tuple, dict)) and id(x) not in met
-            grown = inner and _has_grown(x, others[key], met)
+            grown = others[key] is not x
         if grown:
             return True
     return False

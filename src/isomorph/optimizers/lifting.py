@@ -75,7 +75,7 @@ class Lift:
         if not self.devices or dtype not in (xp.float32, xp.float64):
             return value
         made = xp.asarray(value, dtype=dtype)
-        return made if self.devices == {made.device} else value
+        return made if self.devices == {xp.device_of(made)} else value
 
     def counts(self) -> bool:
         """Whether what is computed of an array is a number where it can be: Python may compare it,

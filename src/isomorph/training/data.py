@@ -143,23 +143,25 @@ def check_batch(name: str, batch: tuple, xp: Any) -> int:
 def check_taken(name: str, function: Callable[..., Any], batch: tuple) -> None:
     """A function of a model and a batch can be called with as many parts as the batch has."""
     try:
-        taken = signature(function)
+        taken = signature(function, follow_wrapped=False).parameters.values()
     except (TypeError, ValueError):  # some written in C do not tell
         return
-    try:
-        taken.bind(None, *batch)
-    except TypeError:
-        got = f"{len(batch)} parts"
-        if len(batch) == 1:
-            (part,) = batch
-            one = find_backend(part) is not None
-            shape = f"array of shape {list(part.shape)}" if one else type(part).__name__
-            got = f"one {shape}"
-        called = getattr(function, "__name__", type(function).__name__)
-        raise TypeError(
-            f"{name}: needed batches for {called}{taken}, got {got}; data is a tuple of arrays, "
-            "or gives tuples: (x, y)"
-        ) from None
+    placed = [p for p in taken if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    least = sum(p.default is p.empty for p in placed)
+    more = any(p.kind is p.VAR_POSITIONAL for p in taken)
+    if least <= 1 + len(batch) and (more or 1 + len(batch) <= len(placed)):
+        return
+    got = f"{len(batch)} parts"
+    if len(batch) == 1:
+        (part,) = batch
+        is_array = find_backend(part) is not None
+        got = f"one array of shape {list(part.shape)}" if is_array else f"one {type(part).__name__}"
+    called = getattr(function, "__name__", type(function).__name__)
+    listed = ", ".join(p.name for p in placed)
+    raise TypeError(
+        f"{name}: needed batches for {called}({listed}), got {got}; data is a tuple of arrays, or "
+        "gives tuples: (x, y)"
+    )
 
 
 def _rows(x: Any, which: Any) -> Any:

@@ -20,10 +20,11 @@ from . import dtypes
 from .kernels import Eager
 
 HOST = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}  # they call into Python
+LOOPS = {"While", "StatelessWhile"}
 CONVOLUTIONS = ("Conv2D", "Conv3D", "DepthwiseConv2d")  # and their gradients
-# What XLA gets of the program that is being traced.
+# What XLA gets of the program that is being traced; of those of others nothing is known.
 ALL, PARTS, NONE = "all", "parts", "none"
-SHARE: ContextVar[str] = ContextVar("isomorph.tensorflow.share", default=NONE)
+SHARE: ContextVar[str | None] = ContextVar("isomorph.tensorflow.share", default=None)
 VARIANT = tf.variant.as_datatype_enum
 
 
@@ -61,6 +62,11 @@ def _concrete(func: Callable[..., tuple], specs: list[Any], share: str) -> Calla
 def by_xla() -> bool:
     """Whether what is traced now is for XLA."""
     return SHARE.get() == ALL
+
+
+def by_kernels(x: Any) -> bool:
+    """Whether what is computed of `x` is so by TensorFlow's own kernels."""
+    return type(x) is Eager or SHARE.get() in (PARTS, NONE)
 
 
 def compiles_parts() -> bool:
@@ -168,10 +174,15 @@ def _is_beyond_xla(graph: Any) -> bool:
 
 
 def _is_slow_by_xla(graph: Any) -> bool:
-    """Whether a graph has operations for which a CPU has better kernels."""
+    """Whether a graph has operations for which a CPU has better kernels; loops without any of them
+    inside are worth more.
+    """
     if tf.config.list_physical_devices("GPU"):
         return False
-    return any(n.op.startswith(CONVOLUTIONS) for n in _nodes(graph))
+    outer, *inner = [{n.op for n in nodes} for nodes in _scopes(graph)]
+    convolves = lambda ops: any(op.startswith(CONVOLUTIONS) for op in ops)
+    loops = any(LOOPS & ops for ops in (outer, *inner))
+    return any(map(convolves, inner)) or (convolves(outer) and not loops)
 
 
 def _nodes(graph: Any) -> list[Any]:

@@ -82,9 +82,10 @@ class Layers(Backend):
     ) -> tuple[Any, Any, Any]:
         x, known = dtypes.tensor(x), None not in tuple(x.shape)
         narrow = all(p is None or p.dtype is tf.float32 for p in (x, weight, bias))
-        fits = training and known and narrow and epsilon > 0 and channel == x.ndim - 1
-        # XLA makes of it on a GPU what it makes of the composed meaning
-        if not fits or tf.config.list_physical_devices("GPU"):
+        number = isinstance(epsilon, (int, float)) and epsilon > 0
+        fits = training and known and narrow and number and channel == x.ndim - 1
+        # XLA makes E[x²] − E[x]² of its variance, which has no digits left where a mean is large
+        if not (fits and compiling.by_kernels(x)) or tf.config.list_physical_devices("GPU"):
             return super().batch_norm(
                 x, mean, variance, weight, bias, training, momentum, epsilon, channel
             )

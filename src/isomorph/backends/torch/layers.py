@@ -83,7 +83,8 @@ class Layers(Backend):
         dtypes = {p.dtype for p in (x, *kept, weight, bias) if p is not None}
         # the kernel takes one dtype, moves statistics in place, and gives nothing to differentiate
         # by them; where variances of 0 are divided by, it gives 0
-        alone = dtypes == {x.dtype} and epsilon > 0 and x.dtype in (torch.float32, torch.float64)
+        number = isinstance(epsilon, (int, float)) and epsilon > 0
+        alone = dtypes == {x.dtype} and number and x.dtype in (torch.float32, torch.float64)
         if not (training and alone and x.numel()) or is_foreign() or any(map(is_watched, kept)):
             return super().batch_norm(
                 x, mean, variance, weight, bias, training, momentum, epsilon, channel
