@@ -94,3 +94,29 @@ def test_many_pieces_are_one_array(backend):
     found = iso.to_numpy(state.model["w"])
     seen = np.abs(x) > 1e-3  # where the epsilon of 1e-8 is below the tolerance
     np.testing.assert_allclose(found[seen], wanted[seen], rtol=1e-4, atol=1e-6)
+
+
+def test_arrays_of_two_dtypes_and_gradients_in_another_order(backend):
+    """A sum over a transposed product has a gradient that lies the other way round, and filters
+    may lie otherwise than what they are multiplied with.
+    """
+    x, k = np.arange(6.0).reshape(2, 3), np.random.default_rng(2).standard_normal((2, 2, 3, 4))
+    v = {"w": np.ones((2, 3)), "b": np.ones(2, np.float32), "k": np.ones(k.shape)}
+    v, filters = iso.convert((v, k), backend)
+    turned = iso.convert(x.T.copy(), backend)
+
+    def total(v):
+        xp = iso.namespace(v["w"])
+        scaled = xp.sum(xp.permute_dims(v["w"], (1, 0)) * turned)
+        return scaled + xp.sum(v["k"] * filters) + xp.astype(xp.sum(v["b"] * 3), xp.float64)
+
+    step = iso.train_step(total, iso.optimizers.adamw(RATE, weight_decay=DECAY), compiled=False)
+    state = step.init(v)
+    for _ in range(2):
+        state, _ = step(state)
+    # constant gradients: each step goes by the rate, against the sign of the gradient
+    after = lambda p, g: p * (1 - RATE * DECAY) - RATE * g / (np.abs(g) + 1e-8)
+    for key, g in (("w", x), ("b", np.full(2, 3.0)), ("k", k)):
+        wanted = after(after(np.ones(g.shape), g), g)
+        np.testing.assert_allclose(iso.to_numpy(state.model[key]), wanted, rtol=1e-6)
+    assert iso.to_numpy(state.model["b"]).dtype == np.float32
