@@ -282,7 +282,7 @@ class Skeleton:
 
     def state_of(self, module: Any) -> dict[str, Any]:
         """The state that a module which this one was filled to has come to."""
-        leaves = Held(*self._needs()).state[1]
+        _, (_, leaves, _), _ = self._needs()
         return gather(module).state if leaves or _has_grown(self.husk, module, set()) else {}
 
     def _needs(self) -> list[tuple[dict, list, Any]]:

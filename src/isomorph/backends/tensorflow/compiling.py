@@ -50,7 +50,7 @@ def _function(func: Callable[..., tuple], specs: list[Any]) -> Callable[..., Any
     return _concrete(func, specs, PARTS) if _is_slow_by_xla(run.graph) else run
 
 
-def _concrete(func: Callable[..., tuple], specs: list[Any], share: str) -> Callable[..., Any]:
+def _concrete(func: Callable[..., tuple], specs: list[Any], share: str) -> Any:
     token = SHARE.set(share)
     try:
         xla = True if share == ALL else None

@@ -108,7 +108,7 @@ class Torch(Layers):
         with torch.no_grad():
             for (device, _), rows in groups.items():
                 now = torch.full((), float(step), device=device)
-                torch._fused_adamw_(
+                torch._fused_adamw_(  # pyright: ignore[reportPrivateImportUsage, reportCallIssue]
                     *map(list, zip(*rows)), [], [now] * len(rows), amsgrad=False, lr=lr,
                     beta1=beta1, beta2=beta2, weight_decay=decay, eps=epsilon, maximize=False,
                 )  # fmt: skip
