@@ -20,6 +20,7 @@ MODULES = sorted(
     ".".join(path.relative_to(Path(benchmarks.__path__[0]).parent).with_suffix("").parts)
     for path in Path(benchmarks.__path__[0]).rglob("[!_]*.py")
 )
+PEERS = {"autograd", "autoray", "eagerpy", "equinox", "flax"}
 HEAD = ["backend", "call", "native ms", "ratio", "budget", "met"]
 
 
@@ -83,7 +84,11 @@ def test_every_module_can_be_imported(backend):
     assert "benchmarks.gpt2" in MODULES
     own = [m for m in MODULES if not m.endswith("_peers") or m.endswith(f"{backend}_peers")]
     for name in own:
-        assert import_module(name).__doc__, name
+        try:
+            assert import_module(name).__doc__, name
+        except ModuleNotFoundError as error:
+            if error.name not in PEERS:  # which `make bench` installs, tests do not
+                raise
 
 
 def test_tables_are_printed_and_written(made, backend, tmp_path, capsys):
