@@ -174,11 +174,7 @@ class Lift:
         what it is.
         """
         leaves = self.columns[0]
-        try:
-            return set() if self.xp.is_tracing(leaves) else {x.device for x in leaves}
-        except NotImplementedError:
-            # asked for its device, a tracer of JAX tells at length why it has none: minutes of it
-            return {self.xp.device_of(x) for x in leaves} - {None}
+        return set() if self.xp.is_tracing(leaves) else set(map(self.xp.device_of, leaves))
 
     def _refuse_form(self, key: str, nest: Any) -> NoReturn:
         first = self.first

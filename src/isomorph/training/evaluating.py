@@ -52,10 +52,10 @@ class Evaluation:
         arrays = {name: nest for name, nest in arrays.items() if name != "optimizer"}
         known = [x for x in tree.flatten(arrays)[0] if find_backend(x) is not None]
         xp: Any = find_backend(known[0]) if known else None  # some models hold no array
-        sums, examples, parts = [0.0] * len(self.metrics), 0, None
+        sums, examples = [0.0] * len(self.metrics), 0
         for batch in data.epoch(number if isinstance(data, Stream) else 0):
             size = check_batch(self.name, batch, xp)
-            if parts != (parts := len(batch)):
+            if not examples:  # the first
                 for metric in self.metrics.values():
                     check_taken(self.name, metric, batch)
             values = [float(to_numpy(x)) for x in self.program(arrays, batch)]

@@ -203,7 +203,7 @@ class Training:
     ):
         self.step, self.state, self.data, self.record, self.xp = step, state, data, record, xp
         self.unsaved: list[dict[str, Any]] = []  # of the history, what is in no checkpoint
-        self.parts = 0  # of the last batch
+        self.taken = False  # the loss was seen to take such batches
         self.rounds = 0  # over the validation data
         self.waiting: list[tuple[int, tuple, Any]] = []  # steps whose loss nobody has looked at
         self.saved: int | None = None  # the step that the file holds
@@ -252,9 +252,9 @@ class Training:
         record = self.record
         for batch in self.data.epoch(record.epoch, record.position):
             check_batch("fit", batch, self.xp)
-            if len(batch) != self.parts:
+            if not self.taken:
                 check_taken("fit", self.step.loss, batch)
-                self.parts = len(batch)
+                self.taken = True
             self.state, loss = self.step(self.state, *batch)
             record.position += 1
             self.waiting.append((record.step + len(self.waiting) + 1, batch, loss))

@@ -1,8 +1,8 @@
 """Compiled programs in TensorFlow: one concrete function per shape and dtype of the arguments, by
 XLA unless it has something that XLA lacks: calls into Python, the gradient of a loop whose number
 of steps is not known, loops that were vectorized. On a CPU convolutions are such a thing too: by
-TensorFlow's own kernels a step takes as long or less, of a ResNet by a fifth, of channels by
-themselves or in three dimensions by a factor of seven and more.
+TensorFlow's own kernels a step of a ResNet takes a fifth less, one of channels by themselves or in
+three dimensions a seventh and less; some of few channels take up to a tenth more.
 
 Not `reduce_retracing`: it forgets sizes after the second shape, and then `x.shape[0]` is None where
 every other framework has a number. XLA compiles per shape anyway.
