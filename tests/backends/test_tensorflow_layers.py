@@ -43,8 +43,8 @@ def test_batch_norm_far_from_zero(backend, compiled):
     func = lambda x: norm(x, tf.zeros(3), tf.zeros(3), tf.constant(w), tf.constant(b))
     y, _, variance = (iso.jit(func) if compiled else func)(tf.constant(x))
     exact = normal(x.astype(np.float64), w, b)
-    np.testing.assert_allclose(y, exact[0], atol=1e-3)
-    np.testing.assert_allclose(variance, 0.25 * exact[2], rtol=1e-3)
+    np.testing.assert_allclose(y, exact[0], atol=3e-4)  # a mean of 1000 is known to 6e-5
+    np.testing.assert_allclose(variance, 0.25 * exact[2], rtol=1e-5)
 
 
 def test_epsilon_as_an_array(backend):
@@ -111,21 +111,17 @@ def test_derivatives_of_batch_norm(backend, compiled):
 def test_second_derivatives_of_batch_norm(backend):
     arrays = values((4, 3, 2), 2, 2, 2, 2)
     x, *rest = [tf.constant(a) for a in arrays]
-    # rows of the first gradient, a step apart, in float64: their difference is the second
-    exact = [a.astype(np.float64) for a in arrays]
-
-    def row(a):
-        return iso.grad(score)(a, *exact[1:])
-
-    step = np.zeros_like(exact[0])
-    step[1, 2, 0] = 1e-5
-    column = (row(exact[0] + step) - row(exact[0] - step)) / 2e-5
+    # central differences of central differences, in float64
+    step = np.zeros((4, 3, 2))
+    step[1, 2, 0] = 1e-3
+    row = lambda a: wanted(0, [a, *arrays[1:]])
+    column = (row(arrays[0] + step) - row(arrays[0] - step)) / 2e-3
     hessian = iso.hessian(score)(x, *rest)
-    np.testing.assert_allclose(hessian[:, :, :, 1, 2, 0], column, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(hessian[:, :, :, 1, 2, 0], column, rtol=1e-4, atol=5e-6)
     _, along = iso.jvp(
-        iso.grad(lambda x: score(x, *rest)), (x,), (tf.constant(step * 1e5, x.dtype),)
+        iso.grad(lambda x: score(x, *rest)), (x,), (tf.constant(step * 1e3, x.dtype),)
     )
-    np.testing.assert_allclose(along, column, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(along, column, rtol=1e-4, atol=5e-6)
 
 
 def test_batch_norm_mapped_over(backend):
@@ -153,7 +149,7 @@ def test_batch_norm_of_other_forms(backend):
     y, mean, _ = iso.batch_norm(half, tf.zeros(4), tf.ones(4), training=True, epsilon=EPSILON)
     assert (y.dtype, mean.dtype) == (tf.bfloat16, tf.float32)
     exact = normal(x.astype(np.float64), 1, 0)
-    np.testing.assert_allclose(tf.cast(y, tf.float64), exact[0], atol=0.03)
+    np.testing.assert_allclose(tf.cast(y, tf.float64), exact[0], atol=2**-6)  # two last digits
     wide = tf.constant(x, tf.float64)
     given = tf.constant(np.zeros(4)), tf.constant(np.zeros(4))
     found = iso.batch_norm(wide, *given, training=True, momentum=1.0, epsilon=EPSILON)
