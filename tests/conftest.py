@@ -5,11 +5,15 @@ backend's name.
 import os
 import re
 from collections import Counter
+from contextlib import suppress
 from functools import cache
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("ONEDNN_JIT_PROFILE", "0")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+with suppress(ImportError):
+    import torch  # noqa: F401 (before TensorFlow: see backends/torch/loading.py)
 
 import jax
 import pytest

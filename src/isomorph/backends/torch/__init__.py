@@ -5,6 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from . import loading  # noqa: F401 (imports torch itself, before anything else does)
+
+# isort: split
 import array_api_compat.torch as compat
 import array_api_compat.torch.fft as fft
 import array_api_compat.torch.linalg as compat_linalg

@@ -1,0 +1,70 @@
+"""Which framework was imported first decides nothing: TensorFlow and torch both bring libraries of
+Arm, and torch called TensorFlow's and aborted the process. Each order is a process of its own; what
+is computed is the same on every processor.
+"""
+
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+from isomorph.backends.torch.loading import FIRST, SECOND, is_second
+
+# The first larger gradient of a convolution, in torch, where one of each kernel must be called.
+CONVOLVE = """
+import numpy as np
+import isomorph as iso
+from isomorph.dispatch import load
+load("tensorflow"), load("torch")
+import tensorflow as tf
+import torch
+rng = np.random.default_rng(0)
+image, filters = rng.normal(size=(50, 4, 4, 16)), rng.normal(size=(3, 3, 16, 32))
+image, filters = image.astype(np.float32), filters.astype(np.float32)
+def loss(filters, image):
+    return iso.namespace(filters).sum(iso.conv2d(image, filters, 1, "SAME") ** 2)
+found = []
+for name in ("tensorflow", "torch"):
+    found.append(iso.to_numpy(iso.grad(loss)(*iso.convert((filters, image), name))))
+g, x, w = torch.randn(50, 32, 4, 4), torch.randn(50, 16, 4, 4), torch.randn(32, 16, 3, 3)
+outs = torch.ops.aten.convolution_backward(
+    g, x, w, [32], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, True]
+)
+wide = torch.ops.aten.convolution_backward(
+    *(t.double() for t in (g, x, w)), [32], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True] * 3
+)
+off = max(float((a.double() - b).abs().max()) for a, b in zip(outs, wide))
+size = abs(found[0]).max()
+print(abs(found[0] - found[1]).max() / size < 1e-5, off < 1e-3, torch.backends.mkldnn.enabled)
+"""
+ORDERS = {
+    "ours": "",
+    "tensorflow, then ours": "import tensorflow",
+    "torch, tensorflow": "import torch; import tensorflow",
+    "tensorflow, torch": "import tensorflow; import torch",
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("backend", ["torch"])
+def test_convolutions_are_right_in_every_order_of_imports(backend, order):
+    late = order == "tensorflow, torch" and sys.platform == "linux"
+    late = late and platform.machine() == "aarch64"
+    done = subprocess.run(
+        [sys.executable, "-c", ORDERS[order] + CONVOLVE],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == ["True", "True", str(not late)]
+    assert ("import torch before TensorFlow" in done.stderr) == late
+
+
+@pytest.mark.parametrize("backend", ["torch"])
+def test_the_order_of_imports_is_the_order_of_modules(backend):
+    assert is_second([FIRST, "numpy", SECOND])
+    assert not is_second([SECOND, FIRST])
