@@ -262,8 +262,9 @@ def parts(out):
 
 @pytest.mark.parametrize(("call", "expected", "dtype"), ROWS)
 def test_example(backend, xp, call, expected, dtype):
-    outs = parts(out := call(xp, lambda values: make(xp, values, dtype)))
-    numpys = parts(call(np, lambda values: np.asarray(values, dtype=dtype)))
+    with np.errstate(all="ignore"):  # NumPy's complex det warns on aarch64, of any matrix
+        outs = parts(out := call(xp, lambda values: make(xp, values, dtype)))
+        numpys = parts(call(np, lambda values: np.asarray(values, dtype=dtype)))
     wanted = expected if isinstance(out, (tuple, list)) else [expected]
     assert len(outs) == len(wanted)
     for got, value, numpys_own in zip(outs, wanted, numpys):
