@@ -27,6 +27,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from ...waiting import noticed
 from . import looping
+from .repairs import repaired
 
 TRACING = Lock()  # one at a time
 
@@ -77,7 +78,7 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         warnings.filterwarnings("ignore", category=FutureWarning)
         warnings.filterwarnings("ignore", message="Torchinductor does not support code generation")
-        with looping.inputs(graph, plain) as examples:
+        with looping.inputs(graph, plain) as examples, repaired():
             options = {
                 "layout_optimization": not _has_turned_images(graph),
                 # it brings what is to be computed again to where it was computed first
