@@ -110,6 +110,18 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
     return y.to(inner if dtype is None else dtype)
 
 
+def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
+    """By value: array-api-compat fills the diagonal of zeros in place, and a compiler that reads
+    zeros before it has filled them makes wrong numbers (`repairs`).
+    """
+    n_cols = n_rows if n_cols is None else n_cols
+    if k == 0:
+        return torch.eye(n_rows, n_cols, dtype=dtype, device=device)
+    rows, columns = torch.arange(n_rows, device=device), torch.arange(n_cols, device=device)
+    dtype = torch.get_default_dtype() if dtype is None else dtype
+    return (rows[:, None] + k == columns).to(dtype)
+
+
 def full(shape, fill_value, *, dtype=None, device=None):
     if not isinstance(fill_value, torch.Tensor):
         return compat.full(shape, fill_value, dtype=dtype, device=device)

@@ -5,11 +5,14 @@ uint8 for a mask and a number beside arrays for none of them, and has no functio
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
+from .compiling import is_tracing
 from .creation import asarray
 
 BASIC = {int, slice, type(None), type(Ellipsis)}
@@ -41,17 +44,65 @@ def update(x: torch.Tensor, index: Any, value: Any, how: str) -> torch.Tensor:
 def _updated(x: torch.Tensor, index: tuple, value: torch.Tensor, how: str) -> torch.Tensor:
     repeats = any(isinstance(i, torch.Tensor) and i.dtype != torch.bool for i in index)
     if how == "set" or not repeats:
-        y = x.clone()
-        y[index] = value if how == "set" else COMBINE[how](x[index], value)
-        return y
+        return written(x, index, value if how == "set" else COMBINE[how](x[index], value))
     # positions may repeat: go through flat positions, which every reduction takes
-    where = torch.arange(x.numel(), device=x.device).reshape(x.shape)[index]
+    where = _positions(x, index)
     flat, value = x.reshape(-1), value.broadcast_to(where.shape).reshape(-1)
     if how == "add":
         y = flat.index_put((where.reshape(-1),), value, accumulate=True)
     else:
         y = flat.scatter_reduce(0, where.reshape(-1), value, REDUCE[how])
     return y.reshape(x.shape)
+
+
+def _positions(x: torch.Tensor, index: tuple) -> torch.Tensor:
+    """The places in `x` made flat that an index chooses."""
+    return torch.arange(x.numel(), device=x.device).reshape(x.shape)[index]
+
+
+def written(x: torch.Tensor, index: tuple, value: torch.Tensor) -> torch.Tensor:
+    """A copy of `x` with `x[index]` set; steps are positive. Into a copy where nobody looks on; by
+    value inside a trace or transform, where a write in place is a trap.
+    """
+    if not is_tracing():
+        y = x.clone()
+        y[index] = value
+        return y
+    if all(isinstance(i, torch.Tensor) for i in index):
+        return x.index_put(index, value)
+    if any(isinstance(i, torch.Tensor) for i in index):
+        where = _positions(x, index)
+        flat = value.broadcast_to(where.shape).reshape(-1)
+        return x.reshape(-1).index_put((where.reshape(-1),), flat).reshape(x.shape)
+    return _scattered(x, index, value)
+
+
+def _scattered(x: torch.Tensor, index: tuple, value: torch.Tensor) -> torch.Tensor:
+    """`x` with a part of numbers, slices and new axes set: each entry of the index makes a view of
+    the one before, and on the way back the changed view is put where it came from.
+    """
+    free = [slice(None)] * (x.ndim - sum(map(_width, index)))
+    entries = [j for i in index for j in (free if i is Ellipsis else [i])]
+    back: list[Callable[[torch.Tensor], torch.Tensor]] = []
+    part, axis = x, 0
+    for i in entries:
+        if i is None:
+            back.append(partial(torch.squeeze, dim=axis))
+            part = part.unsqueeze(axis)
+        elif isinstance(i, slice):
+            start, stop, step = i.indices(part.shape[axis])
+            cut = {"start": start, "end": max(start, stop), "step": step}
+            back.append(partial(torch.slice_scatter, part, dim=axis, **cut))
+            part = part[(slice(None),) * axis + (i,)]
+        else:
+            back.append(partial(torch.select_scatter, part, dim=axis, index=i))
+            part = part.select(axis, i)
+            continue
+        axis += 1
+    value = value.broadcast_to(part.shape)
+    for put in reversed(back):
+        value = put(value)
+    return value if back else value.clone()
 
 
 def _fitted(place: tuple[int, ...], value: torch.Tensor, how: str) -> torch.Tensor:

@@ -17,6 +17,8 @@ from torch.nn import functional as F
 
 from .convolution import BACK, TO
 from .fused import is_watched
+from .indexing import written
+from .looping import is_traced
 
 Sizes = tuple[int, ...]
 MAX: Any = {1: torch.max_pool1d, 2: torch.max_pool2d, 3: torch.max_pool3d}
@@ -82,12 +84,12 @@ class Largest(torch.autograd.Function):
             for place in product(*map(range, window))
         ]
         same = [full[cut] == y for cut in cuts]
-        count = torch.zeros_like(y)
-        for where in same:
-            count += where
-        share = grad / count
+        share = grad / sum(same, torch.zeros_like(y))
         total = grad.new_zeros(full.shape)  # mapped over where `grad` is
         for cut, where in zip(cuts, same):
-            total[cut] += share * where
+            if is_traced():
+                total = written(total, cut, total[cut] + share * where)
+            else:
+                total[cut] += share * where
         kept = (..., *(slice(p, p + n) for p, n in zip(pads, x.shape[2:])))
         return total[kept], None, None, None
