@@ -17,6 +17,7 @@ from .dispatch import NUMBERS, backend_of, find_backend
 from .gradients.calls import check_callable
 from .gradients.mode import with_grads
 from .home import HOME, home
+from .verifying import AS_IT_IS, Verified
 from .waiting import Notice, end, name_of, noticed
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def jit(
     *,
     static: int | str | Sequence[int | str] = (),
     donate: int | str | Sequence[int | str] = (),
+    verify: bool = False,
 ) -> Callable[..., Any]:
     """`func`, compiled for the framework of the arrays it is called with, at its first call for
     every new form, shape and dtype of the arguments.
@@ -50,6 +52,12 @@ def jit(
     TensorFlow into donated variables, unless gradients will go back through the call; TensorFlow's
     tensors and NumPy's arrays stay as they are.
 
+    With `verify`, the first call of each program also runs `func` as it is, on copies of donated
+    arguments, and raises an ArithmeticError that names the output and the largest difference where
+    the two are not equal up to rounding: √ε of the largest value of an output, and ε^¾ of the
+    largest value of the call, where ε is 2⁻⁵² for float64, 2⁻²³ for float32, 2⁻¹⁰ for float16 and
+    2⁻⁷ for bfloat16; integers, infinities and NaNs are to be equal. A compiler can be wrong.
+
     >>> iso.jit(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     np.float64(5.0)
     """
@@ -60,8 +68,18 @@ def jit(
     notices: dict[int, Notice] = {}
     flat: dict[tuple[type, ...], Backend] = {}  # calls without a nest: one lookup
 
+    def build(backend: Backend, fixed: tuple) -> Callable[..., Any]:
+        plain = _marked(func, _bound(func, fixed))
+        compiler = lambda func: backend.jit(func, *given, notices)
+        program = compiler(plain)
+        if not verify or program is plain:  # there is no compiler
+            return program
+        return Verified(backend, plain, compiler, lambda args, kw: _given(args, kw, *given))
+
     @wraps(func)
     def compiled(*args: Any, **kw: Any) -> Any:
+        if AS_IT_IS.get():
+            return func(*args, **kw)
         fixed = ()
         if places or names:
             fixed, args, kw = _split(places, names, args, kw)
@@ -75,9 +93,7 @@ def jit(
         key = (backend.name, with_grads(), HOME.get(), fixed)
         program = programs.get(key)
         if program is None:
-            program = programs[key] = backend.jit(
-                _marked(func, _bound(func, fixed)), *given, notices
-            )
+            program = programs[key] = build(backend, fixed)
         try:
             out = program(*args, **kw)
         except BaseException:

@@ -1,0 +1,152 @@
+"""Compiled programs held against the function itself: `jit(func, verify=True)`.
+
+A compiler may be wrong without a word. The first call of each program is computed twice, by the
+program and by the function as it is, and what differs by more than rounding raises.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import tree
+from .dispatch import NUMBERS, backend_of, dtype_of
+from .waiting import name_of
+
+if TYPE_CHECKING:
+    from .backends.base import Backend
+
+# Whether functions given to `jit` run as they are, those inside of others as well.
+AS_IT_IS: ContextVar[bool] = ContextVar("isomorph.as_it_is", default=False)
+
+# The distance from 1 to the next number.
+EPS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+PARTS = {"complex64": "float32", "complex128": "float64"}
+
+
+class Verified:
+    """A compiled function that is compared with the function itself whenever it was traced."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        func: Callable[..., Any],
+        compiler: Callable[[Callable[..., Any]], Callable[..., Any]],
+        donated: Callable[[tuple, dict[str, Any]], list[bool]],
+    ):
+        self.backend, self.func, self.donated = backend, func, donated
+        self.threads: set[int] = set()  # those in which it was traced just now
+
+        def traced(*args: Any, **kw: Any) -> Any:
+            self.threads.add(get_ident())
+            return func(*args, **kw)
+
+        traced.__qualname__ = name_of(func)
+        self.program = compiler(traced)
+
+    def __call__(self, *args: Any, **kw: Any) -> Any:
+        leaves, form = tree.flatten_whole((args, kw))
+        arrays = [x for x in leaves if type(x) not in NUMBERS]
+        if self.backend.is_tracing(arrays):  # a part of something else
+            return self.program(*args, **kw)
+        copy = lambda x: x if type(x) in NUMBERS else self.backend.asarray(x, copy=True)
+        given = self.donated(args, kw) or [False] * len(leaves)
+        kept = [copy(x) if yes else x for x, yes in zip(leaves, given)]
+        self.threads.discard(get_ident())
+        out = self.program(*args, **kw)
+        if get_ident() in self.threads:
+            args, kw = tree.unflatten(form, kept)
+            with as_it_is():
+                expected = self.func(*args, **kw)
+            self._compare(out, expected, kept)
+        return out
+
+    def _compare(self, out: Any, expected: Any, inputs: list[Any]) -> None:
+        """Raise where the outputs of the program are not those of the function."""
+        values = lambda nest: [
+            self.backend.to_numpy(self.backend.asarray(x) if type(x) in NUMBERS else x)
+            for x in tree.flatten_whole(nest)[0]
+        ]
+        found, wanted = values(out), values(expected)
+        scale = max(map(largest, [*values(inputs), *wanted]), default=0.0)
+        pairs = zip(found, wanted, tree.paths(expected, whole=True))
+        worst = max((difference(x, y, scale, path) for x, y, path in pairs), default=None)
+        if worst is not None and worst.off > worst.allowed:
+            raise ArithmeticError(
+                f"jit: verify: the program compiled of {name_of(self.func)} for "
+                f"{self.backend.name} is not what the function computes: {worst}; call the "
+                "function without jit, and report the compiler's error"
+            )
+
+
+@contextmanager
+def as_it_is() -> Iterator[None]:
+    """A block in which `jit` compiles nothing."""
+    token = AS_IT_IS.set(True)
+    try:
+        yield
+    finally:
+        AS_IT_IS.reset(token)
+
+
+class Difference(NamedTuple):
+    """The largest difference between two outputs, first by how much it is more than rounding."""
+
+    excess: float
+    off: float
+    allowed: float
+    path: str
+    words: str
+
+    def __str__(self) -> str:
+        at = f" at {self.path}" if self.path else ""
+        return (
+            f"the output{at} is off by {self.off:.3g}, of which rounding explains "
+            f"{self.allowed:.3g} ({self.words})"
+        )
+
+
+def difference(x: Any, y: Any, scale: float, path: str) -> Difference:
+    """Between two NumPy arrays, of a call whose largest value is `scale`. Numbers that are not
+    finite, and integers, are to be equal; of others √ε of the largest beside it is taken for
+    rounding, and ε^¾ of `scale`.
+    """
+    xp: Any = backend_of(x, y)
+    if x.shape != y.shape:
+        words = f"compiled of shape {x.shape}, as it is of shape {y.shape}"
+        return Difference(math.inf, math.inf, 0.0, path, words)
+    names = [dtype_of(x), dtype_of(y)]
+    eps = max(EPS.get(PARTS.get(name, name), 0.0) for name in names)
+    allowed = eps**0.5 * largest(y) + eps**0.75 * scale
+    if eps:  # integers as they are: float64 does not hold them all
+        wide = xp.complex128 if set(names) & set(PARTS) else xp.float64
+        x, y = xp.astype(x, wide), xp.astype(y, wide)
+        same = (x == y) | (xp.isnan(x) & xp.isnan(y))
+        x, y = (xp.where(same, xp.zeros_like(y), z) for z in (x, y))
+        off = xp.abs(x - y)
+        off = xp.where(xp.isnan(off), xp.full_like(off, xp.inf), off)
+    else:
+        off = xp.where(x == y, 0.0, 1.0)
+    off = xp.reshape(off, (-1,))
+    if not off.size:
+        return Difference(0.0, 0.0, allowed, path, "nothing to compare")
+    place = int(xp.argmax(off))
+    numbers = [xp.reshape(z, (-1,))[place].item() for z in (x, y)]
+    most = float(off[place])
+    excess = most / allowed if allowed else most * math.inf if most else 0.0
+    words = f"compiled {numbers[0]:.6g}, as it is {numbers[1]:.6g}"
+    return Difference(excess, most, allowed, path, words)
+
+
+def largest(x: Any) -> float:
+    """The largest size among the finite values of a NumPy array."""
+    xp: Any = backend_of(x)
+    if dtype_of(x) not in EPS and dtype_of(x) not in PARTS:
+        return 0.0
+    sizes = xp.abs(xp.astype(x, xp.complex128 if dtype_of(x) in PARTS else xp.float64))
+    sizes = xp.where(xp.isfinite(sizes), sizes, xp.zeros_like(sizes))
+    return float(xp.max(sizes)) if sizes.size else 0.0
