@@ -18,10 +18,12 @@ from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
     is_functorch_wrapped_tensor,
     is_gradtrackingtensor,
     maybe_get_level,
+    peek_interpreter_stack,
 )
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch._subclasses.fake_tensor import FakeTensor
 
+from ...dispatch import dtype_of
 from . import (
     attending,
     compiling,
@@ -193,10 +195,10 @@ class Torch(Layers):
                 "to_numpy: needed a tensor that has its values, got a stand-in of a trace; call it "
                 "outside of compiled code, or through iso.host_function"
             )
-        x = x.detach().cpu().resolve_conj().resolve_neg()
-        if x.dtype is torch.bfloat16:  # NumPy has none of its own
-            return x.view(torch.int16).numpy().view(import_module("ml_dtypes").bfloat16)
-        return x.numpy()
+        if peek_interpreter_stack() is None:
+            return _to_numpy(x)
+        with temporarily_clear_interpreter_stack():  # inside torch.func nothing has memory
+            return _to_numpy(_unwrapped(x))
 
     def values(xp, x):
         with temporarily_clear_interpreter_stack():
@@ -294,6 +296,31 @@ class Torch(Layers):
 
     def narrow(xp, name):
         return {"float16": torch.float16, "bfloat16": torch.bfloat16}.get(name)
+
+
+def _unwrapped(x: torch.Tensor) -> torch.Tensor:
+    """The tensor inside of torch.func's levels, none of which is to lose a gradient by it."""
+    while is_functorch_wrapped_tensor(x):
+        if not is_gradtrackingtensor(x):
+            raise TypeError(
+                "to_numpy: needed one tensor, got one of each example of a vmap; call it outside "
+                "of the mapped function, or through iso.host_function"
+            )
+        if x.requires_grad:
+            raise TypeError(
+                f"to_numpy: needed a tensor nobody differentiates by, got {dtype_of(x)} of shape "
+                f"{tuple(x.shape)} under differentiation; its gradient would be lost; use "
+                "iso.stop_gradient(x) first"
+            )
+        x = get_unwrapped(x)
+    return x
+
+
+def _to_numpy(x: torch.Tensor) -> np.ndarray:
+    x = x.detach().cpu().resolve_conj().resolve_neg()
+    if x.dtype is torch.bfloat16:  # NumPy has none of its own
+        return x.view(torch.int16).numpy().view(import_module("ml_dtypes").bfloat16)
+    return x.numpy()
 
 
 def _is_transformed(x: torch.Tensor) -> bool:

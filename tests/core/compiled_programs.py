@@ -1,0 +1,319 @@
+"""Programs over the whole vocabulary, whose compiled form must give what they give as they are.
+
+A program takes the package, the namespace and one float64 array, and gives a nest of arrays. What
+it does is more than one call, so that a compiler finds something to fuse. The number beside it says
+how often it is differentiated: twice, once, or not at all.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+RNG = np.random.default_rng(7)
+INPUTS = {
+    "v": RNG.uniform(-1.5, 1.5, 6),
+    "m": RNG.uniform(-1.5, 1.5, (4, 4)),
+    "r": RNG.uniform(-1.5, 1.5, (3, 5)),
+    "t": RNG.uniform(-1.5, 1.5, (2, 3, 4)),
+    "i": RNG.uniform(-1.5, 1.5, (2, 6, 6, 4)),
+}
+
+
+class Program(NamedTuple):
+    func: Callable[..., Any]
+    input: str
+    order: int
+
+
+def spd(xp, x):
+    """A symmetric matrix with eigenvalues of at least 1."""
+    return xp.matmul(x, xp.matrix_transpose(x)) + xp.eye(x.shape[-1], dtype=x.dtype)
+
+
+def cplx(xp, x):
+    return xp.astype(x, xp.complex128) * (1 + 0.5j) + 1j * xp.astype(xp.cos(x), xp.complex128)
+
+
+def const(xp, *shape):
+    """An array with other numbers for each shape."""
+    n = int(np.prod(shape))
+    return xp.asarray(np.sin(1.0 + 1.7 * np.arange(n)).reshape(shape))
+
+
+def ints(xp, *values):
+    return xp.asarray(np.array(values))
+
+
+def key(iso, xp, seed=3):
+    return xp.asarray(np.array([0, seed], np.uint32))
+
+
+# Functions that take several lines.
+
+
+def gaussian_process(iso, xp, x):
+    """The reproduction that gave -87 for -8.7."""
+    q, l = x[0] - 2.0, x[1] * 0.3
+    at = xp.linspace(-3.0, 3.0, 20, dtype=x.dtype)[:, None]
+    y = xp.sin(at)[:, 0]
+    d2 = xp.sum((at[:, None, :] - at[None, :, :]) ** 2, axis=-1)
+    k = xp.exp(-0.5 * d2 * xp.exp(l)) + xp.exp(q) * xp.eye(20, dtype=x.dtype)
+    low = xp.linalg.cholesky(k)
+    fit = xp.sum(y * xp.linalg.solve(k, y[:, None])[:, 0])
+    return fit + xp.sum(xp.log(xp.linalg.diagonal(low)))
+
+
+def kernel_cholesky(iso, xp, x):
+    """The smaller reproduction."""
+    d2 = xp.sum((x[:, None, :] - x[None, :, :]) ** 2, axis=-1)
+    return xp.sum(xp.sin(xp.linalg.cholesky(xp.exp(-d2) + 0.1 * xp.eye(4, dtype=x.dtype))))
+
+
+def kernel_scatter(iso, xp, x):
+    """The same with a diagonal that is added by index."""
+    d2 = xp.sum((x[:, None, :] - x[None, :, :]) ** 2, axis=-1)
+    at = xp.arange(4)
+    noise = iso.at(xp.zeros((4, 4), dtype=x.dtype))[at, at].add(0.1)
+    return xp.sum(xp.sin(xp.linalg.cholesky(xp.exp(-d2) + noise)))
+
+
+def kernel_gather(iso, xp, x):
+    """Rows taken twice, so that gradients are scattered, beside a reduction."""
+    rows = xp.take(x, ints(xp, 0, 2, 2, 1), axis=0)
+    d2 = xp.sum((rows[:, None, :] - x[None, :, :]) ** 2, axis=-1)
+    return xp.exp(-d2) * xp.sum(rows, axis=-1)
+
+
+def attention(iso, xp, x):
+    q, k, v = x, xp.sin(x), xp.cos(x)
+    mask = xp.asarray(np.array([[True, False, True]] * 3))
+    return [
+        iso.scaled_dot_product_attention(q, k, v, scale=0.5),
+        iso.scaled_dot_product_attention(q, k, v, mask=mask),
+        iso.scaled_dot_product_attention(q, k, v, is_causal=True),
+    ]
+
+
+def heads(iso, xp, x):
+    w = const(xp, 12, 4)
+    return iso.multi_head_attention(
+        x, num_heads=2, in_proj_weights=w, out_proj_weights=const(xp, 4, 4)
+    )
+
+
+def lstm(iso, xp, x):
+    h, c = xp.zeros((2, 5), dtype=x.dtype), xp.ones((2, 5), dtype=x.dtype)
+    return iso.lstm_update(x, h, c, const(xp, 4, 20), const(xp, 5, 20))
+
+
+def gru(iso, xp, x):
+    h = xp.zeros((2, 5), dtype=x.dtype)
+    return iso.gru_update(x, h, const(xp, 4, 15), const(xp, 5, 15))
+
+
+def batch_norm(iso, xp, x):
+    mean, var = xp.zeros(4, dtype=x.dtype), xp.ones(4, dtype=x.dtype)
+    return iso.batch_norm(x, mean, var, training=True)
+
+
+def power_iteration(iso, xp, x):
+    def body(i, state):
+        y = xp.matmul(x, state)
+        return y / xp.linalg.vector_norm(y)
+
+    return iso.fori_loop(0, 5, body, xp.ones(4, dtype=x.dtype))
+
+
+def newton(iso, xp, x):
+    def step(y, _):
+        y = y - (y * y * y - x - 3.0) / (3 * y * y)
+        return y, xp.sum(y)
+
+    return iso.scan(step, xp.ones_like(x) * 1.5, xp.arange(6))
+
+
+def halve(iso, xp, x):
+    goes_on = lambda s: xp.sum(s[0] * s[0]) > 0.1
+    return iso.while_loop(goes_on, lambda s: (s[0] / 2, s[1] + 1), (x, xp.asarray(0)))
+
+
+def branch(iso, xp, x):
+    return iso.cond(
+        xp.sum(x) > 0, lambda x: xp.sin(x) * x, lambda x: xp.cos(x) - x, x
+    ) + iso.cond(xp.sum(x) > 100, lambda x: x * 2, lambda x: x * x, x)
+
+
+def own_rule(iso, xp, x):
+    ten = iso.custom_vjp(
+        lambda x: xp.sin(x), lambda x: (xp.sin(x), x), lambda r, g: (10 * g * xp.cos(r),)
+    )
+    bound = iso.bind_custom_gradient_function(
+        lambda x: x * x, lambda saved, g: 3 * g * saved[0]
+    )
+    return ten(x) + bound(x)
+
+
+def hosted(iso, xp, x):
+    return iso.host_function(np.cbrt, lambda saved, g: g / (3 * saved[1] ** 2))(x * x + 1.0)
+
+
+def pair(iso, xp, x, optimizer):
+    """Three steps of an optimizer."""
+    v = {"w": x, "b": xp.sum(x, axis=0)}
+    state = optimizer.init(v)
+    for _ in range(3):
+        grads = {"w": xp.sin(v["w"]) + x, "b": v["b"] * v["b"] + 1}
+        updates, state = optimizer.update(grads, state, v)
+        v = iso.apply_updates(v, updates)
+    return v
+
+
+def optimizer(make):
+    return lambda iso, xp, x: pair(iso, xp, x, make(iso.optimizers))
+
+
+def adam_update(iso, xp, x):
+    zero = xp.zeros_like(x)
+    w, m, v = iso.adam_update(x, xp.sin(x) + 2.0, 0.1, zero, zero + 0.1, 2, stop_gradients=False)
+    return w, iso.adam_step(xp.cos(x) + 2.0, m, v, 3)
+
+
+def steps(iso, xp, x):
+    g = xp.sin(x) + 2.0
+    zero = xp.zeros_like(x)
+    return [
+        iso.gradient_descent_update(x, g, 0.1, stop_gradients=False),
+        iso.optimizer_update(x, g, 0.2, stop_gradients=False),
+        iso.lars_update(x + 3, g, 0.1, stop_gradients=False),
+        iso.lamb_update(x + 3, g, 0.1, zero, zero + 0.1, 2, stop_gradients=False)[0],
+    ]
+
+
+def draws(iso, xp, x):
+    k = key(iso, xp)
+    one, two = iso.random.split(k)[0], iso.random.fold_in(k, 5)
+    return [
+        x[0] * iso.random.uniform(one, (3,), dtype="float64"),
+        x[1] * iso.random.normal(two, (3,), dtype="float64"),
+        iso.random.truncated_normal(k, (3,), lower=-1.0, dtype="float64") + x[2],
+        iso.random.bernoulli(k, 0.5, (4,)),
+        iso.random.bits(k, (4,)),
+        iso.random.permutation(k, 5),
+        iso.random.categorical(k, xp.stack([x, -x])),
+        iso.dropout(x, 0.5, rng=k),
+    ]
+
+
+def transformed(iso, xp, x):
+    f = lambda x: xp.sum(xp.sin(x) * x)
+    value, g = iso.value_and_grad(f)(x)
+    out, pull = iso.vjp(xp.tanh, x)
+    return [
+        value, g, iso.grad(f)(x), out, pull(x)[0],
+        iso.jvp(xp.sin, (x,), (x,))[1],
+        iso.jac(lambda x: x[:2] * xp.sum(x))(x),
+        iso.hessian(lambda x: xp.sum(x**3))(x),
+        iso.hvp(f, (x,), (x,))[0],
+        iso.vmap(lambda r: r * r)(x),
+        iso.vmap(iso.grad(lambda r: r**3))(x),
+        iso.execute_with_gradients(f, x)[1],
+        iso.stop_gradient(x) * x,
+        iso.checkpoint(lambda x: xp.exp(xp.sin(x)))(x),
+        iso.jit(lambda x: x * 2)(x),
+    ]  # fmt: skip
+
+
+def modules(make):
+    """A module made inside: creation is part of the program."""
+
+    def run(iso, xp, x):
+        with iso.use_backend(xp.name, dtype="float64"), iso.use_key(key(iso, xp)):
+            net = make(iso)
+        return net(x)
+
+    return run
+
+
+def losses(iso, xp, x):
+    labels = ints(xp, 0, 4, 2)
+    p = iso.softmax(xp.cos(x))
+    return [
+        iso.cross_entropy(x, labels),
+        iso.cross_entropy(x, labels, ignore_index=4, label_smoothing=0.1),
+        iso.cross_entropy(x, p, reduction="none"),
+        iso.binary_cross_entropy(x, iso.sigmoid(xp.cos(x))),
+        iso.mse(x, xp.cos(x)),
+        iso.mae(x, xp.cos(x) + 9.0),
+        iso.huber(x, xp.cos(x) * 3, delta=0.7),
+        iso.kl_divergence(iso.log_softmax(x), p),
+    ]
+
+
+def poolings(iso, xp, x):
+    return [
+        iso.max_pool(x, 2, 2, "VALID"),
+        iso.max_pool(x, 3, 2, "SAME"),
+        iso.avg_pool(x, 3, 2, "SAME"),
+        iso.adaptive_avg_pool(x, 4),
+        iso.adaptive_max_pool(x, 4),
+    ]
+
+
+def convolutions(iso, xp, x):
+    image, line, cube = x, x[:, 0], xp.reshape(x, (2, 6, 3, 2, 4))
+    return [
+        iso.conv2d(image, const(xp, 3, 3, 4, 2), 2, "SAME"),
+        iso.conv1d(line, const(xp, 3, 4, 2), 1, "VALID"),
+        iso.conv3d(cube, const(xp, 2, 2, 2, 4, 2), 1, "SAME"),
+        iso.depthwise_conv2d(image, const(xp, 3, 3, 4), 1, "SAME"),
+    ]
+
+
+def transposes(iso, xp, x):
+    image, line, cube = x[:, :3, :3], x[:, 0], xp.reshape(x, (2, 6, 3, 2, 4))[:, :2]
+    return [
+        iso.conv2d_transpose(image, const(xp, 3, 3, 4, 2), 2, "SAME"),
+        iso.conv1d_transpose(line, const(xp, 3, 4, 2), 2, "SAME"),
+        iso.conv3d_transpose(cube, const(xp, 2, 2, 2, 4, 2), 1, "SAME"),
+    ]
+
+
+def general(iso, xp, x):
+    return [
+        iso.conv_general_dilated(
+            x, const(xp, 3, 3, 2, 4), 1, "SAME", dims=2, dilations=2, feature_group_count=2
+        ),
+        iso.conv_general_transpose(x[:, :3, :3], const(xp, 3, 3, 4, 2), 1, "SAME", dims=2),
+    ]
+
+
+def positions(iso, xp, x):
+    mask = iso.local_window_mask(3, left=1, backend=xp.name)
+    few, many = x[:, None], xp.stack([xp.sin(x), xp.cos(x)], axis=1)
+    return [
+        iso.rotary_embedding(x),
+        iso.grouped_query_attention(many, few, few, mask=mask),
+    ]
+
+
+def norms(iso, xp, x):
+    return [
+        iso.layer_norm(x), iso.rms_norm(x), iso.group_norm(x, 2), iso.instance_norm(x),
+    ]  # fmt: skip
+
+
+def activations(iso, xp, x):
+    names = "relu elu gelu silu mish hardswish sigmoid softmax log_softmax softplus leaky_relu"
+    return [getattr(iso, name)(x * 1.3 + 0.1) for name in names.split()] + [
+        iso.gelu(x, approximate=True), iso.logsumexp(x, axis=-1),
+    ]  # fmt: skip
+
+
+def created(iso, xp, x):
+    with iso.use_backend(xp.name, dtype="float64"):
+        made = [
+            iso.zeros((2,)), iso.ones((2,)), iso.full((2,), 3.0), iso.arange(2.0),
+            iso.linspace(0.0, 1.0, 2), iso.eye(2)[0], iso.asarray([1.0, 2.0]),
+        ]  # fmt: skip
+    return xp.stack(made) * x[:2]

@@ -1,0 +1,194 @@
+"""Compiled is eager: programs over the whole vocabulary give compiled what they give as they are, in
+value, gradient and second derivative, in float64.
+
+`make test-all` compiles each by itself. `make test` compiles the two programs that Inductor once
+got wrong by themselves, and a sample of all, several to a program: another one each time, whose
+seed is printed; ISOMORPH_SEED=number draws that one again.
+"""
+
+import os
+import random
+import warnings
+
+import numpy as np
+import pytest
+from compiled_programs import INPUTS
+from compiled_table import TABLE
+
+import isomorph as iso
+from isomorph import tree
+from isomorph.backends.vocabulary import CONSTANTS, DTYPES, FFT, LINALG, VOCABULARY
+from oracles import numpy_of
+
+COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
+ALONE = ["gaussian_process", "kernel_cholesky", "kernel_scatter"]
+SEED = int(os.environ.get("ISOMORPH_SEED", random.SystemRandom().randrange(10**6)))
+SAMPLE, BATCH = 24, 8
+
+# Programs that a framework cannot compile, with what it says; one that compiles fails its test.
+CANNOT = {}
+# Float64 is good to this only in the framework's own compiled kernels, relative to the largest.
+LOOSE = {}
+
+# Names that are no part of a program over arrays, or whose results have a size that values decide.
+NOT_DRAWN = {
+    **dict.fromkeys([*DTYPES, *CONSTANTS], "no function"),
+    **dict.fromkeys(
+        ["__array_namespace_info__", "can_cast", "finfo", "iinfo", "isdtype", "result_type"],
+        "of dtypes, nothing is computed",
+    ),
+    **dict.fromkeys(
+        ["nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"],
+        "as many results as the values have it: no program of known shapes",
+    ),
+    "from_dlpack": "of memory, which a traced array has not",
+}
+NOT_COMPILED = {
+    **dict.fromkeys(
+        ["CheckpointError", "Fit", "Module", "NonFiniteError", "Optimizer", "State", "TrainState"],
+        "a class that computes nothing",
+    ),
+    **dict.fromkeys(
+        ["backends", "check_gradients", "evaluate", "fit", "load", "save", "summary", "train_step"],
+        "compiles by itself, or needs values",
+    ),
+    **dict.fromkeys(["convert", "to_numpy"], "moves values, of which a trace has none"),
+    **dict.fromkeys(
+        ["gradient_tracking", "set_with_grads", "unset_with_grads", "with_grads"],
+        "a mode, no computation",
+    ),
+    "namespace": "every program begins with it",
+    "Dropout": "its key moves on: a state that a program would lose",
+}
+
+
+def measured(program):
+    """Outputs, value, gradient and a second derivative of a program, as one function."""
+
+    def total(x):
+        xp = iso.namespace(x)
+        outs = tree.flatten(program.func(iso, xp, x))[0]
+        result = xp.sum(x * 0.0)
+        for y in outs:
+            if xp.isdtype(y.dtype, "complex floating"):
+                y = xp.real(y) + 2 * xp.imag(y)
+            if xp.isdtype(y.dtype, "real floating"):
+                size = int(np.prod(tuple(y.shape)))
+                weights = np.cos(1.0 + np.arange(size)).reshape(tuple(y.shape))
+                result = result + xp.sum(xp.astype(y, xp.float64) * xp.asarray(weights))
+        return result, outs
+
+    def whole(x):
+        if not program.order:
+            return {"outputs": total(x)[1]}
+        (value, outs), grad = iso.value_and_grad(total, has_aux=True)(x)
+        found = {"outputs": outs, "value": value, "gradient": grad}
+        if program.order > 1:
+            along = iso.namespace(x).asarray(np.sin(2.0 + np.arange(x.shape[-1])))
+            along = along * iso.namespace(x).ones_like(x)
+            found["second"] = iso.hvp(lambda x: total(x)[0], (x,), (along,))[0]
+        return found
+
+    return whole
+
+
+def compare(name, backend, found, expected):
+    paths = tree.paths(expected)
+    found, expected = tree.flatten(found)[0], tree.flatten(expected)[0]
+    assert len(found) == len(expected) == len(paths) >= 1
+    loose = LOOSE.get((backend, name), 1e-9)
+    for got, wanted, path in zip(found, expected, paths):
+        got, wanted = numpy_of(got), numpy_of(wanted)
+        assert got.shape == wanted.shape
+        assert got.dtype == wanted.dtype
+        if wanted.dtype.kind in "biu":
+            np.testing.assert_array_equal(got, wanted, err_msg=f"{name}: {path}")
+        else:
+            scale = max(np.abs(wanted).max(initial=0), 1e-2)
+            np.testing.assert_allclose(
+                got, wanted, rtol=0, atol=loose * scale, err_msg=f"{name}: {path}"
+            )
+
+
+def run(backend, names):
+    """Compile the programs as one, and compare each with itself as it is."""
+    inputs = {name: iso.convert(INPUTS[name], backend) for name in INPUTS}
+    funcs = {name: measured(TABLE[name]) for name in names}
+
+    def every(inputs):
+        return {name: func(inputs[TABLE[name].input]) for name, func in funcs.items()}
+
+    with warnings.catch_warnings():  # what a framework says of its own compiler's choices
+        warnings.simplefilter("ignore")
+        found = iso.jit(every)(inputs)
+        expected = every(inputs)
+    for name in names:
+        compare(name, backend, found[name], expected[name])
+
+
+def refused(backend, name):
+    with pytest.raises(Exception, match=CANNOT[backend, name]):
+        run(backend, [name])
+
+
+@COMPILED
+@pytest.mark.parametrize("name", ALONE)
+def test_programs_that_were_wrong(backend, name):
+    run(backend, [name])
+
+
+@COMPILED
+@pytest.mark.parametrize("part", range(SAMPLE // BATCH))
+def test_a_sample_of_programs(backend, part):
+    names = [name for name in TABLE if (backend, name) not in CANNOT]
+    drawn = random.Random(SEED).sample(names, SAMPLE)[part::3]
+    print(f"ISOMORPH_SEED={SEED}: {', '.join(drawn)}")
+    run(backend, drawn)
+
+
+@pytest.mark.slow
+@COMPILED
+@pytest.mark.parametrize("name", TABLE)
+def test_every_program_alone(backend, name):
+    if (backend, name) in CANNOT:
+        refused(backend, name)
+    else:
+        run(backend, [name])
+
+
+class Recorder:
+    """A namespace that remembers what was asked of it."""
+
+    def __init__(self, wrapped, prefix, seen):
+        self._wrapped, self._prefix, self._seen = wrapped, prefix, seen
+
+    def __getattr__(self, name):
+        found = getattr(self._wrapped, name)
+        if name in ("linalg", "fft", "random", "optimizers"):
+            return Recorder(found, f"{self._prefix}{name}.", self._seen)
+        self._seen.add(self._prefix + name)
+        return found
+
+
+def public(module):
+    return [name for name in module.__all__ if callable(getattr(module, name))]
+
+
+def test_every_name_is_drawn(backend):
+    """On every backend the programs run as they are, and ask for each name there is."""
+    seen = set()
+    xp = iso.namespace(iso.convert(INPUTS["v"], backend))
+    for program in TABLE.values():
+        program.func(Recorder(iso, "iso.", seen), Recorder(xp, "", seen), iso.convert(
+            INPUTS[program.input], backend
+        ))  # fmt: skip
+    wanted = {name for name in VOCABULARY if name not in NOT_DRAWN}
+    wanted |= {f"linalg.{name}" for name in LINALG} | {f"fft.{name}" for name in FFT}
+    wanted |= {f"iso.{name}" for name in public(iso) if name not in NOT_COMPILED}
+    wanted |= {f"iso.random.{name}" for name in iso.random.__all__ if name != "key"}
+    wanted |= {f"iso.optimizers.{name}" for name in iso.optimizers.__all__}
+    print(f"{len(TABLE)} programs draw {len(wanted & seen)} of {len(wanted)} names")
+    assert len(TABLE) >= 150
+    assert not wanted - seen, f"no program draws {sorted(wanted - seen)}"
+    assert set(NOT_DRAWN) <= set(VOCABULARY), "a reason for a name that there is not"
+    assert not (set(NOT_DRAWN) | {f"iso.{name}" for name in NOT_COMPILED}) & seen
