@@ -139,18 +139,16 @@ def halve(iso, xp, x):
 
 
 def branch(iso, xp, x):
-    return iso.cond(
-        xp.sum(x) > 0, lambda x: xp.sin(x) * x, lambda x: xp.cos(x) - x, x
-    ) + iso.cond(xp.sum(x) > 100, lambda x: x * 2, lambda x: x * x, x)
+    return iso.cond(xp.sum(x) > 0, lambda x: xp.sin(x) * x, lambda x: xp.cos(x) - x, x) + iso.cond(
+        xp.sum(x) > 100, lambda x: x * 2, lambda x: x * x, x
+    )
 
 
 def own_rule(iso, xp, x):
     ten = iso.custom_vjp(
         lambda x: xp.sin(x), lambda x: (xp.sin(x), x), lambda r, g: (10 * g * xp.cos(r),)
     )
-    bound = iso.bind_custom_gradient_function(
-        lambda x: x * x, lambda saved, g: 3 * g * saved[0]
-    )
+    bound = iso.bind_custom_gradient_function(lambda x: x * x, lambda saved, g: 3 * g * saved[0])
     return ten(x) + bound(x)
 
 
@@ -228,7 +226,7 @@ def modules(make):
     """A module made inside: creation is part of the program."""
 
     def run(iso, xp, x):
-        with iso.use_backend(xp.name, dtype="float64"), iso.use_key(key(iso, xp)):
+        with iso.use_backend(xp.name, dtype="float64"), iso.use_key(3):
             net = make(iso)
         return net(x)
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """The table of programs: name, input, how often it is differentiated, the program."""
 
 import compiled_programs as p
@@ -167,8 +168,8 @@ MODULES = [
     ("Transposes", "i", 2, p.modules(lambda iso: iso.Sequential(iso.DepthwiseConv2D(4, 3), iso.Conv2DTranspose(4, 2, 3), iso.AdaptiveAvgPool(2)))),
     ("BatchNorm", "i", 2, p.modules(lambda iso: iso.Sequential(iso.BatchNorm(4), iso.AdaptiveMaxPool(2)).eval())),
     ("Heads", "t", 2, p.modules(lambda iso: iso.MultiHeadAttention(4, 2))),
-    ("LSTM", "t", 2, p.modules(lambda iso: iso.LSTM(4, 3))),
-    ("GRU", "t", 2, p.modules(lambda iso: iso.GRU(4, 3))),
+    ("LSTM", "t", 2, p.modules(lambda iso: iso.LSTM(4, 3, recurrent_init=iso.initializers.glorot()))),
+    ("GRU", "t", 2, p.modules(lambda iso: iso.GRU(4, 3, recurrent_init=iso.initializers.glorot()))),
     ("Conv3D", "i", 2, lambda iso, xp, x: p.modules(lambda iso: iso.Sequential(iso.Conv3D(2, 2, 2), iso.Conv3DTranspose(2, 2, 2)))(iso, xp, xp.reshape(x, (2, 6, 6, 2, 2)))),
 ]
 OPTIMIZERS = [

@@ -1,5 +1,5 @@
-"""Compiled is eager: programs over the whole vocabulary give compiled what they give as they are, in
-value, gradient and second derivative, in float64.
+"""Compiled is eager: programs over the whole vocabulary give compiled what they give as they are,
+in value, gradient and second derivative, in float64.
 
 `make test-all` compiles each by itself. `make test` compiles the two programs that Inductor once
 got wrong by themselves, and a sample of all, several to a program: another one each time, whose

@@ -23,7 +23,7 @@ from math import prod, sqrt
 from typing import Any
 
 from .. import random
-from ..dispatch import backend_of
+from ..dispatch import backend_of, find_backend
 from ..home import asarray, full, home
 from ..moving import to_numpy
 
@@ -77,6 +77,8 @@ def new_key(key: Any = None) -> Any:
         return random.key(key)
     random.check_key("key", key)
     place = home()
+    if find_backend(key) is place.backend:  # also a traced one, which has no values yet
+        return key if place.device is None else place.backend.asarray(key, device=place.device)
     return asarray(to_numpy(key), backend=place.backend.name, device=place.device)
 
 

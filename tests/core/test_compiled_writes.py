@@ -1,0 +1,133 @@
+"""Writes in compiled torch programs: those that Inductor lost, and those that we do not make.
+
+Inductor 2.13 forgets, when it makes the loops of two operations alike to fuse them, that what is
+read was written by a third (`backends/torch/repairs.py`). Every way to write is held against what
+it does as it is; a canary says whether the compiler still has the error.
+"""
+
+import numpy as np
+import pytest
+import torch
+from compiled_programs import INPUTS
+from compiled_table import TABLE
+from torch.fx.experimental.proxy_tensor import make_fx
+
+import isomorph as iso
+from isomorph import tree
+from isomorph.backends.torch import compiling, repairs
+
+pytestmark = pytest.mark.parametrize("backend", ["torch"], indirect=True)
+
+N = 5
+PLACES, ONES = torch.arange(N), torch.ones(N, dtype=torch.float64)
+POINTS = torch.from_numpy(np.random.default_rng(0).normal(size=(N, N)))
+zeros = lambda: torch.zeros(N, N, dtype=torch.float64)
+
+
+def filled(write):
+    x = zeros()
+    write(x)
+    return x
+
+
+# The unit matrix in all the ways there are to write it.
+WRITES = {
+    "diagonal filled in place": lambda: filled(lambda x: x.diagonal().fill_(1)),
+    "diagonal copied in place": lambda: filled(lambda x: x.diagonal().copy_(ONES)),
+    "set in place": lambda: filled(lambda x: x.__setitem__((PLACES, PLACES), 1.0)),
+    "diagonal_scatter": lambda: torch.diagonal_scatter(zeros(), ONES),
+    "as_strided_scatter": lambda: torch.as_strided_scatter(zeros(), ONES, (N,), (N + 1,)),
+    "index_put": lambda: zeros().index_put((PLACES, PLACES), ONES),
+    "index_put accumulated": lambda: zeros().index_put((PLACES, PLACES), ONES, accumulate=True),
+    "scatter": lambda: zeros().scatter(1, PLACES[:, None], 1.0),
+    "scatter_add": lambda: zeros().scatter_add(1, PLACES[:, None], ONES[:, None]),
+    "scatter_reduce": lambda: zeros().scatter_reduce(1, PLACES[:, None], ONES[:, None], "amax"),
+    "index_add": lambda: zeros().view(-1).index_add(0, PLACES * (N + 1), ONES).view(N, N),
+    "index_copy": lambda: zeros().view(-1).index_copy(0, PLACES * (N + 1), ONES).view(N, N),
+    "iso.at": lambda: iso.at(zeros())[PLACES, PLACES].add(1.0),
+    "xp.eye": lambda: iso.namespace(ONES).eye(N, dtype=torch.float64),
+    "xp.eye of an offset": lambda: iso.namespace(ONES).eye(N + 1, N, k=-1, dtype=torch.float64)[1:],
+}
+
+
+def energy(x, unit):
+    d2 = torch.sum((x[:, None, :] - x[None, :, :]) ** 2, -1)
+    return torch.sum(torch.sin(torch.linalg.cholesky(torch.exp(-d2) + 0.1 * unit())))
+
+
+def off(found, expected):
+    return max(float((a - b).abs().max()) for a, b in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_what_is_written_is_read(backend, write):
+    func = lambda x: energy(x, WRITES[write])
+    expected = iso.value_and_grad(lambda x: energy(x, lambda: torch.eye(N, dtype=x.dtype)))(POINTS)
+    assert off(iso.jit(iso.value_and_grad(func))(POINTS), expected) < 1e-12
+
+
+@pytest.mark.skipif(
+    not torch.__version__.startswith("2.13."), reason="seen in torch 2.13, gone in 2.15"
+)
+def test_inductor_still_loses_writes(backend):
+    """A canary: where this fails, torch is repaired, and `repairs.py` can go."""
+
+    def both(x):
+        grad, value = torch.func.grad_and_value(lambda x: energy(x, WRITES["index_put"]))(x)
+        return value, grad
+
+    graph = make_fx(both, tracing_mode="fake", _allow_non_fake_inputs=True)(POINTS)
+    assert off(graph(POINTS), both(POINTS)) == 0.0
+    original = repairs.NODE.recompute_size_and_body
+    assert off(torch._inductor.compile(graph, [POINTS])(POINTS), both(POINTS)) > 1e-3
+    with repairs.repaired():
+        assert repairs.NODE.recompute_size_and_body is not original
+        assert off(torch._inductor.compile(graph, [POINTS])(POINTS), both(POINTS)) < 1e-12
+    assert repairs.NODE.recompute_size_and_body is original
+
+
+def written(graph):
+    """The operations of a graph that write in place, and where they write."""
+    return [
+        (str(node.target), node.args[0].op)
+        for node in graph.graph.nodes
+        if node.op == "call_function"
+        and isinstance(node.target, torch._ops.OpOverload)
+        and node.target._schema.is_mutable
+    ]
+
+
+# What torch writes inside of an operation of its own.
+THEIRS = {"losses": {("aten.masked_fill_.Scalar", "call_function")}}  # cross_entropy_loss
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_nothing_of_ours_writes_in_place_while_it_is_traced(backend, name):
+    program = TABLE[name]
+    leaves = lambda x: tree.flatten(program.func(iso, iso.namespace(x), x))[0]
+    x = torch.from_numpy(INPUTS[program.input])
+    graph = make_fx(leaves, tracing_mode="fake", _allow_non_fake_inputs=True)(x)
+    assert len(graph.graph.nodes) > 2
+    assert set(written(graph)) == THEIRS.get(name, set())
+
+
+def test_the_gradient_of_a_largest_is_traced_without_writes(backend):
+    """The one gradient of our own that is a sum of many places."""
+    pooled = lambda x: iso.grad(lambda x: (iso.max_pool(x, 3, 1, 1) ** 2).sum())(x)
+    x = torch.from_numpy(INPUTS["i"])
+    graph = make_fx(pooled, tracing_mode="fake", _allow_non_fake_inputs=True)(x)
+    assert any("slice_scatter" in str(node.target) for node in graph.graph.nodes)
+    assert written(graph) == []
+
+
+def test_only_donated_inputs_are_written_to_and_last(backend):
+    step = compiling.reusing(lambda w, x: (w - 0.1 * x.sum(0) * w, w * x[0]), [True, False])
+    w, x = torch.ones(3), torch.ones(2, 3)
+    graph = make_fx(step, tracing_mode="fake")(w, x)
+    assert written(graph) == [("aten.copy_.default", "placeholder")]
+    *_, last, output = graph.graph.nodes
+    assert (str(last.target), output.op) == ("aten.copy_.default", "output")
+    new, product = iso.jit(lambda w, x: (w - 0.1 * x.sum(0) * w, w * x[0]), donate=0)(w, x * 3)
+    np.testing.assert_allclose(new, [0.4] * 3, rtol=1e-6)
+    np.testing.assert_allclose(product, [3.0] * 3, rtol=1e-6)  # by the old w
+    assert new.data_ptr() == w.data_ptr()
