@@ -1,10 +1,17 @@
-"""An error of torch's compiler, repaired while a program is compiled here.
+"""Two errors of torch's compiler, repaired while a program is compiled here.
 
-Inductor's C++ programs (seen in torch 2.13, gone in 2.15) may read an array before it is written:
-where the loops of two operations are made alike to be fused, the one that reads forgets that what
-it reads was changed by a third (`index_put`, `scatter_add`, `diagonal_scatter`, the gradient of a
-gather; a write in place). The values are wrong without a word, in `torch.compile` too. A canary
-tells when a version of torch has no such error any more (`tests/core/test_compiled_writes.py`).
+Inductor's C++ programs (seen in torch 2.13, the first gone in 2.15) are wrong without a word, in
+`torch.compile` too:
+
+* They may read an array before it is written. Where the loops of two operations are made alike to
+  be fused, the one that reads forgets that what it reads was changed by a third (`index_put`,
+  `scatter_add`, `diagonal_scatter`, the gradient of a gather; a write in place).
+* Writes into copies are made writes in place where nobody reads what was there before; among
+  complex arrays, which are computed by kernels of torch's own, somebody may (the second derivative
+  of a product of two `rfft`). Programs with complex arrays keep their copies.
+
+Canaries tell when a version of torch has no such error any more
+(`tests/core/test_compiled_writes.py`).
 """
 
 from __future__ import annotations
@@ -15,27 +22,38 @@ from typing import Any
 
 import torch
 from torch._inductor import scheduler
+from torch._inductor.fx_passes import post_grad
 
 NODE: Any = scheduler.SchedulerNode
-# Programs that torch keeps on disk are told apart from those it compiled without the repair.
-TAG = "isomorph: what reads waits for what writes"
+PASSES: Any = post_grad
+# Programs that torch keeps on disk are told apart from those it compiled without the repairs.
+TAG = "isomorph: what reads waits for what writes, complex arrays are copied"
 
 
 @contextmanager
 def repaired() -> Iterator[None]:
     """While this lasts, an operation whose loops are changed still waits for the writes that it
-    waited for before.
+    waited for before, and programs with complex arrays write nothing in place.
     """
-    original = NODE.recompute_size_and_body
+    recompute_size, reinplace = NODE.recompute_size_and_body, PASSES.reinplace_inplaceable_ops
 
     def recompute(self: Any, *args: Any, **kw: Any) -> None:
-        original(self, *args, **kw)
+        recompute_size(self, *args, **kw)
         self.set_read_writes(self.read_writes.rename(self.mutation_renames))
 
-    NODE.recompute_size_and_body = recompute
+    def rewrite(updater: Any, graph: torch.fx.Graph) -> None:
+        if not any(_is_complex(node) for node in graph.nodes):
+            reinplace(updater, graph)
+
+    NODE.recompute_size_and_body, PASSES.reinplace_inplaceable_ops = recompute, rewrite
     config: Any = torch.compiler.config
     try:
         with config.patch(cache_key_tag=f"{config.cache_key_tag} {TAG}"):
             yield
     finally:
-        NODE.recompute_size_and_body = original
+        NODE.recompute_size_and_body, PASSES.reinplace_inplaceable_ops = recompute_size, reinplace
+
+
+def _is_complex(node: torch.fx.Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.is_complex()
