@@ -84,19 +84,22 @@ def like(x: Any, total: Any) -> Any:
     return x if x.dtype == total.dtype else xp.astype(xp.asarray(x), total.dtype)
 
 
-def check_mean(name: str, mean: Mean) -> None:
-    """Refuse what is no mean of numbers without axes."""
+def check_mean(name: str, mean: Mean, numbers: bool = False) -> None:
+    """Refuse what is no mean of arrays without axes; its total may be a number if `numbers` may."""
     for what, x in zip(mean._fields, mean):
         xp: Any = find_backend(x)
-        if xp is None and (what == "total" or type(x) not in NUMBERS[:-1]):
+        plain = numbers or what == "count"
+        if xp is None:
+            if plain and type(x) in NUMBERS[:-1]:
+                continue
             got = f"a {type(x).__name__}"
-        elif xp is not None and len(x.shape):
+        elif len(x.shape):
             got = f"one of shape {tuple(x.shape)}"
-        elif xp is not None and xp.isdtype(x.dtype, "complex floating"):
+        elif xp.is_complex(x.dtype):
             got = dtype_of(x)
         else:
             continue
-        needed = "an array" if what == "total" else "a number or an array"
+        needed = "a number or an array" if plain else "an array"
         raise TypeError(f"{name}: needed {needed} without axes as {what} of a Mean, got {got}")
 
 

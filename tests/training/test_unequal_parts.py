@@ -102,8 +102,9 @@ def values(nest):
 # ---- steps ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("guard", [False, True])
-@pytest.mark.parametrize("accumulate", [1, 2, 4, 8])
+@pytest.mark.parametrize(
+    ("accumulate", "guard"), [(1, False), (1, True), (2, False), (4, True), (8, False)]
+)
 @pytest.mark.parametrize("optimizer", [Momentum, AdamW])
 def test_in_parts_or_whole_it_is_one_training(backend, optimizer, accumulate, guard):
     batches = [(X, chosen(layout)) for layout in LAYOUTS] * 2
@@ -134,8 +135,18 @@ def test_compiled_it_is_the_same_training(backend, guard):
     np.testing.assert_allclose(numpy_of(state.model["w"]), w, rtol=1e-11)
 
 
-@pytest.mark.parametrize("accumulate", [2, 4, 8])
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("accumulate", [1, 4])
+def test_on_a_device_that_nobody_waits_for(backend, accumulate, monkeypatch):
+    """Where values are not at hand, as on a GPU, nothing is compiled and nothing is looked at."""
+    monkeypatch.setattr(load(backend), "at_hand", lambda x: None)
+    batches = [(X, chosen(layout)) for layout in LAYOUTS]
+    w, wanted = trained_by_hand(AdamW, batches)
+    state, losses = trained(backend, AdamW, batches, accumulate=accumulate, compiled=False)
+    np.testing.assert_allclose([float(x) for x in losses], wanted, rtol=1e-12)
+    np.testing.assert_allclose(numpy_of(state.model["w"]), w, rtol=1e-11)
+
+
+@pytest.mark.parametrize(("accumulate", "bad"), [(2, np.nan), (4, np.inf), (8, np.nan)])
 def test_a_part_that_counts_nothing_adds_no_nan(backend, accumulate, bad):
     """Its gradients are NaN, its loss too: nothing of it arrives."""
     for layout in ("first part nothing", "last part nothing"):
@@ -331,7 +342,7 @@ def test_what_is_no_mean_is_named(backend, xp):
         mean + mean
     with pytest.raises(TypeError, match=r"without axes for \*, got a "):
         mean * x
-    with pytest.raises(TypeError, match="evaluate: the metric m: needed an array without axes as "):
+    with pytest.raises(TypeError, match="evaluate: the metric m: needed a number or an array wi"):
         iso.evaluate(x, x, {"m": lambda v, x: iso.Mean(x[:, 0], 3)}, compiled=False)
 
 
@@ -420,6 +431,21 @@ def test_an_epoch_without_anything(backend):
     np.testing.assert_array_equal(numpy_of(got.model["w"]), W)
 
 
+@pytest.mark.parametrize("backend", ["jax"], indirect=True)
+def test_in_the_narrower_types_that_jax_has_by_itself(backend):
+    import jax
+
+    batches = [(X.astype(np.float32), chosen(layout)) for layout in LAYOUTS]
+    w, wanted = trained_by_hand(AdamW, batches)
+    with jax.enable_x64(False):
+        v = {"w": iso.convert(W.astype(np.float32), backend)}
+        for accumulate in (1, 2):
+            state, losses = trained(backend, AdamW, batches, v=v, accumulate=accumulate)
+            assert {x.dtype.name for x in losses} == {"float32"}
+            np.testing.assert_allclose([float(x) for x in losses], wanted, rtol=1e-4)
+            np.testing.assert_allclose(numpy_of(state.model["w"]), w, rtol=1e-3, atol=1e-4)
+
+
 def test_other_trouble_still_ends_it(backend):
     """A loss that counts something and is no number, and a count that is none."""
     (x, labels), *_ = stream(backend)[0]
@@ -463,13 +489,14 @@ def test_metrics_that_count_themselves(backend, xp):
 
     opposite.finish = lambda mean: -mean
     metrics = {"even": even, "opposite": opposite, "rows": lambda v, x: xp.sum(x),
-               "number": lambda v, x: iso.Mean(xp.sum(x), 2)}  # fmt: skip
+               "number": lambda v, x: iso.Mean(xp.sum(x), 2),
+               "numbers": lambda v, x: iso.Mean(3, 2)}  # fmt: skip
     for compiled in (False, backend != "torch"):
         got = iso.evaluate(
             iso.convert(np.zeros(1), backend), iso.convert(x, backend), metrics, batch_size=2,
             compiled=compiled,
         )  # fmt: skip
-        assert got == {"even": 0.5, "opposite": -0.5, "rows": 7.8, "number": 3.9}
+        assert got == {"even": 0.5, "opposite": -0.5, "rows": 7.8, "number": 3.9, "numbers": 1.5}
 
 
 # ---- what a Mean is ------------------------------------------------------------------------------

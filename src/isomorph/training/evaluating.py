@@ -36,7 +36,7 @@ class Evaluation:
             model = self.function or built(self.skeleton, held(arrays))
             value = metric(model, *batch)
             if isinstance(value, Mean):
-                check_mean(f"{self.name}: the metric {name}", value)
+                check_mean(f"{self.name}: the metric {name}", value, numbers=True)
             elif type(value) not in NUMBERS and (find_backend(value) is None or len(value.shape)):
                 shape = f" of shape {tuple(value.shape)}" if hasattr(value, "shape") else ""
                 raise TypeError(
