@@ -102,15 +102,14 @@ def values(nest):
 # ---- steps ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("accumulate", "guard"), [(1, False), (1, True), (2, False), (4, True), (8, False)]
-)
+@pytest.mark.parametrize(("accumulate", "guard"), [(1, False), (2, True), (8, False)])
 @pytest.mark.parametrize("optimizer", [Momentum, AdamW])
 def test_in_parts_or_whole_it_is_one_training(backend, optimizer, accumulate, guard):
-    batches = [(X, chosen(layout)) for layout in LAYOUTS] * 2
+    batches = [(X, chosen(layout)) for layout in (*LAYOUTS, "uneven")]
     w, wanted = trained_by_hand(optimizer, batches)
+    compiled = backend == "jax"  # which would compile each operation by itself
     state, losses = trained(
-        backend, optimizer, batches, accumulate=accumulate, guard=guard, compiled=False
+        backend, optimizer, batches, accumulate=accumulate, guard=guard, compiled=compiled
     )
     np.testing.assert_allclose([float(x) for x in losses], wanted, rtol=1e-12)
     assert all(len(x.shape) == 0 for x in losses)
@@ -186,8 +185,9 @@ def net_entropy(model, x, labels):
 def test_a_step_that_counts_nothing_changes_nothing(backend, accumulate, compiled):
     """Weights, moments, the number of the step, running statistics: to the bit; keys go on."""
     step = iso.train_step(
-        net_entropy, iso.optimizers.adamw(0.1), compiled=compiled, accumulate=accumulate
-    )
+        net_entropy, iso.optimizers.adamw(0.1), accumulate=accumulate,
+        compiled=compiled or backend == "jax",
+    )  # fmt: skip
     batch = lambda layout: iso.convert((X.astype("float32"), chosen(layout)), backend)
     state, loss = step(step.init(net(backend)), *batch("uneven"))
     assert np.isfinite(float(loss))
@@ -407,7 +407,7 @@ def test_a_batch_that_counts_nothing_does_not_end_a_training(backend, tmp_path):
     assert [r["loss"] for r in got.history] == [r["loss"] for r in without.history]
     events = [r for r in lines(tmp_path / "log") if r["event"] == "step"]
     assert [r["loss"] for r in events if r["step"] in (3, 7)] == ["nan", "nan"]
-    for stop in (1, 2, 3, 5, 6, 7):
+    for stop in (2, 3, 7):
         path = tmp_path / f"{stop}"
         fit(batches, steps=stop, checkpoint=path)
         rest = fit(batches, checkpoint=path, resume=True)

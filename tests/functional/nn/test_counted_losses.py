@@ -76,7 +76,7 @@ def test_total_and_count_are_torchs(backend, xp, case):
     func = counted(loss, args, kw)
     torch._dynamo.reset()  # it compiles one function of a name eight times at most
     runs = [func, compiled(backend, func)]
-    if backend != "torch":  # Inductor's seconds are spent in the tests of training
+    if backend != "torch" and case in ("mse", "ignored"):  # Inductor in the tests of training
         runs.append(iso.jit(func))
     for run in runs:
         found = run(*given)
