@@ -68,6 +68,7 @@ from .layers.norm import batch_norm, group_norm, instance_norm, layer_norm, rms_
 from .layers.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool
 from .layers.position import local_window_mask, rotary_embedding
 from .layers.recurrent import gru_update, lstm_update
+from .means import Mean
 from .moving import convert, to_numpy
 
 if TYPE_CHECKING:
@@ -194,6 +195,7 @@ __all__ = [
     "LayerNorm",
     "Linear",
     "MaxPool",
+    "Mean",
     "Module",
     "MultiHeadAttention",
     "NonFiniteError",

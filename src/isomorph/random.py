@@ -283,11 +283,17 @@ def _backend(name: str, key: Any) -> Backend:
 def check_key(name: str, key: Any) -> Backend:
     """The backend of a key."""
     xp = find_backend(key)
-    if xp is None or tuple(key.shape) != (2,) or key.dtype != xp.uint32:
+    if xp is None or not is_key(key):
         raise TypeError(
             f"{name}: needed a key, uint32 of shape (2,) as random.key makes it, got {_kind(key)}"
         )
     return xp
+
+
+def is_key(x: Any) -> bool:
+    """Whether `x` has the form of a key: nothing else is known of one."""
+    xp: Any = find_backend(x)
+    return xp is not None and tuple(x.shape) == (2,) and x.dtype == xp.uint32
 
 
 def _kind(x: Any) -> str:

@@ -35,7 +35,7 @@ def test_descent_is_the_closed_form(backend):
             a, b = x[i : i + 4], y[i : i + 4]
             losses.append(np.mean((a @ w - b) ** 2))
             w = w - 0.1 * 2 / len(b) * a.T @ (a @ w - b)
-        epochs.append(np.mean(losses[-3:]))
+        epochs.append(np.average(losses[-3:], weights=[4, 4, 2]))  # the last batch is smaller
     np.testing.assert_allclose(got.losses, losses, rtol=1e-12)
     np.testing.assert_allclose(numpy_of(got.model), w, rtol=1e-12)
     assert kind_of(got.model) == backend
@@ -183,7 +183,8 @@ def test_steps_end_it_wherever_that_is(backend):
         assert [r["step"] for r in got.history] == [min(n, done) for n in ends]
         last = got.history[-1]
         part = got.losses[3 * (len(ends) - 1) :]
-        np.testing.assert_allclose(last["loss"], np.mean(part), rtol=1e-12)
+        mean = np.average(part, weights=[8, 8, 6][: len(part)])
+        np.testing.assert_allclose(last["loss"], mean, rtol=1e-12)
         want = iso.evaluate(got.model, data, {"l": entropy}, compiled=False, batch_size=8)["l"]
         assert last["validation"]["loss"] == want
 

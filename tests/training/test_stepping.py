@@ -285,6 +285,82 @@ def test_a_guarded_step_draws_new_keys_all_the_same(backend, xp, compiled):
     assert not np.array_equal(values(state.arrays["state"])[0], key)
 
 
+class Counting(iso.Module):
+    """Numbers of every kind that a call changes, and a key."""
+
+    KINDS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+             "float32", "float64")  # fmt: skip
+
+    def __init__(self, shapes):
+        self.linear, self.key = iso.Linear(3, 2), iso.State(iso.random.key(7))
+        self.counts = {
+            f"{kind} {shape}": iso.State(iso.zeros(shape, dtype=kind))
+            for kind in self.KINDS
+            for shape in shapes
+        }
+
+    def forward(self, x):
+        xp = iso.namespace(x)
+        self.key.value = iso.random.split(self.key.value)[0]
+        for count in self.counts.values():
+            # not in its own dtype: torch adds no wide unsigned integers
+            more = xp.astype(count.value, xp.int64) + 1
+            count.value = xp.astype(more, count.value.dtype)
+        return self.linear(x)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_guard_takes_no_counter_for_a_key(backend, xp, compiled):
+    """State of every dtype stays on a step that is not finite: that it is unsigned does not make it
+    a key, nor that it has two numbers, unless they are uint32.
+    """
+    with iso.use_backend(backend), iso.use_key(0):
+        model = Counting([(), (2,)])
+    del model.counts["uint32 (2,)"]  # the form of a key is all that tells one
+    loss = lambda model, x, y: iso.mse(model(x), y)
+    step = iso.train_step(loss, iso.optimizers.sgd(0.1), guard=True, compiled=compiled)
+    good, bad, y = (xp.asarray(np.asarray(a, "float32")) for a in (X, X * np.nan, Y))
+    state, _ = step(step.init(model), good, y)
+    counts = lambda: {k: np.array(numpy_of(x)) for k, x in state.arrays["state"]["counts"].items()}
+    key = lambda: np.array(numpy_of(state.arrays["state"]["key"]))
+    before, keys = counts(), [key()]
+    assert len(before) == 21
+    assert all(np.all(x == 1) for x in before.values())
+    state, value = step(state, bad, y)
+    keys.append(key())
+    assert np.isnan(float(value))
+    for name, x in counts().items():
+        np.testing.assert_array_equal(x, before[name], err_msg=name)
+        assert x.dtype == before[name].dtype
+    state, _ = step(state, good, y)
+    keys.append(key())
+    for name, x in counts().items():
+        assert np.all(x == (1 if "bool" in name else 2)), name
+    wanted = [iso.random.key(7)]
+    for _ in range(3):
+        wanted.append(iso.random.split(wanted[-1])[0])
+    np.testing.assert_array_equal(keys, wanted[1:])
+
+
+def test_a_guard_keeps_plain_numbers(backend, xp):
+    """State that is a number of Python's, where nothing is compiled."""
+
+    class Plain(iso.Module):
+        def __init__(self):
+            self.linear, self.seen = iso.Linear(3, 2), iso.State(0)
+
+        def forward(self, x):
+            self.seen.value = self.seen.value + 1
+            return self.linear(x)
+
+    step = iso.train_step(error, iso.optimizers.sgd(0.1), guard=True, compiled=False)
+    good, bad, y = (xp.asarray(np.asarray(a, "float32")) for a in (X, X * np.nan, Y))
+    state = step.init(made(backend, Plain))
+    for x in (good, bad, good, bad):
+        state, _ = step(state, x, y)
+    assert state.arrays["state"]["seen"] == 2
+
+
 def test_without_a_guard_it_arrives(backend, xp):
     step = iso.train_step(squares, iso.optimizers.sgd(0.1), compiled=False)
     state, _ = step(step.init(nest(xp)), *arrays(xp, X * np.nan, Y))

@@ -22,6 +22,7 @@ from .loading import (
     torch_names,
     transpose_weight,
 )
+from .ordering import flat_weight
 
 if TYPE_CHECKING:
     from .jax import Exported as JaxExported
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "conv_weight",
     "depthwise_weight",
+    "flat_weight",
     "from_torch_state_dict",
     "recurrent_weight",
     "to_jax",
@@ -107,10 +109,16 @@ def from_torch_state_dict(
     order of axes; those of linear layers, embeddings, norms and attention are equal in both, and
     arrays of your own modules are taken as they are.
 
+    Channels of images are first in torch and last here, unless `data_format` says otherwise. Where
+    a `Sequential` flattens an image of more than one pixel, the linear layer and the norms after it
+    are put into our order too; where a forward of your own may do so, or a function that is not
+    known, they are refused until `names` has a function for them, such as `flat_weight`. Features
+    that such a forward makes into an image are not noticed.
+
     `names` says of torch names where they go: a key chain such as "encoder/w"; a pair of a key
     chain and a function of the NumPy array, in place of our reordering; or None, to pass over it.
     A dict adds to what is expected anyway, a function is asked for every name. All that is missing,
-    unknown or of another shape is listed in one error.
+    unknown, of another shape or in doubt is listed in one error.
 
     >>> layer = iso.Linear(2, 1, key=0)
     >>> given = {"weight": np.array([[1.0, 2.0]]), "offset": np.array([3.0])}

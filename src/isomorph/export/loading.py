@@ -24,6 +24,7 @@ from ..modules.module import Module
 from ..modules.sequence import MultiHeadAttention, Recurrent
 from ..modules.structure import State, direct, gather, is_module
 from ..moving import to_numpy
+from .ordering import Order, orders, turn_of
 
 NAME = "from_torch_state_dict"
 
@@ -97,6 +98,7 @@ class Home(NamedTuple):
 
     chain: str
     turn: Turn | None
+    doubt: str = ""  # what is not known of its order
 
 
 def torch_names(model: Module, /) -> dict[str, str]:
@@ -114,6 +116,7 @@ def _homes(model: Any) -> dict[str, Home]:
         raise TypeError(f"{NAME}: needed an iso.Module, got {type(model).__name__}")
     chains = {id(x): chain for chain, x in _leaves(model).items()}
     homes: dict[str, Home] = {}
+    known_orders = orders(model)
 
     def walk(module: Any, prefix: str, above: tuple[int, ...]) -> None:
         known = next((names for cls, names in KNOWN if isinstance(module, cls)), {})
@@ -126,7 +129,11 @@ def _homes(model: Any) -> dict[str, Home]:
                     walk(x, f"{prefix}{_dotted(kept)}.", (*above, id(x)))
             elif id(x) in chains:
                 name = known.get(local[0], _dotted(local))
-                if name is not None:
+                order = known_orders.get(id(module), Order())
+                if name is not None and local[0] in order.keys:
+                    turn = _turn(module, local[0]) or turn_of(order)
+                    homes[prefix + name] = Home(chains[id(x)], turn, order.doubt)
+                elif name is not None:
                     homes[prefix + name] = Home(chains[id(x)], _turn(module, local[0]))
 
     walk(model, "", (id(model),))
@@ -158,14 +165,15 @@ def load(model: Any, state_dict: Mapping[str, Any], names: Any) -> Any:
     required = {home.chain: home for home in expected.values()}
     leaves = _leaves(model)
     found: dict[str, tuple[str, Any]] = {}
-    unknown, wrong = [], []
+    unknown, wrong, unsure = [], [], []
     for name, x in state_dict.items():
-        chain, turn = _goal(name, names, expected, required)
+        chain, turn, doubt = _goal(name, names, expected, required)
         if chain is PASSED:
             continue
         if chain not in leaves:
             unknown.append(name if chain is None else f"{name} for {chain}")
             continue
+        unsure += [f"{name} for {chain}: {doubt}"] * bool(doubt)
         trouble, values = _fitting(name, x, turn, chain, _array(leaves[chain]))
         if not trouble and chain in found and not (found[chain][1] == values).all():
             trouble = f"{name} and {found[chain][0]} differ and are one array, {chain}"
@@ -176,31 +184,40 @@ def load(model: Any, state_dict: Mapping[str, Any], names: Any) -> Any:
         for chain in required
         if chain not in found
     ]
-    if missing or unknown or wrong:
-        said = (("nothing as", missing), ("unknown names", unknown), ("what does not fit", wrong))
+    if missing or unknown or wrong or unsure:
+        said = (
+            ("nothing as", missing), ("unknown names", unknown), ("what does not fit", wrong),
+            ("what may be in another order, as torch's channels are first and ours last", unsure),
+        )  # fmt: skip
         listed = "; ".join(f"{what}: {', '.join(these)}" for what, these in said if these)
-        raise ValueError(
-            f"{NAME}: needed the arrays of {type(model).__name__}, got {listed}; say where names "
-            "go with names={torch name: key chain}"
-        )
+        fix = "; say where names go with names={torch name: key chain}"
+        if unsure:
+            fix += (
+                ", and in which order with names={torch name: (key chain, function)}, lambda w: "
+                "iso.export.flat_weight(w, channels) after an image that was flattened with its "
+                "channels last, lambda w: w otherwise"
+            )
+        raise ValueError(f"{NAME}: needed the arrays of {type(model).__name__}, got {listed}{fix}")
     _set(model, {id(leaves[chain]): values for chain, (_, values) in found.items()})
     return model
 
 
 def _goal(
     name: str, names: Any, expected: dict[str, Home], required: dict[str, Home]
-) -> tuple[str | None, Turn | None]:
-    """The key chain that a torch name goes to, None where nobody knows, and what turns its axes."""
+) -> tuple[str | None, Turn | None, str]:
+    """The key chain that a torch name goes to, None where nobody knows, what turns its axes, and
+    what is not known of its order.
+    """
     if names is not None and (callable(names) or name in names):
         goal: Any = names(name) if callable(names) else names[name]
         if goal is None:
-            return PASSED, None
+            return PASSED, None, ""
         if isinstance(goal, str):
-            return goal, required[goal].turn if goal in required else None
-        return goal
+            return required.get(goal, Home(goal, None))
+        return *goal, ""  # who gives a function knows the order
     if name in expected:
         return expected[name]
-    return (PASSED if name.rpartition(".")[2] == COUNTER else None), None
+    return (PASSED if name.rpartition(".")[2] == COUNTER else None), None, ""
 
 
 def _fitting(name: str, x: Any, turn: Turn | None, chain: str, old: Any) -> tuple[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from ..dispatch import backend_of, dtype_of
+from ..means import Mean, wide
 
-REDUCTIONS = ("mean", "sum", "none")
+REDUCTIONS = ("mean", "sum", "none", "counted")
 
 
 def cross_entropy(
@@ -24,7 +26,8 @@ def cross_entropy(
     `labels` are integers, of the shape of `logits` without `axis`, or probabilities of its whole
     shape. With `label_smoothing` s the wanted distribution is (1 − s)·p + s / classes. Integer
     labels equal to `ignore_index` count for nothing; the mean is over the others, and is NaN where
-    there are none, as in torch.
+    there are none, as in torch. Where a batch is one part of a mean, as in training and evaluation,
+    `reduction="counted"` gives total and count of these others, an `iso.Mean`.
 
     >>> float(iso.cross_entropy(np.zeros((2, 4)), np.array([0, 3])))
     1.3862943611198906
@@ -139,10 +142,7 @@ class Losses:
             each = (1 - smoothing) * each - smoothing / classes * xp.sum(scores, axis=axis)
         if counts is None:
             return xp.reduced(each, reduction)
-        each = xp.where(counts, each, xp.zeros_like(each))
-        if reduction != "mean":
-            return xp.reduced(each, reduction)
-        return xp.sum(each) / xp.sum(xp.astype(counts, each.dtype))
+        return xp.reduced(xp.where(counts, each, xp.zeros_like(each)), reduction, counts)
 
     def label_scores(xp: Any, logits: Any, labels: Any, axis: int) -> Any:
         """log softmax(logits) at the labels."""
@@ -153,11 +153,31 @@ class Losses:
         found = xp.take_along_axis(x, xp.expand_dims(labels, axis=axis), axis=axis)
         return xp.squeeze(found, axis=axis)
 
-    def reduced(xp: Any, each: Any, reduction: str) -> Any:
-        """The mean, the sum, or each of the losses."""
+    def reduced(xp: Any, each: Any, reduction: str, counts: Any = None) -> Any:
+        """The mean of the losses, their sum, their total and count, or each of them; `counts` says
+        which count, and the others are 0. What is narrower is summed in float32: float16 ends at
+        65504.
+        """
         if reduction == "none":
             return each
-        return xp.mean(each) if reduction == "mean" else xp.sum(each)
+        summed = wide(xp, each) if xp.is_float(each.dtype) else each
+        if reduction == "counted":
+            return Mean(xp.sum(summed), _count(xp, summed, counts))
+        if reduction == "sum":
+            found = xp.sum(summed)
+        elif counts is None:
+            found = xp.mean(summed)
+        else:
+            found = xp.sum(summed) / _count(xp, summed, counts)
+        return found if summed is each else xp.astype(xp.asarray(found), each.dtype)
+
+
+def _count(xp: Any, each: Any, counts: Any) -> Any:
+    """How many there are, or how many of them count."""
+    if counts is not None:
+        return xp.sum(xp.astype(counts, each.dtype))
+    sizes = tuple(each.shape)
+    return xp.sum(xp.ones_like(each)) if None in sizes else prod(sizes)
 
 
 def _pair(name: str, one: Any, other: Any, reduction: str) -> Any:

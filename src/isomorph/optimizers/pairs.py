@@ -149,7 +149,8 @@ def freeze(mask: Mask, /) -> Optimizer:
 
 def accumulate(opt: Optimizer, *, every: int) -> Optimizer:
     """The pair that hands the mean of `every` gradients to `opt` at each `every`-th call, and
-    gives updates of 0 at the others.
+    gives updates of 0 at the others. Each gradient counts alike; where batches count unequally,
+    `iso.train_step(..., accumulate=)` weighs them.
 
     >>> opt = iso.optimizers.accumulate(iso.optimizers.sgd(1.0), every=2)
     >>> v = np.zeros(1)

@@ -9,6 +9,7 @@ from .. import tree
 from ..compile import jit
 from ..dispatch import NUMBERS, find_backend
 from ..gradients.calls import check_callable
+from ..means import Mean, Running, check_mean
 from ..modules.copying import Skeleton
 from ..modules.module import Module
 from ..modules.structure import Held, gather
@@ -34,7 +35,9 @@ class Evaluation:
         for name, metric in self.metrics.items():
             model = self.function or built(self.skeleton, held(arrays))
             value = metric(model, *batch)
-            if type(value) not in NUMBERS and (find_backend(value) is None or len(value.shape)):
+            if isinstance(value, Mean):
+                check_mean(f"{self.name}: the metric {name}", value, numbers=True)
+            elif type(value) not in NUMBERS and (find_backend(value) is None or len(value.shape)):
                 shape = f" of shape {tuple(value.shape)}" if hasattr(value, "shape") else ""
                 raise TypeError(
                     f"{self.name}: needed a number or an array without axes of the metric {name}, "
@@ -46,22 +49,26 @@ class Evaluation:
     def over(
         self, arrays: dict[str, Any], data: Arrays | Stream, number: int = 0
     ) -> dict[str, float]:
-        """Every metric, averaged over the examples of the data, which are met for the time that
-        `number` says.
+        """Every metric, averaged over the examples of the data, or over what it counts itself; the
+        data are met for the time that `number` says.
         """
         arrays = {name: nest for name, nest in arrays.items() if name != "optimizer"}
         known = [x for x in tree.flatten(arrays)[0] if find_backend(x) is not None]
         xp: Any = find_backend(known[0]) if known else None  # some models hold no array
-        sums, examples = [0.0] * len(self.metrics), 0
+        sums = [Running() for _ in self.metrics]
+        examples = 0
         for batch in data.epoch(number if isinstance(data, Stream) else 0):
             size = check_batch(self.name, batch, xp)
             if not examples:  # the first
                 for metric in self.metrics.values():
                     check_taken(self.name, metric, batch)
-            values = [float(to_numpy(x)) for x in self.program(arrays, batch)]
-            sums = [total + value * size for total, value in zip(sums, values)]
+            for running, found in zip(sums, self.program(arrays, batch)):
+                if isinstance(found, Mean):
+                    running.add(*(float(to_numpy(x)) for x in found))
+                else:
+                    running.add(float(to_numpy(found)) * size, size)
             examples += size
-        means = {name: total / examples for name, total in zip(self.metrics, sums)}
+        means = {name: running.mean for name, running in zip(self.metrics, sums)}
         finish = {name: getattr(f, "finish", None) for name, f in self.metrics.items()}
         return {name: f(means[name]) if (f := finish[name]) else means[name] for name in means}
 
@@ -76,7 +83,8 @@ def evaluate(
 ) -> dict[str, float]:
     """Every metric, a function of the model and a batch, averaged over the examples of the data,
     with the model in `eval()`; the model given is left as it was. `data` is as in `fit`, in its own
-    order.
+    order. A metric that is an `iso.Mean` is averaged over what it counts in place of examples; NaN
+    where that is nothing at all.
 
     >>> x, y = np.eye(2, dtype=np.float32), np.array([0, 0])
     >>> iso.evaluate(iso.Activation("relu"), (x, y), {"accuracy": iso.metrics.accuracy})

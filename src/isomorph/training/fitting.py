@@ -25,6 +25,7 @@ from typing import Any
 from .. import tree
 from ..dispatch import backend_of, find_backend
 from ..gradients.transforms import value_and_grad
+from ..means import Running
 from ..moving import to_numpy
 from ..optimizers.pairs import Optimizer
 from .checkpoint import load, save
@@ -75,6 +76,7 @@ class Record:
     position: int = 0  # batches of this epoch that are done
     losses: list[float] = field(default_factory=list)
     history: list[dict[str, Any]] = field(default_factory=list)
+    running: Running = field(default_factory=Running)  # the loss of this epoch
     best: float = math.inf
     waited: int = 0  # epochs since the best one
 
@@ -83,12 +85,18 @@ class Record:
         return len(self.losses)
 
     def text(self) -> str:
-        return json.dumps({k: v for k, v in vars(self).items() if k != "best"} | {
+        return json.dumps(vars(self) | {
             "best": self.best.hex(), "losses": [x.hex() for x in self.losses],
+            "running": [x.hex() for x in (self.running.total, self.running.count)],
         })  # fmt: skip
 
     def read(self, text: str, path: Any) -> None:
         found = json.loads(text)
+        if missing := sorted(vars(self).keys() - found):
+            raise CheckpointError(
+                f"fit: needed {', '.join(missing)} in {path} to go on with the training, got a "
+                "file of an older version without"
+            )
         wrong = [
             f"{k} was {found['settings'].get(k)!r}, is {v!r}"
             for k, v in self.settings.items() if found["settings"].get(k) != v
@@ -100,6 +108,7 @@ class Record:
             )
         found["best"] = float.fromhex(found["best"])
         found["losses"] = [float.fromhex(x) for x in found["losses"]]
+        found["running"] = Running(*map(float.fromhex, found["running"]))
         vars(self).update(found)
 
 
@@ -133,7 +142,9 @@ def fit(
     `data` is a nest of arrays with one example per row, cut into batches in an order that `seed`
     decides, the same on every backend; or something to iterate over that gives batches, as the
     frameworks' own loaders do. `loss(model, *batch)` is as in `train_step`, and so are `accumulate`
-    and `compute`. `steps` ends the training after so many, whatever the epochs.
+    and `compute`. The loss of an epoch is the mean over its examples, or over what an `iso.Mean`
+    counts; a step that counts nothing, whose loss is NaN, changes nothing and does not end the
+    training. `steps` ends it after so many, whatever the epochs.
 
     After each epoch, and where `steps` ends one early, the loss and `metrics`, functions like it,
     are averaged over `validation`, with the model in `eval()`. With `patience`, the training stops
@@ -205,7 +216,9 @@ class Training:
         self.unsaved: list[dict[str, Any]] = []  # of the history, what is in no checkpoint
         self.taken = False  # the loss was seen to take such batches
         self.rounds = 0  # over the validation data
-        self.waiting: list[tuple[int, tuple, Any]] = []  # steps whose loss nobody has looked at
+        self.waiting: list[
+            tuple[int, tuple, Any, Any]
+        ] = []  # steps whose loss nobody has looked at
         self.saved: int | None = None  # the step that the file holds
         self.began = time.monotonic()
         first = tree.flatten(state.arrays["variables"])[0][0]
@@ -251,13 +264,14 @@ class Training:
         """One epoch, or what is left of it, or what somebody lets it do."""
         record = self.record
         for batch in self.data.epoch(record.epoch, record.position):
-            check_batch("fit", batch, self.xp)
+            rows = check_batch("fit", batch, self.xp)
             if not self.taken:
                 check_taken("fit", self.step.loss, batch)
                 self.taken = True
-            self.state, loss = self.step(self.state, *batch)
+            self.state, loss, count, _ = self.step.run(self.state, batch)
             record.position += 1
-            self.waiting.append((record.step + len(self.waiting) + 1, batch, loss))
+            count = rows if count is None else count
+            self.waiting.append((record.step + len(self.waiting) + 1, batch, loss, count))
             self.look(leave=self.ahead)
             if self.full() or interrupted():
                 break
@@ -274,11 +288,12 @@ class Training:
     def look(self, leave: int = 0) -> None:
         """Take note of the losses of all steps but the last `leave`, which may still run."""
         while len(self.waiting) > leave:
-            number, batch, loss = self.waiting.pop(0)
-            value = float(to_numpy(loss))
-            if not math.isfinite(value):
+            number, batch, *found = self.waiting.pop(0)
+            value, count = (float(to_numpy(x)) for x in found)
+            if count and not math.isfinite(value):
                 self.raise_not_finite(number, self.diagnosis(batch))
             self.record.losses.append(value)
+            self.record.running.add(value * count, count)
             self.progress.step(f"{self.record.epoch + 1}/{self.limits[0]}", value)
             seconds = round(time.monotonic() - self.began, 4)
             self.log.write(
@@ -289,7 +304,7 @@ class Training:
         summary = self.summary()
         record = self.record
         record.history.append(summary)
-        record.epoch, record.position = record.epoch + 1, 0
+        record.epoch, record.position, record.running = record.epoch + 1, 0, Running()
         self.log.write("epoch", **summary)
         self.save()
 
@@ -305,7 +320,7 @@ class Training:
         self.look()
         self.check_arrays()
         record = self.record
-        mean = math.fsum(record.losses[-record.position :]) / record.position
+        mean = record.running.mean
         summary: dict[str, Any] = {"epoch": record.epoch + 1, "step": record.step, "loss": mean}
         said = ""
         if self.evaluation is not None and self.validation is not None:

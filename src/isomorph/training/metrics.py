@@ -1,5 +1,6 @@
 """What is measured of a model beside its loss: functions of the model and a batch, whose results
-are averaged over examples. One with an attribute `finish` has that applied to the average.
+are averaged over examples, or over what they count where they are an `iso.Mean`. One with an
+attribute `finish` has that applied to the average.
 """
 
 from __future__ import annotations

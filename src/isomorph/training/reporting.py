@@ -187,7 +187,7 @@ def plot_logs(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[st
     figure = Figure(figsize=(8, 4.5))
     axes = figure.subplots()
     styles = ("-", "--", "-.", ":")
-    lowest = math.inf
+    lowest, drawn = math.inf, 0
     for i, path in enumerate(paths):
         if not Path(path).is_file():
             raise FileNotFoundError(f"plot: needed a log of fit, got no file {path}")
@@ -197,15 +197,15 @@ def plot_logs(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[st
             raise ValueError(f"plot: needed a log with steps, got {len(records)} records in {path}")
         name = next((r["name"] for r in records if r.get("name")), Path(path).stem)
         losses = [float(r["loss"]) for r in steps]
-        lowest = min(lowest, *losses)
+        lowest, drawn = min(lowest, *losses), drawn + 1
         axes.plot(
             [r["step"] for r in steps], losses, label=name,
             linestyle=styles[i % 4], linewidth=max(4 - i, 1), alpha=0.8,
         )  # fmt: skip
-    if lowest == math.inf:
+    if not drawn:
         raise ValueError("plot: needed a log of fit at least, got none")
     axes.set(xlabel="step", ylabel="loss")
-    if lowest > 0:
+    if 0 < lowest < math.inf:  # else none is a number
         axes.set_yscale("log")
     axes.legend()
     axes.grid(alpha=0.3)

@@ -8,7 +8,7 @@ costs no walk over the module; the module is put together again when somebody as
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial, reduce
 from typing import Any
 
@@ -17,10 +17,13 @@ from ..compile import jit
 from ..dispatch import backend_of, dtype_of, find_backend
 from ..gradients.calls import check_callable
 from ..gradients.transforms import value_and_grad_alone
+from ..means import Mean
 from ..modules.copying import Skeleton
 from ..modules.module import Module
 from ..modules.structure import Held, State, gather
 from ..optimizers.pairs import Optimizer, Writing, apply_updates, check_pair
+from ..random import is_key
+from .weighing import Part, averaged, counted, settled
 
 
 class TrainState:
@@ -105,13 +108,20 @@ class TrainStep:
         return TrainState(tree.map(slot, arrays), skeleton)
 
     def __call__(self, state: TrainState, /, *batch: Any) -> tuple[TrainState, Any]:
+        state, value, _, aux = self.run(state, batch)
+        return state, ((value, aux) if self.has_aux else value)
+
+    def run(self, state: TrainState, batch: tuple) -> tuple[TrainState, Any, Any, Any]:
+        """The next state, the loss, what the loss counts (None: a scalar, as much as its rows) and
+        what it gave beside.
+        """
         if not isinstance(state, TrainState):
             raise TypeError(
                 f"train_step: needed the state that init made, got a {type(state).__name__}; "
                 "state = step.init(model), then state, loss = step(state, *batch)"
             )
-        arrays, out = self._program(state.skeleton)(state.arrays, batch)
-        return TrainState(arrays, state.skeleton), out
+        arrays, *outs = self._program(state.skeleton)(state.arrays, batch)
+        return TrainState(arrays, state.skeleton), *outs
 
     def _known(self, skeleton: Skeleton) -> Skeleton:
         """An equal one that there is a program for, or this one."""
@@ -125,7 +135,7 @@ class TrainStep:
             if known is skeleton:
                 return program
 
-        def one(arrays: dict, batch: tuple) -> tuple[dict, Any]:
+        def one(arrays: dict, batch: tuple) -> tuple:
             return self._one(skeleton, arrays, batch)
 
         # by the name of the loss the compiler is heard of
@@ -134,45 +144,56 @@ class TrainStep:
         self._programs.append((skeleton, program))
         return program
 
-    def _one(self, skeleton: Skeleton | None, arrays: dict, batch: tuple) -> tuple[dict, Any]:
+    def _one(self, skeleton: Skeleton | None, arrays: dict, batch: tuple) -> tuple:
         old = held(arrays)
         xp: Any = backend_of(tree.flatten(old.variables)[0][0])
         objective = partial(self._objective, xp, skeleton, old)
         objective = value_and_grad_alone(self.name, objective)
-        first, *others = split(self.name, batch, self.accumulate)
-        (value, (state, aux)), grads = objective(old.variables, old.state, first)
-        for part in others:
-            (loss, (state, aux)), found = objective(old.variables, state, part)
-            value, grads = value + loss, tree.map(lambda a, b: a + b, grads, found)
-        if others:
-            share = 1 / self.accumulate
-            value, grads = value * share, tree.map(lambda g: g * share, grads)
-        parts = value, grads, arrays["optimizer"], old.variables
-        value, variables, optimizer, *good = as_one(xp, partial(self._after, xp), *parts)
+        beside = [old.state, None]  # state and aux, after every part anew
+
+        def parts() -> Iterator[Part]:
+            for part in split(self.name, batch, self.accumulate):
+                (loss, found), grads = objective(old.variables, beside[0], part)
+                *beside[:], count = found
+                yield Part(loss, grads, count)
+
+        loss, grads, count = averaged(xp, parts())
+        state, aux = beside
+        after = loss, grads, arrays["optimizer"], old.variables, count
+        loss, variables, optimizer, *good = as_one(xp, partial(self._after, xp), *after)
         new = {
             "variables": variables,
             "state": kept(xp, good[0], state, old.state) if good else state,
             "constants": old.constants,
             "optimizer": optimizer,
         }
-        return new, ((value, aux) if self.has_aux else value)
+        return new, loss, count, aux
 
-    def _after(self, xp: Any, value: Any, grads: Any, optimizer: Any, v: Any) -> tuple:
-        """What comes after the gradients: the loss, the variables and the optimizer; with a guard,
-        whether all was finite.
+    def _after(self, xp: Any, loss: Any, grads: Any, optimizer: Any, v: Any, count: Any) -> tuple:
+        """What comes after the gradients: the loss, the variables and the optimizer; and whether
+        the step counts, unless that is certain.
         """
-        new = self._descended(grads, optimizer, v)
-        if not self.guard:
-            return value, *new
-        good = xp.logical_and(xp.isfinite(value), finite(xp, grads))
-        value = xp.where(good, value, value * math.nan)
-        return value, *kept(xp, good, new, (v, optimizer)), good
+        good = counted(xp, count)
+        known = None if good is None else xp.at_hand(good)
+        if known is not None:
+            if not known:
+                return loss * math.nan, v, optimizer, good
+            good = None
+        if self.guard:
+            fine = xp.logical_and(xp.isfinite(loss), finite(xp, grads))
+            good = fine if good is None else xp.logical_and(fine, good)
+        new = self._descended(grads, optimizer, v, good is None)
+        if good is None:
+            return loss, *new
+        loss = xp.where(good, loss, loss * math.nan)
+        return loss, *kept(xp, good, new, (v, optimizer)), good
 
-    def _descended(self, grads: Any, optimizer: Any, v: Any) -> tuple[Any, Any]:
+    def _descended(self, grads: Any, optimizer: Any, v: Any, certain: bool) -> tuple[Any, Any]:
         """The variables and the optimizer after it. Where no compiler looks on, which writes into
-        donated arrays itself, the optimizer may: the state is used up. A guard needs it as it was.
+        donated arrays itself, the optimizer may: the state is used up. A step that may come to
+        nothing needs it as it was.
         """
-        if isinstance(self.pair, Writing) and not self.guard:
+        if isinstance(self.pair, Writing) and certain:
             written = self.pair.into(grads, optimizer, v)
             if written is not None:
                 return written
@@ -188,17 +209,18 @@ class TrainStep:
         )
         model = built(skeleton, model)
         out = self.loss(model, *narrowed(xp, batch, self.compute))
-        if self.has_aux and not (isinstance(out, tuple) and len(out) == 2):
+        is_pair = isinstance(out, tuple) and len(out) == 2 and not isinstance(out, Mean)
+        if self.has_aux and not is_pair:
             raise TypeError(
                 f"train_step: needed (loss, aux) of a loss with has_aux, got a {type(out).__name__}"
             )
         value, aux = out if self.has_aux else (out, None)
-        check_loss(self.name, value)
+        value, count = settled(self.name, xp, value)
         after = state if skeleton is None else skeleton.state_of(model)
         if self.compute is not None:
             after = raised(xp, skeleton, after, state)
             value = xp.astype(value, xp.float32)
-        return value, (after, aux)
+        return value, (after, aux, count)
 
 
 def train_step(
@@ -208,13 +230,16 @@ def train_step(
     """One step of training, compiled as a whole: `state = step.init(model)`, then
     `state, loss = step(state, *batch)`, and `state.model` when it is done.
 
-    `loss(model, *batch)` gives a 0-d array, or `(loss, aux)` with `has_aux`; then the second result
-    is such a pair. The model is a module, whose state (running statistics, keys of dropout) goes
+    `loss(model, *batch)` gives a 0-d array, or an `iso.Mean` where parts of a batch count
+    unequally, of which the second result is the value; with `has_aux` it gives `(loss, aux)`, and
+    so does the step. The model is a module, whose state (running statistics, keys of dropout) goes
     along, or a nest of arrays. A state is used up by the step it is given to. With `compute`,
     "bfloat16" or "float16", variables and floating-point batches are narrowed for the loss and its
     gradients, while the variables that are kept stay as they are. With `accumulate`, a batch is
-    taken in that many equal parts, whose gradients are averaged. With `guard`, a step whose loss or
-    gradients are not finite changes nothing but the keys of random numbers, and gives NaN.
+    taken in that many parts of as many rows, whose gradients are averaged: those of a scalar alike,
+    those of a `Mean` by their counts. A step whose counts are all 0, and with `guard` one whose
+    loss or gradients are not finite, changes nothing and gives NaN; only keys of random numbers go
+    on: state that is uint32 of shape (2,), as `iso.random.key` makes it.
 
     >>> step = iso.train_step(lambda v, x: np.sum((v["w"] - x) ** 2), iso.optimizers.sgd(0.25))
     >>> state = step.init({"w": np.zeros(2)})
@@ -224,15 +249,6 @@ def train_step(
     ({'w': array([0.75, 1.5 ])}, 1.25)
     """
     return TrainStep(loss, optimizer, has_aux, compiled, compute, accumulate, guard)
-
-
-def check_loss(name: str, value: Any) -> None:
-    found = f"a {type(value).__name__}"
-    if find_backend(value) is not None:
-        if not len(value.shape):
-            return
-        found = f"one of shape {tuple(value.shape)}; return its mean"
-    raise TypeError(f"{name}: needed a loss that is an array without axes, got {found}")
 
 
 def held(arrays: dict[str, Any]) -> Held:
@@ -302,14 +318,13 @@ def finite(xp: Any, nest: Any) -> Any:
 
 
 def kept(xp: Any, good: Any, new: Any, old: Any) -> Any:
-    """The new arrays where all is good, else the old ones."""
+    """The new arrays where all is good, else the old ones; keys are always the new ones."""
     value = xp.at_hand(good)
     if value is not None and value:
         return new
-    # leaf by leaf: a compiler makes it a part of the update; not keys, torch's cannot choose those
-    fixed = lambda x, y: x is y or xp.isdtype(x.dtype, "unsigned integer")
     pick = (lambda x, y: xp.where(good, x, y)) if value is None else (lambda x, y: y)
-    return tree.map(lambda x, y: x if fixed(x, y) else pick(x, y), new, old)
+    # leaf by leaf: a compiler makes it a part of the update
+    return tree.map(lambda x, y: x if x is y or is_key(x) else pick(x, y), new, old)
 
 
 def as_one(xp: Any, func: Callable[..., Any], *nests: Any) -> Any:

@@ -123,7 +123,12 @@ class Layers(Backend):
             logits = logits.movedim(axis, 1)
             labels = labels if hard else labels.movedim(axis, 1)
         none = NOBODY if ignored is None else ignored
-        loss = CROSS_ENTROPY(logits, labels, None, REDUCTIONS[reduction], none, smoothing)
+        # the kernel sums in the dtype it is given, of which float16 ends at 65504
+        alone = reduction != "counted" and logits.dtype in (torch.float32, torch.float64)
+        how = REDUCTIONS[reduction if alone else "none"]
+        loss = CROSS_ENTROPY(logits, labels, None, how, none, smoothing)
+        if not alone and reduction != "none":
+            return xp.reduced(loss, reduction, None if ignored is None else labels != ignored)
         return loss if shape is None or reduction != "none" else loss.reshape(shape)
 
     def pool(

@@ -52,6 +52,20 @@ def remainder(x1, x2, /):
     return torch.remainder(*promoted(x1, x2))
 
 
+# Of one width: of these torch's compiler promotes none, not even two alike.
+SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+
+
+def where(condition, x1, x2, /):
+    """`torch.where`, also of wide unsigned integers in a program: by their bits."""
+    if not (isinstance(x1, torch.Tensor) and isinstance(x2, torch.Tensor) and x1.dtype is x2.dtype):
+        return compat.where(condition, x1, x2)
+    signed = SIGNED.get(x1.dtype)
+    if signed is None:
+        return torch.where(condition, x1, x2)
+    return torch.where(condition, x1.view(signed), x2.view(signed)).view(x1.dtype)
+
+
 torch_pow = direct("pow")
 
 
