@@ -23,12 +23,26 @@ from oracles import numpy_of
 COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 ALONE = ["gaussian_process", "kernel_cholesky", "kernel_scatter"]
 SEED = int(os.environ.get("ISOMORPH_SEED", random.SystemRandom().randrange(10**6)))
-SAMPLE, BATCH = 24, 8
+BATCHES = 2
+SAMPLE = {"jax": 24, "tensorflow": 24, "torch": 12}
+# Inductor takes minutes for the second derivative of a loop that is unrolled.
+MINUTES = {("torch", name) for name in ("lstm", "gru", "LSTM", "GRU")}
 
 # Programs that a framework cannot compile, with what it says; one that compiles fails its test.
-CANNOT = {}
-# Float64 is good to this only in the framework's own compiled kernels, relative to the largest.
-LOOSE = {}
+CANNOT = {
+    ("jax", "multiply_rows"): "scatter_mul gradients are only implemented if",
+    ("torch", "multiply_rows"): "cannot decide which Python code runs",
+    ("tensorflow", "joins"): "no entry for: XlaDynamicUpdateSlice",  # its second derivative
+    ("tensorflow", "pads"): "no entry for: XlaDynamicUpdateSlice",
+    ("tensorflow", "cumulated"): "no entry for: XlaDynamicUpdateSlice",
+    ("tensorflow", "determinants"): "Requires start <= limit",
+    ("tensorflow", "slogdets"): "unsupported operations when trying to compile",
+    ("tensorflow", "complex_solve"): "unsupported operations when trying to compile",
+}
+# Float64 is good to this only, relative to the largest: XLA's SVD ends its iteration early.
+LOOSE = dict.fromkeys(
+    [("tensorflow", name) for name in ("pseudo_inverses", "singular_values", "svd")], 1e-6
+)
 
 # Names that are no part of a program over arrays, or whose results have a size that values decide.
 NOT_DRAWN = {
@@ -138,10 +152,10 @@ def test_programs_that_were_wrong(backend, name):
 
 
 @COMPILED
-@pytest.mark.parametrize("part", range(SAMPLE // BATCH))
+@pytest.mark.parametrize("part", range(BATCHES))
 def test_a_sample_of_programs(backend, part):
-    names = [name for name in TABLE if (backend, name) not in CANNOT]
-    drawn = random.Random(SEED).sample(names, SAMPLE)[part::3]
+    names = [name for name in TABLE if (backend, name) not in {*CANNOT, *MINUTES}]
+    drawn = random.Random(SEED).sample(names, SAMPLE[backend])[part::BATCHES]
     print(f"ISOMORPH_SEED={SEED}: {', '.join(drawn)}")
     run(backend, drawn)
 
@@ -179,9 +193,9 @@ def test_every_name_is_drawn(backend):
     seen = set()
     xp = iso.namespace(iso.convert(INPUTS["v"], backend))
     for program in TABLE.values():
-        program.func(Recorder(iso, "iso.", seen), Recorder(xp, "", seen), iso.convert(
-            INPUTS[program.input], backend
-        ))  # fmt: skip
+        x = iso.convert(INPUTS[program.input], backend)
+        with np.errstate(all="ignore"):  # one asks what is infinite
+            program.func(Recorder(iso, "iso.", seen), Recorder(xp, "", seen), x)
     wanted = {name for name in VOCABULARY if name not in NOT_DRAWN}
     wanted |= {f"linalg.{name}" for name in LINALG} | {f"fft.{name}" for name in FFT}
     wanted |= {f"iso.{name}" for name in public(iso) if name not in NOT_COMPILED}

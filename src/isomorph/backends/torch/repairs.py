@@ -18,14 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import torch
-from torch._inductor import scheduler
-from torch._inductor.fx_passes import post_grad
 
-NODE: Any = scheduler.SchedulerNode
-PASSES: Any = post_grad
 # Programs that torch keeps on disk are told apart from those it compiled without the repairs.
 TAG = "isomorph: what reads waits for what writes, complex arrays are copied"
 
@@ -35,7 +32,8 @@ def repaired() -> Iterator[None]:
     """While this lasts, an operation whose loops are changed still waits for the writes that it
     waited for before, and programs with complex arrays write nothing in place.
     """
-    recompute_size, reinplace = NODE.recompute_size_and_body, PASSES.reinplace_inplaceable_ops
+    node, passes = parts()
+    recompute_size, reinplace = node.recompute_size_and_body, passes.reinplace_inplaceable_ops
 
     def recompute(self: Any, *args: Any, **kw: Any) -> None:
         recompute_size(self, *args, **kw)
@@ -45,13 +43,20 @@ def repaired() -> Iterator[None]:
         if not any(_is_complex(node) for node in graph.nodes):
             reinplace(updater, graph)
 
-    NODE.recompute_size_and_body, PASSES.reinplace_inplaceable_ops = recompute, rewrite
+    node.recompute_size_and_body, passes.reinplace_inplaceable_ops = recompute, rewrite
     config: Any = torch.compiler.config
     try:
         with config.patch(cache_key_tag=f"{config.cache_key_tag} {TAG}"):
             yield
     finally:
-        NODE.recompute_size_and_body, PASSES.reinplace_inplaceable_ops = recompute_size, reinplace
+        node.recompute_size_and_body, passes.reinplace_inplaceable_ops = recompute_size, reinplace
+
+
+def parts() -> tuple[Any, Any]:
+    """What is repaired: a class and a module of the compiler, which take long to load."""
+    inside = "torch._inductor"
+    node = import_module(f"{inside}.scheduler").SchedulerNode
+    return node, import_module(f"{inside}.fx_passes.post_grad")
 
 
 def _is_complex(node: torch.fx.Node) -> bool:
