@@ -233,6 +233,12 @@ def modules(make):
     return run
 
 
+def embedded(iso, xp, x):
+    with iso.use_backend(xp.name, dtype="float64"), iso.use_key(3):
+        rows = iso.Embedding(4, 5)
+    return rows(ints(xp, 3, 0, 3)) * x
+
+
 def losses(iso, xp, x):
     labels = ints(xp, 0, 4, 2)
     p = iso.softmax(xp.cos(x))
@@ -245,6 +251,8 @@ def losses(iso, xp, x):
         iso.mae(x, xp.cos(x) + 9.0),
         iso.huber(x, xp.cos(x) * 3, delta=0.7),
         iso.kl_divergence(iso.log_softmax(x), p),
+        iso.cross_entropy(x, labels, ignore_index=0, reduction="counted"),
+        iso.Mean(xp.sum(x * x), 3.0).value,
     ]
 
 

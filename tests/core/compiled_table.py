@@ -167,6 +167,7 @@ MODULES = [
     ("Conv1D", "t", 2, p.modules(lambda iso: iso.Sequential(iso.Conv1D(4, 3, 2), iso.Conv1DTranspose(3, 2, 2)))),
     ("Transposes", "i", 2, p.modules(lambda iso: iso.Sequential(iso.DepthwiseConv2D(4, 3), iso.Conv2DTranspose(4, 2, 3), iso.AdaptiveAvgPool(2)))),
     ("BatchNorm", "i", 2, p.modules(lambda iso: iso.Sequential(iso.BatchNorm(4), iso.AdaptiveMaxPool(2)).eval())),
+    ("Embedding", "r", 2, p.embedded),
     ("Heads", "t", 2, p.modules(lambda iso: iso.MultiHeadAttention(4, 2))),
     ("LSTM", "t", 2, p.modules(lambda iso: iso.LSTM(4, 3, recurrent_init=iso.initializers.glorot()))),
     ("GRU", "t", 2, p.modules(lambda iso: iso.GRU(4, 3, recurrent_init=iso.initializers.glorot()))),

@@ -24,7 +24,7 @@ COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], in
 ALONE = ["gaussian_process", "kernel_cholesky", "kernel_scatter"]
 SEED = int(os.environ.get("ISOMORPH_SEED", random.SystemRandom().randrange(10**6)))
 BATCHES = 2
-SAMPLE = {"jax": 24, "tensorflow": 24, "torch": 12}
+SAMPLE = {"jax": 12, "tensorflow": 16, "torch": 12}
 # Inductor takes minutes for the second derivative of a loop that is unrolled.
 MINUTES = {("torch", name) for name in ("lstm", "gru", "LSTM", "GRU")}
 
@@ -178,7 +178,7 @@ class Recorder:
 
     def __getattr__(self, name):
         found = getattr(self._wrapped, name)
-        if name in ("linalg", "fft", "random", "optimizers"):
+        if name in ("linalg", "fft", "random", "optimizers") and self._prefix != "fft.":
             return Recorder(found, f"{self._prefix}{name}.", self._seen)
         self._seen.add(self._prefix + name)
         return found
@@ -188,8 +188,9 @@ def public(module):
     return [name for name in module.__all__ if callable(getattr(module, name))]
 
 
+@pytest.mark.parametrize("backend", ["numpy"], indirect=True)
 def test_every_name_is_drawn(backend):
-    """On every backend the programs run as they are, and ask for each name there is."""
+    """As they are, the programs ask for each name there is."""
     seen = set()
     xp = iso.namespace(iso.convert(INPUTS["v"], backend))
     for program in TABLE.values():
