@@ -30,6 +30,7 @@ from . import (
     linalg,
     looping,
     names,
+    reading,
     recurring,
 )
 from .custom import Custom, Escapes, Replay
@@ -44,6 +45,7 @@ class Torch(Layers):
 
     def vjp(xp, func, leaves, once=False, has_aux=True) -> Any:
         # torch.func, not autograd.grad: it nests, and keeps gradients to tensors captured outside.
+        func = reading.guarded(func)
         if has_aux:
             outs, pull, aux = torch.func.vjp(func, *leaves, has_aux=True)  # pyright: ignore
             return outs, lambda cotangents: _owned(pull(cotangents), cotangents), aux
