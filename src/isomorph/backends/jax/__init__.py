@@ -13,6 +13,7 @@ from jax.dtypes import canonicalize_dtype, float0
 
 from ... import tree
 from ...compile import TRACING
+from ...gradients.custom import check_outputs
 from ...waiting import Notice
 from . import convolution, drawing, indexing, names, whole
 from .layers import Layers
@@ -107,7 +108,9 @@ class JAX(Layers):
             for i, x in zip(where, arrays):
                 full[i] = x
             args, kw = tree.unflatten(form, full)
-            outs, after["form"] = tree.flatten(func(*args, **kw))
+            out = func(*args, **kw)
+            check_outputs("checkpoint", xp, out)
+            outs, after["form"] = tree.flatten(out)
             after["others"] = [None if isinstance(y, xp.arrays) else y for y in outs]
             return [y if isinstance(y, xp.arrays) else None for y in outs]
 

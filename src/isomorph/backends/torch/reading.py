@@ -1,5 +1,5 @@
-"""`float(x)`, `int(x)` and `x.item()` of a tensor under differentiation: torch gives the number, and
-its gradient is lost without a word. Inside a function that isomorph differentiates it raises.
+"""`float(x)`, `int(x)` and `x.item()` of a tensor under differentiation: torch gives the number and
+loses its gradient without a word. Inside a function that isomorph differentiates it raises.
 
 torch offers one place to hear of it that costs nothing elsewhere: the kernel of `aten::item` where
 a transform of torch.func is running. Outside of isomorph's own transforms it does what torch does.
@@ -21,7 +21,7 @@ from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
 )
 
 # The levels of torch.func at which isomorph is differentiating, in this thread or task.
-LEVELS: ContextVar[frozenset[int]] = ContextVar("isomorph.torch.levels", default=frozenset())
+LEVELS: ContextVar[frozenset[int | None]] = ContextVar("isomorph.torch.levels", default=frozenset())
 
 
 def guarded(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,7 +53,7 @@ def _item(x: torch.Tensor) -> Any:
     return torch.ops.aten._local_scalar_dense(dense)
 
 
-def _is_watched(x: torch.Tensor, levels: frozenset[int]) -> bool:
+def _is_watched(x: torch.Tensor, levels: frozenset[int | None]) -> bool:
     while is_functorch_wrapped_tensor(x):
         if x.requires_grad and maybe_get_level(x) in levels:
             return True
