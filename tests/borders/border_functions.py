@@ -55,9 +55,7 @@ tenfold = iso.custom_vjp(
     lambda x: x * x, lambda x: (x * x, x), lambda r, g: (20 * g * r,)
 )  # a rule that is not the derivative: dropped, it would be seen
 bound = iso.bind_custom_gradient_function(lambda x: x**3, lambda saved, g: 10 * g * saved[0] ** 2)
-hosted = iso.host_function(
-    scipy.special.expit, lambda saved, g: 10 * g * saved[1] * (1 - saved[1])
-)
+hosted = iso.host_function(scipy.special.expit, lambda saved, g: 10 * g * saved[1] * (1 - saved[1]))
 square = lambda x: x * x * x
 
 SCALARS = {
@@ -108,8 +106,8 @@ SCALARS = {
     "apply_updates": lambda x: iso.apply_updates({"w": x}, {"w": x * x})["w"] * x,
     "random.uniform": lambda x: x * iso.random.uniform(key_of(x), (), dtype="float64"),
     "random.normal": lambda x: x * iso.random.normal(key_of(x), (), dtype="float64"),
-    "random.truncated_normal": lambda x: x * iso.random.truncated_normal(
-        key_of(x), (), dtype="float64"
+    "random.truncated_normal": lambda x: (
+        x * iso.random.truncated_normal(key_of(x), (), dtype="float64")
     ),
 }
 
@@ -146,10 +144,13 @@ def solved(x):
     """The solution of a linear system, matrix and right side of `x`."""
     xp, c = iso.namespace(x), cut(x)
     a, b = c(3, 3) + 3 * const(x, np.eye(3)), c(3)
-    turned = lambda f, b: xp.linalg.solve(xp.matrix_transpose(iso.stop_gradient(a)), b)
-    return lax.custom_linear_solve(
-        lambda v: xp.matmul(a, v), b, lambda f, b: xp.linalg.solve(iso.stop_gradient(a), b), turned
-    )
+
+    def solve(f, b):
+        eye = xp.eye(3, dtype=b.dtype)
+        columns = [f(eye[i]) for i in range(3)]
+        return xp.linalg.solve(xp.stack(columns, axis=1), b)
+
+    return lax.custom_linear_solve(lambda v: xp.matmul(a, v), b, solve, solve)
 
 
 def chained(x):

@@ -38,16 +38,16 @@ def pair(x):
     return x[:12], x[12:]
 
 
-FIRST = lambda i: [2, 0, 1, 3][i % 4]
-UNARY = (
-    "abs asin asinh atan cos cosh exp expm1 negative positive real reciprocal sin sinh square tan "
-    "tanh erf"
-).split()
-INSIDE = "acos atanh log log10 log1p log2 sqrt".split()  # where 0 < x < 1
-BINARY = (
-    "add atan2 copysign divide hypot logaddexp maximum minimum multiply remainder subtract"
-).split()
-REDUCTIONS = "max mean min prod std sum var".split()
+UNARY = [
+    *("abs", "asin", "asinh", "atan", "cos", "cosh", "exp", "expm1", "negative", "positive"),
+    *("real", "reciprocal", "sin", "sinh", "square", "tan", "tanh", "erf"),
+]
+INSIDE = ["acos", "atanh", "log", "log10", "log1p", "log2", "sqrt"]  # where 0 < x < 1
+BINARY = [
+    *("add", "atan2", "copysign", "divide", "hypot", "logaddexp", "maximum", "minimum"),
+    *("multiply", "remainder", "subtract"),
+]
+REDUCTIONS = ["max", "mean", "min", "prod", "std", "sum", "var"]
 
 NAMES = {name: lambda xp, x, name=name: getattr(xp, name)(x) for name in UNARY}
 NAMES |= {name: lambda xp, x, name=name: getattr(xp, name)(u(x)) for name in INSIDE}
@@ -69,7 +69,9 @@ NAMES |= {
     "tril": lambda xp, x: xp.tril(t(x)),
     "triu": lambda xp, x: xp.triu(t(x), k=1),
     "take": lambda xp, x: xp.take(t(x), ints(x, [2, 0, 2]), axis=1),
-    "take_along_axis": lambda xp, x: xp.take_along_axis(t(x), ints(x, [[2], [0], [1], [5]]), axis=1),
+    "take_along_axis": lambda xp, x: xp.take_along_axis(
+        t(x), ints(x, [[2], [0], [1], [5]]), axis=1
+    ),
     "broadcast_arrays": lambda xp, x: xp.broadcast_arrays(x[:4], t(x)[:, :1]),
     "broadcast_to": lambda xp, x: xp.broadcast_to(x, (3, 24)),
     "concat": lambda xp, x: xp.concat([x[:3], x, x[5:]]),
