@@ -158,23 +158,18 @@ def chained(x):
     return opt.update(x, opt.init(x), x)[0] * x  # no gradient flows through an update
 
 
-def normalized(x):
-    c = cut(x)
-    return iso.batch_norm(c(4, 3), c(3), c(3) ** 2 + 1, weight=c(3), bias=c(3), training=True)[0]
+def recurrent(update, gates, states):
+    def call(x, kernel, inner, bias, *state):
+        return update(x, *state, kernel, inner, bias=bias)
+
+    wide = gates * 3
+    return parts(call, (2, 4, 2), (2, wide), (3, wide), (wide,), *[(2, 3)] * states)
 
 
-def recurrent(x, gates, update, states):
-    c = cut(x)
-    state = [c(2, 3) for _ in range(states)]
-    kernels = c(2, gates * 3), c(3, gates * 3)
-    return update(c(2, 4, 2), *state, *kernels, bias=c(gates * 3))
-
-
-def heads(x):
-    c = cut(x)
+def heads(x, w_in, w_out, b_in, b_out):
     return iso.multi_head_attention(
-        c(2, 3, 4), num_heads=2, in_proj_weights=c(12, 4), out_proj_weights=c(4, 4),
-        in_proj_bias=c(12), out_proj_bias=c(4), is_causal=True,
+        x, num_heads=2, in_proj_weights=w_in, out_proj_weights=w_out, in_proj_bias=b_in,
+        out_proj_bias=b_out, is_causal=True,
     )  # fmt: skip
 
 
@@ -185,6 +180,7 @@ def parts(func, *shapes):
         c = cut(x)
         return func(*(c(*shape) for shape in shapes))
 
+    call.func, call.shapes = func, shapes
     return call
 
 
@@ -193,8 +189,8 @@ def labels(x, *shape):
 
 
 VECTORS = {
-    "softmax": lambda x: iso.softmax(cut(x)(4, 6)),
-    "log_softmax": lambda x: iso.log_softmax(cut(x)(4, 6), axis=0),
+    "softmax": parts(iso.softmax, (4, 6)),
+    "log_softmax": parts(lambda x: iso.log_softmax(x, axis=0), (4, 6)),
     "linear": parts(lambda x, w, b: iso.linear(x, w, bias=b), (2, 3), (4, 3), (4,)),
     "conv1d": parts(lambda x, w: iso.conv1d(x, w, 1, "SAME"), (2, 5, 2), (3, 2, 2)),
     "conv1d_transpose": parts(
@@ -225,15 +221,25 @@ VECTORS = {
     "depthwise_conv2d": parts(
         lambda x, w: iso.depthwise_conv2d(x, w, 1, "SAME"), (1, 4, 3, 2), (2, 2, 2)
     ),
-    "max_pool": lambda x: iso.max_pool(cut(x)(1, 4, 6, 1), 2, 2),
-    "avg_pool": lambda x: iso.avg_pool(cut(x)(1, 4, 6, 1), 3, 2, "SAME"),
-    "adaptive_max_pool": lambda x: iso.adaptive_max_pool(cut(x)(1, 4, 6, 1), (3, 4)),
-    "adaptive_avg_pool": lambda x: iso.adaptive_avg_pool(cut(x)(1, 4, 6, 1), (3, 4)),
+    "max_pool": parts(lambda x: iso.max_pool(x, 2, 2), (1, 4, 6, 1)),
+    "avg_pool": parts(lambda x: iso.avg_pool(x, 3, 2, "SAME"), (1, 4, 6, 1)),
+    "adaptive_max_pool": parts(lambda x: iso.adaptive_max_pool(x, (3, 4)), (1, 4, 6, 1)),
+    "adaptive_avg_pool": parts(lambda x: iso.adaptive_avg_pool(x, (3, 4)), (1, 4, 6, 1)),
     "layer_norm": parts(lambda x, w, b: iso.layer_norm(x, weight=w, bias=b), (4, 4), (4,), (4,)),
     "rms_norm": parts(lambda x, w: iso.rms_norm(x, weight=w), (4, 5), (5,)),
-    "group_norm": lambda x: iso.group_norm(cut(x)(2, 3, 4), 2),
-    "instance_norm": lambda x: iso.instance_norm(cut(x)(2, 6, 2)),
-    "batch_norm": normalized,
+    "group_norm": parts(lambda x: iso.group_norm(x, 2), (2, 3, 4)),
+    "instance_norm": parts(iso.instance_norm, (2, 6, 2)),
+    "batch_norm": parts(
+        lambda x, w, b: iso.batch_norm(x, w * 0, w * 0 + 1, weight=w, bias=b, training=True)[0],
+        (4, 3),
+        (3,),
+        (3,),
+    ),
+    "batch_norm_running": parts(
+        lambda x, m, v, w, b: iso.batch_norm(x, m, v * v + 1, weight=w, bias=b)[0],
+        (4, 3),
+        *[(3,)] * 4,
+    ),
     "scaled_dot_product_attention": parts(
         lambda q, k, v: iso.scaled_dot_product_attention(q, k, v, is_causal=True),
         (1, 2, 3, 4),
@@ -243,13 +249,16 @@ VECTORS = {
     "grouped_query_attention": parts(
         iso.grouped_query_attention, (1, 4, 3, 2), (1, 2, 3, 2), (1, 2, 3, 2)
     ),
-    "multi_head_attention": heads,
-    "rotary_embedding": lambda x: iso.rotary_embedding(cut(x)(3, 2, 4)),
-    "lstm_update": lambda x: recurrent(x, 4, iso.lstm_update, 2),
-    "gru_update": lambda x: recurrent(x, 3, iso.gru_update, 1),
-    "embedding": lambda x: iso.embedding(ints(x, [2, 0, 2]), cut(x)(4, 6)),
-    "dropout": lambda x: iso.dropout(x, 0.4, rng=key_of(x)),
-    "cross_entropy": lambda x: iso.cross_entropy(cut(x)(6, 3), labels(x, 6), label_smoothing=0.1),
+    "multi_head_attention": parts(heads, (2, 3, 4), (12, 4), (4, 4), (12,), (4,)),
+    "rotary_embedding": parts(iso.rotary_embedding, (3, 2, 4)),
+    "lstm_update": recurrent(iso.lstm_update, 4, 2),
+    "gru_update": recurrent(iso.gru_update, 3, 1),
+    "embedding": parts(lambda w: iso.embedding(ints(w, [2, 0, 2]), w), (4, 6)),
+    "dropout": parts(lambda x: iso.dropout(x, 0.4, rng=key_of(x)), (24,)),
+    "cross_entropy": parts(
+        lambda x: iso.cross_entropy(x, labels(x, 6), label_smoothing=0.1), (6, 3)
+    ),
+    "cross_entropy_plain": parts(lambda x: iso.cross_entropy(x, labels(x, 6)), (6, 3)),
     "cross_entropy_soft": parts(lambda x, p: iso.cross_entropy(x, p * p), (4, 3), (4, 3)),
     "at.get": lambda x: iso.at(x)[ints(x, [3, 1, 3])].get(),
     "at.set": lambda x: iso.at(x)[1:4].set(x[5:8] ** 2),
@@ -259,13 +268,16 @@ VECTORS = {
     "at.max": lambda x: iso.at(x)[2:5].max(x[5:8]),
     "jac": lambda x: iso.jac(lambda y: y**3)(x[:3]),
     "hessian": lambda x: iso.hessian(lambda y: iso.namespace(y).sum(y**3) * y[0])(x[:3]),
-    "vmap": lambda x: iso.vmap(lambda row: row * iso.namespace(row).sum(row))(cut(x)(4, 6)),
-    "vmap_of_a_rule": lambda x: iso.vmap(tenfold)(cut(x)(4, 6)),
+    "vmap": parts(iso.vmap(lambda row: row * iso.namespace(row).sum(row)), (4, 6)),
+    "vmap_of_a_rule": parts(iso.vmap(tenfold), (4, 6)),
     "lax.custom_root": newton,
     "lax.custom_linear_solve": solved,
-    "lars_update": lambda x: iso.lars_update(x, x * x, 0.1, stop_gradients=False),
-    "lamb_update": lambda x: iso.lamb_update(
-        x, x * x, 0.1, x * 0.3, x * x + 1, 3, stop_gradients=False
+    "lars_update": parts(
+        lambda w, g: iso.lars_update(w, g, 0.1, stop_gradients=False), (12,), (12,)
+    ),
+    "lamb_update": parts(
+        lambda w, g, m: iso.lamb_update(w, g, 0.1, m, g * g + 1, 3, stop_gradients=False),
+        *[(8,)] * 3,
     ),
     "chain": chained,
     "random.permutation": lambda x: iso.random.permutation(key_of(x), x),

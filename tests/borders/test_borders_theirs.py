@@ -23,6 +23,7 @@ from border_transforms import THEIRS, Truth, check, inputs, total
 import isomorph as iso
 from isomorph.dispatch import load
 from isomorph.frontends.jax import lax
+from oracles import central_gradient
 
 SEED = os.environ.get("ISOMORPH_BORDERS_SEED", "15")
 FRAMEWORKS = ["jax", "tensorflow", "torch"]  # NumPy has no transforms
@@ -163,6 +164,46 @@ def test_theirs_over_ours_in_full(backend, case):
     for transform, kind in cells(backend, case):
         run(backend, case, transform, kind)
     assert cells(backend, case)
+
+
+LAYERS = [case for case, func in VECTORS.items() if hasattr(func, "shapes")]
+
+
+@pytest.mark.parametrize("backend", FRAMEWORKS, indirect=True)
+@pytest.mark.parametrize("case", LAYERS)
+def test_every_argument_is_a_variable(backend, case):
+    """Variables, parameters, and NumPy arrays under JAX, as the very arguments of a layer."""
+    func, shapes = VECTORS[case].func, VECTORS[case].shapes
+    values = [np.cos(np.arange(np.prod(s)) * (1.3 + i)).reshape(s) for i, s in enumerate(shapes)]
+    f = total(lambda arrays: func(*arrays))
+    found = gradients(backend, f, values)
+    assert len(found) == len(values)
+    for place, got in enumerate(found):
+        along = lambda x, place=place: f([*values[:place], x, *values[place + 1 :]])
+        wanted = central_gradient(along, values[place], 1e-5)
+        check(f"{case}, argument {place}", [(got, CUSTOM.get(case, 1) * wanted)])
+
+
+CUSTOM = {"vmap_of_a_rule": 10}  # whose rule is ten times the derivative
+
+
+def gradients(backend, f, values):
+    """Of a function of a list of arrays, by the framework, of its own variables."""
+    if backend == "jax":
+        import jax
+
+        return jax.jit(jax.grad(f))(values)
+    if backend == "torch":
+        import torch
+
+        leaves = [torch.nn.Parameter(torch.asarray(v)) for v in values]
+        return torch.autograd.grad(f(leaves), leaves)
+    import tensorflow as tf
+
+    leaves = [tf.Variable(v) for v in values]
+    with tf.GradientTape() as tape:
+        y = f(leaves)
+    return [tf.convert_to_tensor(g) for g in tape.gradient(y, leaves)]
 
 
 TRACED = [case for case in CASES if not case.endswith(":0") and is_ours("torch", case)]
