@@ -141,25 +141,42 @@ def run(backend, case, transform, kind):
     check(what, found)
 
 
-APPLYING = [
-    pytest.param(backend, case, id=f"{backend}-{case}")
+def params(backend, chosen):
+    return [pytest.param(backend, case, id=f"{backend}-{case}") for case in chosen]
+
+
+def one_of_each(backend, chosen):
+    """One case of every name, by the seed: JAX compiles for each."""
+    of = {}
+    for case in chosen:
+        of.setdefault(names_of(case), []).append(case)
+    return [random.Random(f"{SEED} {backend} {name}").choice(same) for name, same in of.items()]
+
+
+APPLYING = {backend: [c for c in CASES if is_ours(backend, c)] for backend in FRAMEWORKS}
+EVERY = [param for backend in FRAMEWORKS for param in params(backend, APPLYING[backend])]
+DRAWN = [
+    param
     for backend in FRAMEWORKS
-    for case in CASES
-    if is_ours(backend, case)
+    for param in params(
+        backend, one_of_each(backend, APPLYING[backend]) if backend == "jax" else APPLYING[backend]
+    )
 ]
 
 
-@pytest.mark.parametrize(("backend", "case"), APPLYING, indirect=["backend"])
+@pytest.mark.parametrize(("backend", "case"), DRAWN, indirect=["backend"])
 def test_theirs_over_ours(backend, case):
-    every = cells(backend, case)
-    drawn = random.Random(f"{SEED} {backend} {case}").sample(every, min(DRAWS[backend], len(every)))
+    draw, every = random.Random(f"{SEED} {backend} {case}"), cells(backend, case)
+    if backend == "jax" and len(CASES[case][1].shape) and draw.random() < 0.85:
+        every = [cell for cell in every if cell[0] == "jit"]  # one program, not one of each step
+    drawn = draw.sample(every, min(DRAWS[backend], len(every)))
     for transform, kind in drawn:
         run(backend, case, transform, kind)
     assert drawn
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("backend", "case"), APPLYING, indirect=["backend"])
+@pytest.mark.parametrize(("backend", "case"), EVERY, indirect=["backend"])
 def test_theirs_over_ours_in_full(backend, case):
     for transform, kind in cells(backend, case):
         run(backend, case, transform, kind)
@@ -169,7 +186,10 @@ def test_theirs_over_ours_in_full(backend, case):
 LAYERS = [case for case, func in VECTORS.items() if hasattr(func, "shapes")]
 
 
-@pytest.mark.parametrize("backend", FRAMEWORKS, indirect=True)
+JAX = pytest.param("jax", marks=pytest.mark.slow)  # where nothing is a variable
+
+
+@pytest.mark.parametrize("backend", [JAX, "tensorflow", "torch"], indirect=True)
 @pytest.mark.parametrize("case", LAYERS)
 def test_every_argument_is_a_variable(backend, case):
     """Variables, parameters, and NumPy arrays under JAX, as the very arguments of a layer."""
@@ -206,7 +226,7 @@ def gradients(backend, f, values):
     return [tf.convert_to_tensor(g) for g in tape.gradient(y, leaves)]
 
 
-TRACED = [case for case in CASES if not case.endswith(":0") and is_ours("torch", case)]
+TRACED = [case for case in APPLYING["torch"] if not case.endswith(":0")]
 
 
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
@@ -243,12 +263,14 @@ def test_every_name_is_drawn(backend, capsys):
     assert set(border_names.all_names()) - names - silent == set(), "never drawn"
     assert names & silent == set(), "drawn, and left out"
 
-    applying = [case for case in CASES if is_ours(backend, case)]
-    cells_of = sum(len(cells(backend, case)) for case in applying)
+    assert {names_of(p.values[1]) for p in DRAWN if p.values[0] == backend} == {
+        names_of(case) for case in APPLYING[backend]
+    }
+    cells_of = sum(len(cells(backend, case)) for case in APPLYING[backend])
     with capsys.disabled():
         print(
             f"\ntheirs over ours on {backend}: {len(drawn)} public names and {len(names)} of the "
-            f"namespace in {len(applying)} calls, {cells_of} cells under "
+            f"namespace in {len(APPLYING[backend])} calls, {cells_of} cells under "
             f"{', '.join(THEIRS[backend])}; {DRAWS[backend]} of each drawn with seed {SEED}"
         )
 
@@ -257,8 +279,7 @@ def test_every_name_is_drawn(backend, capsys):
 def test_the_ledger_names_cells_that_there_are(backend):
     there = {
         f"{case.removesuffix(':0')} {transform}"
-        for case in CASES
-        if is_ours(backend, case)
+        for case in APPLYING[backend]
         for transform in THEIRS[backend]
     }
     unknown = [
