@@ -283,6 +283,9 @@ def test_the_ledger_names_cells_that_there_are(backend):
         for transform in THEIRS[backend]
     }
     unknown = [
-        p for name, p in patterns() if name == backend and not any(fnmatch(c, p) for c in there)
+        pattern
+        for name, pattern in patterns()
+        if name == backend and " iso." not in pattern
+        if not any(fnmatch(cell, pattern) for cell in there)
     ]
     assert unknown == []
