@@ -137,8 +137,8 @@ class TensorFlow(Layers):
 
     def stop_gradient(xp, x, preserve_type=True):
         stopped = tf.stop_gradient(x)
-        if preserve_type and isinstance(x, tf.Variable):
-            return tf.Variable(stopped, trainable=x.trainable)
+        if preserve_type and isinstance(x, tf.Variable) and tf.executing_eagerly():
+            return tf.Variable(stopped, trainable=x.trainable)  # a graph makes none
         return stopped
 
     def to_numpy(xp, x):
