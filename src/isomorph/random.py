@@ -224,7 +224,7 @@ def permutation(key: Any, x: Any, /, *, axis: int = 0) -> Any:
             f"random.permutation: needed an integer or an array with axes, got {_kind(x)}"
         )
     backend_of(key, x)
-    if not -x.ndim <= axis < x.ndim:
+    if not -len(x.shape) <= axis < len(x.shape):
         raise ValueError(
             f"random.permutation: needed an axis of shape {tuple(x.shape)}, got {axis}"
         )

@@ -110,8 +110,7 @@ def _output(backend: Any, y: Any, path: str) -> Any:
 
 
 def _placed(y: Any, axis: Any) -> int:
-    if type(axis) is not int or not -y.ndim <= axis < y.ndim:
-        raise ValueError(
-            f"vmap: out_axes needed an axis of an output of {y.ndim} axes, got {axis!r}"
-        )
+    n = len(y.shape)
+    if type(axis) is not int or not -n <= axis < n:
+        raise ValueError(f"vmap: out_axes needed an axis of an output of {n} axes, got {axis!r}")
     return axis

@@ -68,6 +68,8 @@ def _parts(x: Any) -> list[Any]:
         return list(x)
     if isinstance(x, tree.Node):
         return tree.flatten_whole(x)[0]
+    if is_compiled(x):
+        return [x.python_function]
     if isinstance(x, (type, ModuleType)) or find_backend(x) is not None:
         return []
     return list(_attributes(x).values())
@@ -125,6 +127,8 @@ def _swap(x: Any, new: dict[int, Any], holds: dict[int, bool], done: dict[int, A
         )
     elif isinstance(x, MethodType):
         made = MethodType(swap(x.__func__), swap(x.__self__))
+    elif is_compiled(x):  # its programs hold the arrays that it was traced with
+        made = swap(x.python_function)
     elif isinstance(x, tree.Node):
         leaves, form = tree.flatten_whole(x)
         made = tree.unflatten(form, map(swap, leaves))
@@ -141,6 +145,11 @@ def _swap(x: Any, new: dict[int, Any], holds: dict[int, bool], done: dict[int, A
                 object.__setattr__(made, name, swap(part))
     done[id(x)] = made
     return made
+
+
+def is_compiled(x: Any) -> bool:
+    """Whether `x` is a compiled function of a framework's own, which tells what it was made of."""
+    return callable(x) and isinstance(getattr(x, "python_function", None), (FunctionType, partial))
 
 
 def is_empty(cell: CellType) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 from .. import tree
-from ..dispatch import backend_of, find_backend
+from ..dispatch import NUMBERS, backend_of, find_backend
 from .calls import arrays_of, check_callable
 
 if TYPE_CHECKING:
@@ -22,9 +22,12 @@ def custom_vjp(
     """`func` with a backward rule of its own.
 
     `fwd(*args)` returns `(func(*args), residuals)`; `bwd(residuals, upstream)` returns a tuple with
-    one gradient per argument, a nest like it, or None for zeros. Gradients flow to the arguments
-    only: what the functions capture from around them is constant. In higher orders the output is
-    differentiated by the rule again, the residuals and the rule itself as they are written.
+    one gradient per argument, a nest like it, or None for zeros. Outputs and gradients are arrays
+    of the framework of the arguments: a Python float, or an array of another framework, raises, as
+    its gradient would be lost; integers, strings and None among the outputs stay as they are, and
+    residuals may be anything. Gradients flow to the arguments only: what the functions capture from
+    around them is constant. In higher orders the output is differentiated by the rule again, the
+    residuals and the rule itself as they are written.
 
     >>> clipped = iso.custom_vjp(
     ...     np.exp, lambda x: (np.exp(x), np.exp(x)), lambda y, g: (np.clip(g * y, -1.0, 1.0),)
@@ -35,6 +38,15 @@ def custom_vjp(
     for role, given in (("func", func), ("fwd", fwd), ("bwd", bwd)):
         if not callable(given):
             raise TypeError(f"custom_vjp: needed {role} as a function, got {type(given).__name__}")
+    return ruled("custom_vjp", func, fwd, bwd)
+
+
+def ruled(
+    name: str, func: Callable, fwd: Callable, bwd: Callable, has_aux: bool = False
+) -> Callable[..., Any]:
+    """`custom_vjp` in the name of another function. With `has_aux` the output is `(out, aux)`, and
+    no gradient flows through aux, which may be anything.
+    """
 
     @wraps(func)
     def call(*args: Any) -> Any:
@@ -42,7 +54,7 @@ def custom_vjp(
         arrays = [x for x in leaves if find_backend(x) is not None]
         if not arrays:
             return func(*args)
-        rule = Rule(backend_of(*arrays), func, fwd, bwd, leaves, form)
+        rule = Rule(name, backend_of(*arrays), func, fwd, bwd, leaves, form, has_aux)
         outs = rule.backend.custom_call(rule, tuple(arrays))
         return rule.rebuild_out(outs)
 
@@ -53,14 +65,10 @@ class Rule:
     """One call of a custom function, on flat arrays, as a backend takes it."""
 
     def __init__(
-        self,
-        backend: Backend,
-        func: Callable,
-        fwd: Callable,
-        bwd: Callable,
-        leaves: list,
-        form: Any,
-    ):
+        self, name: str, backend: Backend, func: Callable, fwd: Callable, bwd: Callable,
+        leaves: list, form: Any, has_aux: bool,
+    ):  # fmt: skip
+        self.name, self.has_aux = name, has_aux
         self.backend, self.plain, self.forward, self.backward = backend, func, fwd, bwd
         self.leaves, self.form = leaves, form
         self.where = [i for i, x in enumerate(leaves) if find_backend(x) is not None]
@@ -75,7 +83,11 @@ class Rule:
 
     def func(self, *arrays: Any) -> tuple:
         """The outputs."""
-        outs, self.rebuild_out = arrays_of(self.backend, self.plain(*self._args(arrays)))
+        return self._outputs(self.plain(*self._args(arrays)))
+
+    def _outputs(self, out: Any) -> tuple:
+        check_outputs(self.name, self.backend, out[0] if self.has_aux else out)
+        outs, self.rebuild_out = arrays_of(self.backend, out)
         return outs
 
     def fwd(self, *arrays: Any) -> tuple[tuple, tuple]:
@@ -83,9 +95,9 @@ class Rule:
         both = self.forward(*self._args(arrays))
         if not isinstance(both, tuple) or len(both) != 2:
             raise TypeError(
-                f"custom_vjp: needed fwd to return (output, residuals), got {type(both).__name__}"
+                f"{self.name}: needed fwd to return (output, residuals), got {type(both).__name__}"
             )
-        outs, self.rebuild_out = arrays_of(self.backend, both[0])
+        outs = self._outputs(both[0])
         residuals, self.rebuild_residuals = arrays_of(self.backend, both[1])
         return outs, residuals
 
@@ -96,7 +108,7 @@ class Rule:
         if not isinstance(given, tuple) or len(given) != len(args):
             came = f"{len(given)}" if isinstance(given, tuple) else f"a {type(given).__name__}"
             raise ValueError(
-                f"custom_vjp: needed bwd to return a tuple of {len(args)} gradients, one per "
+                f"{self.name}: needed bwd to return a tuple of {len(args)} gradients, one per "
                 f"argument, got {came}"
             )
         grads: list[Any] = []
@@ -112,26 +124,62 @@ class Rule:
             given, given_form = tree.flatten(nest)
             if given_form != form:
                 raise ValueError(
-                    f"custom_vjp: needed bwd to return a nest like argument {place}, {form}, "
+                    f"{self.name}: needed bwd to return a nest like argument {place}, {form}, "
                     f"got {given_form}"
                 )
-        out = []
-        for x, g, path in zip(leaves, given, tree.paths(arg)):
-            if find_backend(x) is None:
-                continue
-            if not self.backend.is_float(x.dtype):
-                out.append(None)
-            elif g is None:
-                out.append(self.backend.zeros_like(x))
-            elif tuple(getattr(g, "shape", ())) != tuple(x.shape):
-                where = f"argument {place}" + (f", leaf {path}" if path else "")
-                raise ValueError(
-                    f"custom_vjp: needed bwd to return shape {tuple(x.shape)} for {where}, "
-                    f"got {tuple(getattr(g, 'shape', ()))}"
-                )
-            else:
-                out.append(g)
-        return out
+        named = lambda i: tree.paths(arg)[i] and f", leaf {tree.paths(arg)[i]}"
+        where = lambda i: f"argument {place}{named(i)}"
+        return [
+            self._gradient(x, g, partial(where, i))
+            for i, (x, g) in enumerate(zip(leaves, given))
+            if find_backend(x) is not None
+        ]
+
+    def _gradient(self, x: Any, g: Any, where: Callable[[], str]) -> Any:
+        """A gradient that the rule gave for the array `x`, as one of its dtype."""
+        xp = self.backend
+        if not xp.is_float(x.dtype):
+            return None
+        if g is None:
+            return xp.zeros_like(x)
+        if type(g) in NUMBERS and not len(x.shape):
+            g = xp.asarray(g, device=xp.device_of(x))
+        elif type(g) not in NUMBERS and find_backend(g) is not xp:
+            raise TypeError(
+                f"{self.name}: needed bwd to return {xp.name} arrays, as the arguments are, got a "
+                f"{_kind(g)} for {where()}"
+            )
+        if tuple(getattr(g, "shape", ())) != tuple(x.shape):
+            raise ValueError(
+                f"{self.name}: needed bwd to return shape {tuple(x.shape)} for {where()}, "
+                f"got {tuple(getattr(g, 'shape', ()))}"
+            )
+        if g.dtype == x.dtype:
+            return g
+        if xp.is_complex(g.dtype) and not xp.is_complex(x.dtype):
+            g = xp.real(g)
+        return xp.astype(g, x.dtype)
+
+
+def check_outputs(name: str, backend: Backend, out: Any) -> None:
+    """Refuse what a function with a rule of its own may not return, at any place of a nest."""
+    for i, y in enumerate(tree.flatten_whole(out)[0]):
+        own = find_backend(y)
+        if own is backend or (own is None and not isinstance(y, (float, complex))):
+            continue
+        path = tree.paths(out, whole=True)[i]
+        at = f" at {path}" if path else ""
+        raise TypeError(
+            f"{name}: needed {backend.name} arrays as output, as the arguments are, got a "
+            f"{_kind(y)}{at}, whose gradient would be lost; compute it with iso.namespace(x), or "
+            "inside iso.host_function"
+        )
+
+
+def _kind(x: Any) -> str:
+    """The type of a thing, in full where it is an array's."""
+    kind = type(x)
+    return kind.__name__ if find_backend(x) is None else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def bind_custom_gradient_function(
@@ -158,4 +206,4 @@ def bind_custom_gradient_function(
             return (custom_grad_func((args[0], ret), upstream),)
         return custom_grad_func((args, ret), upstream)
 
-    return custom_vjp(func, fwd, bwd)
+    return ruled("bind_custom_gradient_function", func, fwd, bwd)

@@ -14,7 +14,7 @@ from .. import tree
 from ..dispatch import backend_of, find_backend
 from .calls import check_callable
 from .closures import hoist
-from .custom import custom_vjp
+from .custom import ruled
 from .transforms import jvp, stop_gradient, vjp
 
 # Whether a function is running that will be computed again: it may change nothing.
@@ -71,7 +71,8 @@ def recomputed(xp: Any, func: Callable, args: tuple, kw: dict[str, Any]) -> Any:
     def back(saved: tuple, upstream: Any) -> tuple:
         return _pull(xp, explicit, saved, upstream)
 
-    run = custom_vjp(explicit, lambda *a: (unseen("checkpoint", xp, explicit, a), a), back)
+    forth = lambda *a: (unseen("checkpoint", xp, explicit, a), a)
+    run = ruled("checkpoint", explicit, forth, back)
     return run(captured, args, kw)
 
 
@@ -118,7 +119,7 @@ def custom_linear_solve(
         (grads, _) = _pull(xp, lambda captured, x: rebuild(captured)(x), (captured, x), minus)
         return grads, back
 
-    run = custom_vjp(lambda *args: fwd(*args)[0], fwd, bwd)
+    run = ruled("custom_linear_solve", lambda *args: fwd(*args)[0], fwd, bwd, has_aux)
     return run(captured, b)
 
 
@@ -158,7 +159,7 @@ def custom_root(
         (grads, _) = _pull(xp, lambda captured, x: rebuild(captured)(x), (captured, x), minus)
         return grads, None
 
-    run = custom_vjp(lambda *args: fwd(*args)[0], fwd, bwd)
+    run = ruled("custom_root", lambda *args: fwd(*args)[0], fwd, bwd, has_aux)
     return run(captured, initial_guess)
 
 

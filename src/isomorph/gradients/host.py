@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from .. import tree
 from ..dispatch import backend_of, find_backend
 from .calls import check_callable
-from .custom import bind_custom_gradient_function, custom_vjp
+from .custom import bind_custom_gradient_function, ruled
 
 
 def host_function(
@@ -94,7 +94,7 @@ def _final(call: Callable[..., Any], why: str) -> Callable[..., Any]:
     def bwd(saved: Any, upstream: Any) -> Any:
         raise NotImplementedError(f"{why}; give one, or write the rule with iso.custom_vjp")
 
-    return custom_vjp(call, lambda *args: (call(*args), None), bwd)
+    return ruled("host_function", call, lambda *args: (call(*args), None), bwd)
 
 
 def _checked(given: Any, x: Any) -> Any:

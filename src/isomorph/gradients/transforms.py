@@ -201,7 +201,7 @@ def stop_gradient(nest: Any, /, *, preserve_type: bool = True) -> Any:
     """The same values, through which no gradient flows; leaves that are no arrays stay.
 
     With `preserve_type` a variable or a leaf that requires gradients comes back as a fresh one of
-    its own kind; without it as a plain array.
+    its own kind, where nothing is compiled; without it as a plain array.
 
     >>> iso.grad(lambda x: np.sum(iso.stop_gradient(x) * x))(np.array([1.0, 2.0]))
     array([1., 2.])

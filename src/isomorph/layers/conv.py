@@ -345,7 +345,7 @@ def dilated(xp: Any, x: Any, dilations: tuple[int, ...]) -> Any:
     for axis, d in enumerate(dilations, 1):
         shape = tuple(x.shape)
         if d > 1 and shape[axis] > 1:
-            wide = [(0, 0)] * (x.ndim + 1)
+            wide = [(0, 0)] * (len(shape) + 1)
             wide[axis + 1] = (0, d - 1)
             x = xp.pad(xp.expand_dims(x, axis=axis + 1), tuple(wide))
             x = xp.reshape(x, (_batch(x), *shape[1:axis], shape[axis] * d, *shape[axis + 1 :]))

@@ -228,7 +228,7 @@ def plain_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None, eta: f
 
     def norm(x: Any) -> Any:
         x = wide(xp, x)
-        return xp.linalg.matrix_norm(x if x.ndim == 2 else xp.reshape(x, (1, -1)))
+        return xp.linalg.matrix_norm(x if len(x.shape) == 2 else xp.reshape(x, (1, -1)))
 
     a, b = norm(w), norm(u)
     return capped(xp, xp.minimum(a, b) > 0, a / (b + decay * a if decay else b), cap, w.dtype, eta)

@@ -13,14 +13,16 @@ from jax.dtypes import canonicalize_dtype, float0
 
 from ... import tree
 from ...compile import TRACING
+from ...gradients.custom import check_outputs
 from ...waiting import Notice
 from . import convolution, drawing, indexing, names, whole
 from .layers import Layers
+from .literals import LITERALS, native
 
 
 class JAX(Layers):
     name = "jax"
-    arrays = (jax.Array, Tracer)
+    arrays = (jax.Array, Tracer, *LITERALS)
 
     def vjp(xp, func, leaves, once=False, has_aux=True):
         outs, transpose, aux = jax.vjp(func, *leaves, has_aux=True)
@@ -39,19 +41,24 @@ class JAX(Layers):
         return outs, lambda cotangents: _conj(pull(_conj(cotangents))), aux
 
     def custom_call(xp, rule, arrays):
+        # NumPy arrays and Python numbers of JAX's own transforms come as they are, or as literals:
+        # the rule is of arrays.
         def bwd(kept, upstream):
-            residuals, arrays = kept
+            residuals, arrays = jax.tree.map(native, kept)
             # JAX gives the outputs that are no floats gradients of a dtype of its own
-            upstream = [jnp.zeros(g.shape, int) if g.dtype == float0 else g for g in upstream]
+            upstream = [
+                jnp.zeros(np.shape(g), int) if _is_float0(g) else native(g) for g in upstream
+            ]
             return _conj(rule.bwd(residuals, _conj(upstream), arrays))
 
         def fwd(*arrays):
+            arrays = tuple(map(native, arrays))
             outs, residuals = rule.fwd(*arrays)
             if any(isinstance(x, Tracer) for x in arrays):
                 outs = call(*arrays)  # an outer differentiation shall use the rule as well
             return outs, (residuals, arrays)
 
-        call = jax.custom_vjp(rule.func)
+        call = jax.custom_vjp(lambda *arrays: rule.func(*map(native, arrays)))
         call.defvjp(fwd, bwd)
         return call(*arrays)
 
@@ -59,6 +66,7 @@ class JAX(Layers):
         return jax.vmap(func)(*rows)
 
     def host_call(xp, host, arrays):
+        arrays = tuple(map(native, arrays))
         if not any(isinstance(x, Tracer) for x in arrays):
             return super().host_call(host, arrays)
         examples = xp.host_like(host, [(x.shape, x.dtype) for x in arrays])
@@ -100,7 +108,9 @@ class JAX(Layers):
             for i, x in zip(where, arrays):
                 full[i] = x
             args, kw = tree.unflatten(form, full)
-            outs, after["form"] = tree.flatten(func(*args, **kw))
+            out = func(*args, **kw)
+            check_outputs("checkpoint", xp, out)
+            outs, after["form"] = tree.flatten(out)
             after["others"] = [None if isinstance(y, xp.arrays) else y for y in outs]
             return [y if isinstance(y, xp.arrays) else None for y in outs]
 
@@ -123,16 +133,16 @@ class JAX(Layers):
         return drawing.draw(xp, meaning, key, start, shape, args)
 
     def at_hand(xp, x):
-        return None if isinstance(x, Tracer) else np.asarray(x)
+        return None if isinstance(x, Tracer) else np.asarray(native(x))
 
     def quick(xp, key, shape, dtype, normal):
         return drawing.quick(key, shape, dtype, normal)
 
     def stop_gradient(xp, x, preserve_type=True):
-        return jax.lax.stop_gradient(x)
+        return native(jax.lax.stop_gradient(x))
 
     def to_numpy(xp, x):
-        return np.asarray(x)
+        return np.asarray(native(x))
 
     def from_numpy(xp, x, device=None):
         x = np.asarray(x)
@@ -163,7 +173,7 @@ class JAX(Layers):
 
     def device_of(xp, x):
         # asked for its device, a tracer searches its whole program for the reason to have none
-        return None if isinstance(x, Tracer) else x.device
+        return None if isinstance(x, (Tracer, *LITERALS)) else x.device
 
     def devices(xp):
         return [f"{d.platform}:{d.id}" for d in jax.devices()]
@@ -234,6 +244,10 @@ def _narrowed(x: np.ndarray, dtype: Any) -> np.ndarray:
             'on 64-bit types with jax.config.update("jax_enable_x64", True)'
         )
     return y
+
+
+def _is_float0(g: Any) -> bool:
+    return getattr(g, "dtype", None) == float0
 
 
 def _conj(xs: Any) -> tuple:

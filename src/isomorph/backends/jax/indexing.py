@@ -14,18 +14,21 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .literals import native
+
 BASIC = {int, slice, type(None), type(Ellipsis)}
 COMBINE = {"multiply": jnp.multiply, "min": jnp.minimum, "max": jnp.maximum}
 
 
 def get(x: Any, index: Any) -> Any:
     """`x[index]`."""
-    x, index = _ready(x, index)
+    x, index = _ready(native(x), index)
     return x[index]
 
 
 def update(x: Any, index: Any, value: Any, how: str) -> Any:
     """A copy of `x` with `x[index]` set or combined."""
+    x = native(x)
     target, index = _ready(x, index)
     try:
         y = _updated(target, index, value, how)

@@ -17,6 +17,7 @@ from . import (
     elementwise,
     fft,
     indexing,
+    kernels,
     linalg,
     looping,
     manipulation,
@@ -25,11 +26,6 @@ from . import (
 )
 from .kernels import Eager, ops
 from .layers import Layers
-
-try:
-    from tensorflow.python.eager.record import should_record_backprop
-except ImportError:  # an internal name
-    should_record_backprop = None
 
 try:
     from tensorflow.python.eager.imperative_grad import imperative_grad
@@ -122,8 +118,8 @@ class TensorFlow(Layers):
 
     def is_watched(xp, x):
         if isinstance(x, tf.Variable) and not x.trainable:
-            return _is_watched(x.handle)  # to read it takes longer
-        return _is_watched(dtypes.tensor(x))
+            return kernels.is_watched(x.handle)  # to read it takes longer
+        return kernels.is_watched(dtypes.tensor(x))
 
     def is_local(xp, x):
         return compiling.is_tracing([x])  # what a tape has seen is a tensor like any other
@@ -141,8 +137,8 @@ class TensorFlow(Layers):
 
     def stop_gradient(xp, x, preserve_type=True):
         stopped = tf.stop_gradient(x)
-        if preserve_type and isinstance(x, tf.Variable):
-            return tf.Variable(stopped, trainable=x.trainable)
+        if preserve_type and isinstance(x, tf.Variable) and tf.executing_eagerly():
+            return tf.Variable(stopped, trainable=x.trainable)  # a graph makes none
         return stopped
 
     def to_numpy(xp, x):
@@ -152,7 +148,12 @@ class TensorFlow(Layers):
                 "to_numpy: needed a tensor that has its values, got a symbolic one; call it "
                 "outside of tf.function"
             )
-        if _is_watched(values):
+        if kernels.is_watched(values):
+            if kernels.should_record is None:
+                raise TypeError(
+                    f"to_numpy: needed to know whether a tape is watching, whose gradient would be "
+                    f"lost, and TensorFlow {tf.__version__} does not say; use another version"
+                )
             kind = ", preserve_type=False" if isinstance(x, tf.Variable) else ""
             raise TypeError(
                 f"to_numpy: needed a tensor no tape is watching, got {values.dtype.name} of shape "
@@ -168,7 +169,7 @@ class TensorFlow(Layers):
     def lend(xp, x):
         x = dtypes.tensor(x)
         # DLPack ends the process on strings; what is symbolic or watched, to_numpy speaks about.
-        if x.dtype not in dtypes.ANY or not isinstance(x, Eager) or _is_watched(x):
+        if x.dtype not in dtypes.ANY or not isinstance(x, Eager) or kernels.is_watched(x):
             return None
         return x
 
@@ -233,15 +234,6 @@ def _gradients(tape: tf.GradientTape, ends: list, leaves: list, cotangents: list
     if imperative_grad is None:
         return tape.gradient(ends, leaves, cotangents)
     return imperative_grad(tape._tape, ends, leaves, cotangents, leaves)
-
-
-def _is_watched(x: tf.Tensor) -> bool:
-    """Whether a gradient tape is recording what becomes of `x`.
-
-    TensorFlow says so only inside; a version that has moved it is taken to watch nothing, and then
-    arrays leave without their gradient as they do by `x.numpy()`.
-    """
-    return bool(should_record_backprop([x])) if should_record_backprop else False
 
 
 backend = TensorFlow(

@@ -7,6 +7,7 @@ names all the same.
 
 from __future__ import annotations
 
+from importlib import import_module
 from inspect import unwrap
 from types import SimpleNamespace
 from typing import Any
@@ -21,10 +22,31 @@ ops: Any = SimpleNamespace(
 # looking at the type of a result is cheaper than asking tf.executing_eagerly() before.
 Eager: Any = tf.__internal__.EagerTensor  # pyright: ignore[reportAttributeAccessIssue]
 
-try:
-    from tensorflow.python.eager.record import should_record_backprop
-except ImportError:  # an internal name
-    should_record_backprop = None
+
+def _question() -> Any:
+    """What TensorFlow calls the question whether a tape is recording what becomes of tensors: it
+    has no public name.
+    """
+    for module, name in (
+        ("tensorflow.python.eager.record", "should_record_backprop"),
+        ("tensorflow.python.pywrap_tfe", "TFE_Py_TapeSetShouldRecordBackprop"),
+    ):
+        try:
+            return getattr(import_module(module), name)
+        except (ImportError, AttributeError):  # moved
+            continue
+    return None
+
+
+should_record: Any = _question()
+
+
+def is_watched(x: Any) -> bool:
+    """Whether a gradient tape is recording what becomes of the tensor `x`. A version of TensorFlow
+    that cannot be asked is taken to record everything: nothing is computed or handed out then that
+    a gradient would miss.
+    """
+    return should_record is None or bool(should_record([x]))
 
 
 def recorded(out: Any) -> bool:
@@ -32,6 +54,4 @@ def recorded(out: Any) -> bool:
 
     Only then is a kernel whose own derivative is wrong replaced by one composed with another.
     """
-    if should_record_backprop is None or type(out) is not Eager:
-        return True
-    return should_record_backprop([out])
+    return type(out) is not Eager or is_watched(out)

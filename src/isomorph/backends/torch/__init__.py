@@ -35,6 +35,7 @@ from . import (
     linalg,
     looping,
     names,
+    reading,
     recurring,
 )
 from .custom import Custom, Escapes, Replay
@@ -49,6 +50,7 @@ class Torch(Layers):
 
     def vjp(xp, func, leaves, once=False, has_aux=True) -> Any:
         # torch.func, not autograd.grad: it nests, and keeps gradients to tensors captured outside.
+        func = reading.guarded(func)
         if has_aux:
             outs, pull, aux = torch.func.vjp(func, *leaves, has_aux=True)  # pyright: ignore
             return outs, lambda cotangents: _owned(pull(cotangents), cotangents), aux
@@ -161,8 +163,10 @@ class Torch(Layers):
         return x.clone()
 
     def run_unseen(xp, func, args):
-        with Escapes() as escapes:
-            return func(*args), escapes.found
+        escapes = Escapes()
+        with escapes:  # torch.compile does not know what such a context gives
+            out = func(*args)
+        return out, escapes.found
 
     word = "int64"
 

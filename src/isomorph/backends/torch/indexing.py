@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch._C._functorch import is_functorch_wrapped_tensor  # pyright: ignore
+from torch.autograd import forward_ad
 
 from .compiling import is_tracing
 from .creation import asarray
@@ -28,8 +30,13 @@ def get(x: torch.Tensor, index: Any) -> torch.Tensor:
 
 def update(x: torch.Tensor, index: Any, value: Any, how: str) -> torch.Tensor:
     """A copy of `x` with `x[index]` set or combined."""
-    value = torch.as_tensor(value, dtype=x.dtype, device=x.device)
     ready, index = _ready(x, index)
+    if how == "multiply" and _repeats(index) and (_has_tangent(x) or _has_tangent(value)):
+        raise NotImplementedError(
+            "at(x)[index].multiply: torch gives 0 for the forward-mode derivative of a product "
+            "over positions that may repeat; use iso.jvp, or a slice as the index"
+        )
+    value = torch.as_tensor(value, dtype=x.dtype, device=x.device)
     flips = _backward_axes(ready, index)
     turned, index = _forward(ready, index)
     try:
@@ -42,8 +49,7 @@ def update(x: torch.Tensor, index: Any, value: Any, how: str) -> torch.Tensor:
 
 
 def _updated(x: torch.Tensor, index: tuple, value: torch.Tensor, how: str) -> torch.Tensor:
-    repeats = any(isinstance(i, torch.Tensor) and i.dtype != torch.bool for i in index)
-    if how == "set" or not repeats:
+    if how == "set" or not _repeats(index):
         return written(x, index, value if how == "set" else COMBINE[how](x[index], value))
     # positions may repeat: go through flat positions, which every reduction takes
     where = _positions(x, index)
@@ -103,6 +109,18 @@ def _scattered(x: torch.Tensor, index: tuple, value: torch.Tensor) -> torch.Tens
     for put in reversed(back):
         value = put(value)
     return value if back else value.clone()
+
+
+def _repeats(index: tuple) -> bool:
+    """Whether an index may take one position twice."""
+    return any(isinstance(i, torch.Tensor) and i.dtype != torch.bool for i in index)
+
+
+def _has_tangent(x: torch.Tensor) -> bool:
+    """Whether a forward-mode derivative may be being computed of `x`, at any level."""
+    if torch.compiler.is_compiling() or forward_ad._current_level < 0:
+        return False
+    return is_functorch_wrapped_tensor(x) or forward_ad.unpack_dual(x).tangent is not None
 
 
 def _fitted(place: tuple[int, ...], value: torch.Tensor, how: str) -> torch.Tensor:

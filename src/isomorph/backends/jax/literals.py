@@ -1,0 +1,40 @@
+"""What JAX makes of NumPy arrays and Python numbers that its own transforms are given: types of its
+own, which its rules and `jax.lax.stop_gradient` hand out, and whose arithmetic is NumPy's or
+Python's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...dispatch import NUMBERS
+
+
+def _kinds() -> tuple[type, ...]:
+    """Those types: JAX has no public name for them, so it is asked to hand some out. None where a
+    version hands out what it was given.
+    """
+    found: list[type] = []
+
+    @jax.custom_jvp
+    def ask(*xs: Any) -> Any:
+        found.extend(map(type, xs))
+        return xs[0]
+
+    ask.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
+    with jax.ensure_compile_time_eval():  # also where a program is being traced
+        ask(1.0, 1, 1j, np.ones(1, np.float32), np.float32(1))
+    return tuple({kind: None for kind in found if kind.__module__.partition(".")[0] == "jax"})
+
+
+LITERALS = _kinds()
+OTHERS = frozenset((*LITERALS, *NUMBERS, np.ndarray, *np.sctypeDict.values()))
+
+
+def native(x: Any) -> Any:
+    """`x` as an array of JAX, of the dtype that JAX has for it; an array or a tracer as it is."""
+    return jnp.asarray(x) if type(x) in OTHERS else x

@@ -1,0 +1,88 @@
+"""A small object of every class of modules, called with parts of a vector. The same key gives the
+same weights on every backend.
+"""
+
+from functools import cache
+
+import numpy as np
+from border_functions import cut, ints
+
+import isomorph as iso
+
+
+class Scaled(iso.Module):
+    """A module of a user's own."""
+
+    def __init__(self):
+        self.scale = iso.asarray([0.5, -1.5, 2.0])
+
+    def forward(self, x):
+        return x * self.scale
+
+
+# What makes the module, and the shape that it is called with.
+MODULES = {
+    "Activation": (lambda: iso.Activation("gelu"), (4, 6)),
+    "AdaptiveAvgPool": (lambda: iso.AdaptiveAvgPool((3, 4)), (1, 4, 6, 1)),
+    "AdaptiveMaxPool": (lambda: iso.AdaptiveMaxPool((3, 4)), (1, 4, 6, 1)),
+    "AvgPool": (lambda: iso.AvgPool(2, 1), (1, 4, 6, 1)),
+    "BatchNorm": (lambda: iso.BatchNorm(3), (8, 3)),
+    "Conv1D": (lambda: iso.Conv1D(2, 3, 3), (2, 6, 2)),
+    "Conv1DTranspose": (lambda: iso.Conv1DTranspose(2, 3, 3, 2), (2, 6, 2)),
+    "Conv2D": (lambda: iso.Conv2D(2, 3, 3), (1, 4, 3, 2)),
+    "Conv2DTranspose": (lambda: iso.Conv2DTranspose(2, 2, 2, 2), (1, 4, 3, 2)),
+    "Conv3D": (lambda: iso.Conv3D(2, 2, 2), (1, 3, 2, 2, 2)),
+    "Conv3DTranspose": (lambda: iso.Conv3DTranspose(2, 2, 2), (1, 3, 2, 2, 2)),
+    "DepthwiseConv2D": (lambda: iso.DepthwiseConv2D(2, 2), (1, 4, 3, 2)),
+    "Dropout": (lambda: iso.Dropout(0.4), (4, 6)),
+    "Embedding": (lambda: iso.Embedding(4, 3), None),
+    "Flatten": (lambda: iso.Flatten(), (4, 3, 2)),
+    "GRU": (lambda: iso.GRU(3, 2), (2, 4, 3)),
+    "GroupNorm": (lambda: iso.GroupNorm(4, 2), (2, 3, 4)),
+    "LSTM": (lambda: iso.LSTM(3, 2), (2, 4, 3)),
+    "LayerNorm": (lambda: iso.LayerNorm(6), (4, 6)),
+    "Linear": (lambda: iso.Linear(6, 3), (4, 6)),
+    "MaxPool": (lambda: iso.MaxPool(2), (1, 4, 6, 1)),
+    "Module": (Scaled, (8, 3)),
+    "MultiHeadAttention": (lambda: iso.MultiHeadAttention(4, 2), (2, 3, 4)),
+    "RMSNorm": (lambda: iso.RMSNorm(6), (4, 6)),
+    "Sequential": (
+        lambda: iso.Sequential(iso.Linear(6, 4), iso.Activation("relu"), iso.Linear(4, 2)),
+        (4, 6),
+    ),
+}
+
+
+@cache
+def module(name, backend):
+    """The module of a backend, in float64."""
+    with iso.use_backend(backend, dtype="float64"), iso.use_key(3):
+        return MODULES[name][0]()
+
+
+def called(name):
+    """The function of one vector that calls a module with a part of it. State that a call changes
+    stays as it was.
+    """
+    shape = MODULES[name][1]
+
+    def call(x):
+        made = module(name, iso.namespace(x).name)
+        if shape is None:  # ids are no floats: the weights are what is differentiated
+            weights = {"w": cut(x)(4, 3)}
+            return made(ints(x, [2, 0, 2]), v=weights)
+        out, _ = made.apply(made.v, made.state, cut(x)(*shape))
+        return out
+
+    return call
+
+
+def check_names():
+    """Every class of modules is here."""
+    classes = {
+        name
+        for name in iso.__all__
+        if isinstance(getattr(iso, name), type) and issubclass(getattr(iso, name), iso.Module)
+    }
+    assert classes == set(MODULES), classes ^ set(MODULES)
+    return np.array(sorted(classes))

@@ -1,0 +1,291 @@
+"""Their transforms over ours: JAX's, TensorFlow's and torch's own differentiation, mapping and
+compilation of every public function that computes with arrays, on what they take as inputs. The
+number is right, or it raises as the ledger says; a wrong number in silence is none of the two.
+
+`make test` draws some cells of each function by a seed, `make test-all` runs all of them.
+"""
+
+import importlib
+import os
+import random
+import warnings
+from fnmatch import fnmatch
+from functools import cache
+
+import border_modules
+import border_names
+import numpy as np
+import pytest
+from border_functions import GRADIENTS, SCALARS, VECTORS, X
+from border_ledger import patterns, raising, says
+from border_transforms import THEIRS, Truth, check, inputs, total
+
+import isomorph as iso
+from isomorph.dispatch import load
+from isomorph.frontends.jax import lax
+from oracles import central_gradient
+
+SEED = os.environ.get("ISOMORPH_BORDERS_SEED", "15")
+FRAMEWORKS = ["jax", "tensorflow", "torch"]  # NumPy has no transforms
+OWN = {"jax": "jax.numpy", "torch": "torch"}  # TensorFlow's namespace is ours from end to end
+DRAWS = {"jax": 1, "tensorflow": 1, "torch": 3}  # of the cells of a case; JAX compiles each
+SLOW = {("torch", "compile")}  # a second each: some are drawn below
+ONE = np.array(0.7)
+
+
+def names_of(case):
+    """The public name that a case is a call of."""
+    word = case.removesuffix(":0")
+    known = {*public(), *border_names.all_names()}
+    word = word.removeprefix("xp.")
+    while word not in known:  # gelu_approximate, at.get
+        word = word[: max(word.rfind("_"), word.rfind("."))]
+    return word
+
+
+def is_of(module, thing):
+    """Whether a module defines a function that it shows."""
+    return getattr(thing, "__module__", None) == module.__name__ and thing.__name__[0] != "_"
+
+
+@cache
+def public():
+    """Every public function and class."""
+    return (
+        *iso.__all__,
+        *(f"lax.{name}" for name, thing in vars(lax).items() if is_of(lax, thing)),
+        *(f"random.{name}" for name in iso.random.__all__),
+    )
+
+
+LEFT_OUT = {
+    "a type, or an error": [
+        "CheckpointError", "Fit", "NonFiniteError", "Optimizer", "State", "TrainState",
+    ],
+    "makes arrays of nothing, or says where": [
+        "arange", "eye", "full", "linspace", "ones", "zeros", "use_backend", "use_key", "backends",
+        "local_window_mask", "random.key",
+    ],
+    "takes the gradients itself, over whole programs that it compiles": [
+        "check_gradients", "evaluate", "fit", "train_step",
+    ],
+    "leaves the framework: held in test_borders_leaving.py": ["convert", "to_numpy"],
+    "reads or writes files, or shows": ["load", "save", "summary"],
+    "a setting, which decides whether a module's variables are detached": [
+        "gradient_tracking", "set_with_grads", "unset_with_grads", "with_grads",
+    ],
+    "integers and truth values come out": [
+        "random.bernoulli", "random.bits", "random.categorical", "random.fold_in", "random.split",
+    ],
+}  # fmt: skip
+
+
+def cases():
+    """name -> (function of one array, where, its gradient where differences do not tell it)."""
+    found = {}
+    for name, func in (SCALARS | VECTORS).items():
+        found[name] = func, X, GRADIENTS.get(name)
+        if name in SCALARS:
+            found[f"{name}:0"] = func, ONE, GRADIENTS.get(name)
+    for name in border_modules.MODULES:
+        found[name] = border_modules.called(name), X, None
+    for name in border_names.NAMES:
+        gradient = (lambda x: 0 * x) if name == "pow_zero" else None
+        found[f"xp.{name}"] = border_names.called(name), X, gradient
+    return found
+
+
+CASES = cases()
+truth_of = cache(lambda case: Truth(*CASES[case]))
+
+
+def is_ours(backend, case):
+    """Whether a case calls something that is not the framework's own function itself."""
+    if backend not in OWN or not case.startswith("xp."):
+        return True
+    name = names_of(case)
+    own = border_names.found(importlib.import_module(OWN[backend]), name)
+    return border_names.found(load(backend), name) is not own
+
+
+def cells(backend, case):
+    """(transform, kind of input) of every cell of a case that is not slow."""
+    truth = truth_of(case)
+    return [
+        (name, kind)
+        for name in THEIRS[backend]
+        if (backend, name) not in SLOW
+        for kind, _ in inputs(backend, name, truth)
+    ]
+
+
+def run(backend, case, transform, kind):
+    """One cell: right, or it raises as the ledger says."""
+    func, truth = CASES[case][0], truth_of(case)
+    if case in border_modules.MODULES:
+        border_modules.module(case, backend)  # made outside of their transforms
+    x = dict(inputs(backend, transform, truth))[kind]
+    words, what = raising(backend, case, transform), f"{case} under {transform} of a {kind}"
+    found = []
+    try:
+        with warnings.catch_warnings():  # torch imports its own forward mode with this
+            warnings.filterwarnings(
+                "ignore", message=".torch.jit.script", category=DeprecationWarning
+            )
+            found = list(THEIRS[backend][transform](total(func), x, truth))
+    except Exception as error:
+        if words is None or not says(words, error):
+            raise AssertionError(f"{what}: {type(error).__name__}: {error}") from error
+        return
+    assert words is None, f"{what}: the ledger says that it raises {words!r}; take it out"
+    check(what, found)
+
+
+def params(backend, chosen):
+    return [pytest.param(backend, case, id=f"{backend}-{case}") for case in chosen]
+
+
+def one_of_each(backend, chosen):
+    """One case of every name, by the seed: JAX compiles for each."""
+    of = {}
+    for case in chosen:
+        of.setdefault(names_of(case), []).append(case)
+    return [random.Random(f"{SEED} {backend} {name}").choice(same) for name, same in of.items()]
+
+
+APPLYING = {backend: [c for c in CASES if is_ours(backend, c)] for backend in FRAMEWORKS}
+EVERY = [param for backend in FRAMEWORKS for param in params(backend, APPLYING[backend])]
+DRAWN = [
+    param
+    for backend in FRAMEWORKS
+    for param in params(
+        backend, one_of_each(backend, APPLYING[backend]) if backend == "jax" else APPLYING[backend]
+    )
+]
+
+
+@pytest.mark.parametrize(("backend", "case"), DRAWN, indirect=["backend"])
+def test_theirs_over_ours(backend, case):
+    draw, every = random.Random(f"{SEED} {backend} {case}"), cells(backend, case)
+    if backend == "jax" and len(CASES[case][1].shape) and draw.random() < 0.85:
+        every = [cell for cell in every if cell[0] == "jit"]  # one program, not one of each step
+    drawn = draw.sample(every, min(DRAWS[backend], len(every)))
+    for transform, kind in drawn:
+        run(backend, case, transform, kind)
+    assert drawn
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("backend", "case"), EVERY, indirect=["backend"])
+def test_theirs_over_ours_in_full(backend, case):
+    for transform, kind in cells(backend, case):
+        run(backend, case, transform, kind)
+    assert cells(backend, case)
+
+
+LAYERS = [case for case, func in VECTORS.items() if hasattr(func, "shapes")]
+
+
+JAX = pytest.param("jax", marks=pytest.mark.slow)  # where nothing is a variable
+
+
+@pytest.mark.parametrize("backend", [JAX, "tensorflow", "torch"], indirect=True)
+@pytest.mark.parametrize("case", LAYERS)
+def test_every_argument_is_a_variable(backend, case):
+    """Variables, parameters, and NumPy arrays under JAX, as the very arguments of a layer."""
+    func, shapes = VECTORS[case].func, VECTORS[case].shapes
+    values = [np.cos(np.arange(np.prod(s)) * (1.3 + i)).reshape(s) for i, s in enumerate(shapes)]
+    f = total(lambda arrays: func(*arrays))
+    found = gradients(backend, f, values)
+    assert len(found) == len(values)
+    for place, got in enumerate(found):
+        along = lambda x, place=place: f([*values[:place], x, *values[place + 1 :]])
+        wanted = central_gradient(along, values[place], 1e-5)
+        check(f"{case}, argument {place}", [(got, CUSTOM.get(case, 1) * wanted)])
+
+
+CUSTOM = {"vmap_of_a_rule": 10}  # whose rule is ten times the derivative
+
+
+def gradients(backend, f, values):
+    """Of a function of a list of arrays, by the framework, of its own variables."""
+    if backend == "jax":
+        import jax
+
+        return jax.jit(jax.grad(f))(values)
+    if backend == "torch":
+        import torch
+
+        leaves = [torch.nn.Parameter(torch.asarray(v)) for v in values]
+        return torch.autograd.grad(f(leaves), leaves)
+    import tensorflow as tf
+
+    leaves = [tf.Variable(v) for v in values]
+    with tf.GradientTape() as tape:
+        y = f(leaves)
+    return [tf.convert_to_tensor(g) for g in tape.gradient(y, leaves)]
+
+
+TRACED = [case for case in APPLYING["torch"] if not case.endswith(":0")]
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_torch_compile_over_ours(backend):
+    drawn = random.Random(f"{SEED} compile").sample(TRACED, 3)
+    for case in drawn:
+        run(backend, case, "compile", "tensor")
+    for case in ("custom_vjp", "checkpoint"):  # their rules break the graph, and are used
+        run(backend, case, "compile", "parameter")
+    assert drawn
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+@pytest.mark.parametrize("case", TRACED)
+def test_torch_compile_over_ours_in_full(backend, case):
+    assert names_of(case)
+    run(backend, case, "compile", "tensor")
+    run(backend, case, "compile", "parameter")
+
+
+@pytest.mark.parametrize("backend", FRAMEWORKS, indirect=True)
+def test_every_name_is_drawn(backend, capsys):
+    """A function that is added must be drawn here, or left out with a reason."""
+    border_modules.check_names()
+    drawn = {names_of(case) for case in CASES if not case.startswith("xp.")}
+    left = {name for listed in LEFT_OUT.values() for name in listed}
+    assert set(public()) - drawn - left == set(), "never drawn"
+    assert drawn & left == set(), "drawn, and left out"
+    assert left - set(public()) == set(), "left out, and not there"
+
+    names = {names_of(case) for case in CASES if case.startswith("xp.")}
+    silent = {name for listed in border_names.LEFT_OUT.values() for name in listed}
+    assert set(border_names.all_names()) - names - silent == set(), "never drawn"
+    assert names & silent == set(), "drawn, and left out"
+
+    assert {names_of(p.values[1]) for p in DRAWN if p.values[0] == backend} == {
+        names_of(case) for case in APPLYING[backend]
+    }
+    cells_of = sum(len(cells(backend, case)) for case in APPLYING[backend])
+    with capsys.disabled():
+        print(
+            f"\ntheirs over ours on {backend}: {len(drawn)} public names and {len(names)} of the "
+            f"namespace in {len(APPLYING[backend])} calls, {cells_of} cells under "
+            f"{', '.join(THEIRS[backend])}; {DRAWS[backend]} of each drawn with seed {SEED}"
+        )
+
+
+@pytest.mark.parametrize("backend", FRAMEWORKS, indirect=True)
+def test_the_ledger_names_cells_that_there_are(backend):
+    there = {
+        f"{case.removesuffix(':0')} {transform}"
+        for case in APPLYING[backend]
+        for transform in THEIRS[backend]
+    }
+    unknown = [
+        pattern
+        for name, pattern in patterns()
+        if name == backend and " iso." not in pattern
+        if not any(fnmatch(cell, pattern) for cell in there)
+    ]
+    assert unknown == []
