@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from ...layers.activation import ramped
 from ..base import Backend
+from . import names
 
 NARROW = (jnp.bfloat16, jnp.float16)
 
@@ -25,16 +28,16 @@ class Layers(Backend):
         return jax.nn.elu(x, alpha)
 
     def gelu(xp, x: Any, approximate: bool) -> Any:
-        return jax.nn.gelu(x, approximate)
+        return _ramped(xp, x, _tanh_gelu if approximate else _erf_gelu)
 
     def silu(xp, x: Any) -> Any:
-        return jax.nn.silu(x)
+        return _ramped(xp, x, jax.nn.silu)
 
     def softplus(xp, x: Any) -> Any:
         return jax.nn.softplus(x)
 
     def mish(xp, x: Any) -> Any:
-        return jax.nn.mish(x)
+        return _ramped(xp, x, jax.nn.mish)
 
     def sigmoid(xp, x: Any) -> Any:
         return jax.nn.sigmoid(x)
@@ -67,11 +70,19 @@ class Layers(Backend):
     def picked(xp, x: Any, labels: Any, axis: int) -> Any:
         return _picked(xp, x, labels, axis)
 
+    def span(xp, x: Any) -> Any:
+        return names.span(x)
+
     def pool(xp, *args: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         return _pool(xp, *args)
 
     def adaptive_pool(xp, *args: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         return _adaptive_pool(xp, *args)
+
+
+_tanh_gelu = partial(jax.nn.gelu, approximate=True)
+_erf_gelu = partial(jax.nn.gelu, approximate=False)
+_ramped = jax.jit(ramped, static_argnums=(0, 2))
 
 
 def _wide(x: Any) -> Any:
@@ -86,8 +97,7 @@ _picked = jax.custom_jvp(Backend.picked, nondiff_argnums=(0, 3))
 @_picked.defjvp
 def _picked_jvp(xp: Any, axis: int, primals: tuple, tangents: tuple) -> tuple:
     x, labels = primals
-    wide = labels.astype(jnp.promote_types(labels.dtype, jnp.int32))
-    wide = jnp.expand_dims(jnp.where(wide < 0, wide + x.shape[axis], wide), axis)
+    wide = jnp.expand_dims(labels.astype(jnp.promote_types(labels.dtype, jnp.int32)), axis)
     here = jax.lax.broadcasted_iota(jnp.int32, x.shape, axis) == wide
     tangent = jnp.sum(jnp.where(here, tangents[0], 0), axis)
     return _picked(xp, x, labels, axis), tangent

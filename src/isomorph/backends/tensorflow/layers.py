@@ -42,12 +42,6 @@ class Layers(Backend):
     def elu(xp, x: Any, alpha: float) -> Any:
         return tf.nn.elu(x) if alpha == 1 and x.dtype in KINDS else super().elu(x, alpha)
 
-    def gelu(xp, x: Any, approximate: bool) -> Any:
-        return tf.nn.gelu(x, approximate) if x.dtype in NARROW else super().gelu(x, approximate)
-
-    def silu(xp, x: Any) -> Any:
-        return tf.nn.silu(x) if x.dtype in KINDS else super().silu(x)
-
     def softplus(xp, x: Any) -> Any:
         return tf.math.softplus(x)
 
