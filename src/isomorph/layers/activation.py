@@ -181,8 +181,11 @@ class Activations:
 
 
 def ramped(xp: Any, x: Any, func: Any) -> Any:
-    """`func(x)`, which goes towards relu(x) on both sides; at infinities, where it is ∞·0, it is
-    that.
+    """`func(x)`, which is relu(x) on both sides: far out, where a product with 0 overflows or is no
+    number, it is that.
     """
-    far = xp.isinf(x)
+    far = xp.abs(x) > FAR
     return xp.where(far, xp.relu(x), func(xp.where(far, xp.zeros_like(x), x)))
+
+
+FAR = 1e4

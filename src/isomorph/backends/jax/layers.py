@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from ...layers.activation import ramped
+from ...layers.canonical import strays
 from ..base import Backend
 from . import names
 
@@ -70,8 +71,19 @@ class Layers(Backend):
     def picked(xp, x: Any, labels: Any, axis: int) -> Any:
         return _picked(xp, x, labels, axis)
 
-    def span(xp, x: Any) -> Any:
-        return names.span(x)
+    def is_inside(xp, x: Any, size: int) -> bool | None:
+        found = names.span(x)
+        return None if found is None else found[0] >= 0 and found[1] < size
+
+    def take_rows(xp, weight: Any, ids: Any) -> Any:
+        n = weight.shape[0]
+        lost = strays(xp, "embedding", ids, n, "ids")
+        if lost is None:
+            return jnp.take(weight, ids, axis=0)
+        if xp.is_float(weight.dtype):
+            wide = ids.astype(jnp.promote_types(ids.dtype, jnp.int32))
+            return jnp.take(weight, jnp.where(lost, n, wide), axis=0, mode="fill")
+        return jnp.take(weight, jnp.clip(ids, 0, n - 1), axis=0)
 
     def pool(xp, *args: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         return _pool(xp, *args)

@@ -63,6 +63,12 @@ class NumPy(Backend):
     def at_hand(xp, x):
         return x
 
+    def is_inside(xp, x, size):
+        x = concrete(x)
+        if x.dtype.kind == "i":  # one look for both ends: what is negative is large without a sign
+            x = x.view(f"u{x.dtype.itemsize}")
+        return not x.size or bool(x.max() < size)
+
     def quick(xp, key, shape, dtype, normal):
         source = np.random.default_rng(key)
         return (source.standard_normal if normal else source.random)(shape, dtype)

@@ -88,19 +88,31 @@ def slogdet(x: Any, /) -> SignLog:
 def _det(x: tf.Tensor) -> Any:
     """TensorFlow's own gradient does not conjugate a complex determinant, and needs an inverse."""
     value: Any = ops.MatrixDeterminant(input=x)
-    singular = ops.Equal(x=value, y=scalar(0, x.dtype))[..., None, None]
 
     def regular(x: tf.Tensor) -> tf.Tensor:
         return _times(conj(_det(x)), adjoint(inv(x)))
 
-    def both() -> tf.Tensor:
-        safe = tf.where(singular, tf.eye(size_of(x, -1), dtype=x.dtype), x)
-        return tf.where(singular, conj(_cofactors(x)), regular(safe))
-
     def pullback(upstream: tf.Tensor) -> tf.Tensor:
+        singular = _is_singular(x, value)[..., None, None]
+
+        def both() -> tf.Tensor:
+            safe = tf.where(singular, tf.eye(size_of(x, -1), dtype=x.dtype), x)
+            return tf.where(singular, conj(_cofactors(x)), regular(safe))
+
         return _times(upstream, tf.cond(tf.reduce_any(singular), both, lambda: regular(x)))
 
     return value, pullback
+
+
+def _is_singular(x: tf.Tensor, value: Any) -> Any:
+    """Which matrices have no inverse in floating point."""
+    zero = ops.Equal(x=value, y=scalar(0, x.dtype))
+    safe = tf.where(zero[..., None, None], tf.eye(size_of(x, -1), dtype=x.dtype), x)
+    safe = tf.stop_gradient(safe)
+    size = lambda y: ops.Max(input=ops.Sum(input=tf.abs(y), axis=-2), axis=-1)
+    condition = size(safe) * size(inv(safe)) * tf.cast(size_of(x, -1), real_of(x.dtype))
+    far = ops.Greater(x=condition, y=scalar(1 / finfo(x.dtype).eps, condition.dtype))
+    return ops.LogicalOr(x=zero, y=far)
 
 
 def _cofactors(x: tf.Tensor) -> tf.Tensor:

@@ -350,7 +350,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> tf.Tensor:
         axis = 0
     axis = axis_of("take", axis, rank)
     size = size_of(x, axis)
-    if not _checked(x):
+    if not is_checked(x):
         places, inside = _bounded(x, indices, size)
         out = ops.GatherV2(params=x, indices=places, axis=axis)
         if inside is None:
@@ -369,7 +369,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> tf.Tensor:
         raise IndexError(f"take: needed indices in [{-size}, {size}), got {indices}") from None
 
 
-def _checked(x: Any) -> bool:
+def is_checked(x: Any) -> bool:
     """Will gathering refuse indices out of bounds? A GPU and XLA give zeros, or what is near."""
     return tf.executing_eagerly() and x.device.endswith("CPU:0")
 
@@ -389,7 +389,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> tf.Tensor:
     if rank_of(indices) != rank:
         _wrong("take_along_axis", "as many dimensions in both", x, indices)
     axis = axis_of("take_along_axis", axis, rank)
-    checked, inside = _checked(x), None
+    checked, inside = is_checked(x), None
     if checked:
         indices = places_in(indices, size_of(x, axis))
     else:

@@ -164,6 +164,16 @@ def min(x, /, *, axis=None, keepdims=False):
     return torch.amin(x, () if axis is None else axis, keepdims)
 
 
+def take(x, indices, /, *, axis=None):
+    """array-api-compat's, with one kind of error for what is out of bounds."""
+    try:
+        return compat.take(x, indices, axis=axis)
+    except RuntimeError as error:
+        if "out of" not in str(error):
+            raise
+        raise IndexError(f"take: {error}") from None
+
+
 def take_along_axis(x, indices, /, *, axis=-1):
     """`torch.take_along_dim` counts what is beyond the end from the start again."""
     size = x.shape[axis]
