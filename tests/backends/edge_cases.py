@@ -137,7 +137,7 @@ def numbers() -> list[Case]:
         at("clip", "arrays", ([0.0, 1.5, 3.0], [1.0] * 3, [2.0] * 3)),
         at("clip", "integers the wrong way round", ([0, 5, 9],), 7, 3),
         at("clip", "empty", ([],), 0.0, 1.0),
-        *(at(name, "integers", (whole,)) for name in ("abs", "negative", "sign", "square", "round")),
+        *(at(name, "integers", (whole,)) for name in ("abs", "negative", "sign", "square")),
         *(at(name, "integers", (whole[:4],)) for name in ("ceil", "floor", "trunc", "positive")),
         at("bitwise_invert", "ends of the range", (whole,)),
         *(
@@ -174,6 +174,7 @@ def numbers() -> list[Case]:
 # Creating, moving and joining.
 
 GRID = [[NAN, 1.0, -0.0], [INF, -INF, 2.0]]
+LARGE = [NAN, 1e300, -1e-300, -0.0]
 
 
 def moving() -> list[Case]:
@@ -182,7 +183,7 @@ def moving() -> list[Case]:
         Case("arange", "nothing", lambda xp, x: xp.arange(3.0, 3.0, dtype=x.dtype), ([0.0],)),
         Case("arange", "the wrong way", lambda xp, x: xp.arange(3, 0, dtype=x.dtype), ([0.0],)),
         Case("arange", "down", lambda xp, x: xp.arange(3, 0, -1, dtype=x.dtype), ([0.0],)),
-        Case("asarray", "specials", lambda xp, x: xp.asarray([NAN, INF, -0.0], dtype=x.dtype), ([0.0],)),
+        Case("asarray", "numbers", lambda xp, x: xp.asarray([NAN, INF], dtype=x.dtype), ([0.0],)),
         at("asarray", "traced", grid),
         Case("empty", "of nothing", lambda xp, x: xp.empty((0, 2), dtype=x.dtype), ([0.0],)),
         at("empty_like", "of nothing", none),
@@ -207,15 +208,15 @@ def moving() -> list[Case]:
         at("triu", "diagonal outside", grid, k=5),
         at("triu", "nothing", none),
         Case("astype", "to truth", lambda xp, x: xp.astype(x, xp.bool), grid),
-        Case("astype", "to float32", lambda xp, x: xp.astype(x, xp.float32), ([NAN, 1e300, -1e-300, -0.0],)),
+        Case("astype", "to float32", lambda xp, x: xp.astype(x, xp.float32), (LARGE,)),
         at("broadcast_arrays", "nothing", ([], [1.0])),
         at("broadcast_arrays", "specials", (GRID, [1.0, NAN, INF])),
         at("broadcast_to", "to nothing", ([1.0],), (0,)),
         at("broadcast_to", "shapes that differ", ([1.0, 2.0],), (3,), raises="value"),
         Case("concat", "with nothing", lambda xp, *x: xp.concat(x), ([], [NAN, 1.0], [])),
-        Case("concat", "no such axis", lambda xp, *x: xp.concat(x, axis=2), ([1.0], [2.0]), raises="value"),
+        Case("concat", "no such axis", lambda xp, x: xp.concat([x], axis=2), grid, raises="value"),
         Case("stack", "nothings", lambda xp, *x: xp.stack(x), ([], [])),
-        Case("stack", "shapes that differ", lambda xp, *x: xp.stack(x), ([1.0], []), raises="value"),
+        Case("stack", "shapes apart", lambda xp, *x: xp.stack(x), ([1.0], []), raises="value"),
         at("unstack", "nothing", none),
         Case("unstack", "specials", lambda xp, x: xp.unstack(x, axis=1), grid),
         at("expand_dims", "nothing", none, axis=0),
@@ -226,7 +227,7 @@ def moving() -> list[Case]:
         at("moveaxis", "no such axis", grid, 0, 3, raises="value"),
         at("permute_dims", "specials", grid, (1, 0)),
         at("repeat", "never", grid, 0, axis=1),
-        Case("repeat", "by counts with 0", lambda xp, x: xp.repeat(x, xp.asarray([2, 0]), axis=0), grid),
+        Case("repeat", "0 times", lambda xp, x: xp.repeat(x, xp.asarray([2, 0]), axis=0), grid),
         at("reshape", "nothing", none, (3, 0)),
         at("reshape", "sizes that differ", grid, (5,), raises="value"),
         at("roll", "further than the size", ([1.0, NAN, 3.0],), 7),

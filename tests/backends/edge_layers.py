@@ -73,7 +73,8 @@ ACTIVATIONS = {
         (-1, INF), (0, 1), {},
     ),
     "gelu": (
-        lambda x: x * phi(x), lambda x: phi(x) + (x * bell(x) if bell(x) else 0.0), (-0.0, INF), (0, 1), {},
+        lambda x: x * phi(x), lambda x: phi(x) + (x * bell(x) if bell(x) else 0.0),
+        (-0.0, INF), (0, 1), {},
     ),
     "gelu, approximate": (tanh_gelu, tanh_gelu_slope, (-0.0, INF), (0, 1), {"approximate": True}),
     "silu": (
@@ -150,10 +151,11 @@ def losses() -> list[Case]:
             case(name, "empty", ([], [])),
             case(name, "of nothing, sum", ([], []), reduction="sum"),
         ]
-    logits = [INF, -INF, 1e30, -1e30, NAN, 0.0]
+    binary = ([INF, -INF, 1e30, -1e30, NAN, 0.0], [1.0, 0.0, 1.0, 0.0, 1.0, 0.5])
+    none = (np.zeros((0, 3)), np.zeros((0,), np.int64))
     return [
         *cases,
-        case("binary_cross_entropy", "specials", (logits, [1.0, 0.0, 1.0, 0.0, 1.0, 0.5]), reduction="none"),
+        case("binary_cross_entropy", "specials", binary, reduction="none"),
         case("kl_divergence", "zeros", ([-INF, -1.0, 0.0], [0.0, 0.5, 0.0]), reduction="none"),
         case("kl_divergence", "infinite", ([-INF, NAN], [0.5, 0.5]), reduction="none"),
         labelled("label too large", [0, 3], raises="index"),
@@ -173,8 +175,8 @@ def losses() -> list[Case]:
         labelled("minus infinity elsewhere", [0, 0], [[0.0, -INF], [1.0, -INF]]),
         labelled("NaN", [0, 1], [[0.0, NAN], [1.0, 2.0]], reduction="none"),
         labelled("huge", [0, 1], [[1e30, -1e30], [1e30, -1e30]], reduction="none"),
-        case("cross_entropy", "no rows", (np.zeros((0, 3)), np.zeros((0,), np.int64)), reduction="sum"),
-        case("cross_entropy", "no rows, mean", (np.zeros((0, 3)), np.zeros((0,), np.int64))),
+        case("cross_entropy", "no rows", none, reduction="sum"),
+        case("cross_entropy", "no rows, mean", none),
         case("cross_entropy", "probability 0 beside minus infinity", ([[0.0, -INF]], [[1.0, 0.0]])),
     ]  # fmt: skip
 
@@ -240,4 +242,51 @@ def layers() -> list[Case]:
     ]
 
 
-CASES = [*activations(), *losses(), *tables(), *layers()]
+def window(left, right):
+    return lambda xp, x: iso.local_window_mask(3, 2, left=left, right=right, backend=xp.name)
+
+
+def sequences() -> list[Case]:
+    """Convolution, attention and recurrence."""
+    image = [[[[1.0], [NAN], [0.0]], [[2.0], [2.0], [INF]], [[0.0], [5.0], [5.0]]]]
+    filters = [[[[1.0]], [[2.0]]], [[[-1.0]], [[0.0]]]]
+    query, nothing = [[1.0, 0.0], [0.5, 2.0]], np.zeros((0, 2))
+    keys = {
+        "NaN": [[1.0, NAN], [0.0, 1.0]],
+        "infinite": [[1.0, INF], [0.0, 1.0]],
+        "huge": [[1e30, 0.0], [-1e30, 1.0]],
+    }
+    masked = lambda xp, q, k, v: iso.scaled_dot_product_attention(
+        q, k, v, mask=xp.asarray([[True, False], [False, False]])
+    )
+    attention = [
+        case("scaled_dot_product_attention", edge, (query, key, query))
+        for edge, key in keys.items()
+    ]
+    causal = [
+        case("scaled_dot_product_attention", f"{edge}, causal", (query, key, query), is_causal=True)
+        for edge, key in keys.items()
+    ]
+    steps, h = [[1e30, NAN], [1e30, 1.0], [-1e30, 0.0]], [0.5, -0.5]
+    calm, kernel = [[1e30, 1.0], [-1e30, 0.0]], np.sin(np.arange(16.0)).reshape(2, 8)
+    return [
+        *attention,
+        *causal,
+        Case("iso.scaled_dot_product_attention", "a row masked", masked, (query, query, query)),
+        Case("iso.scaled_dot_product_attention", "NaN masked", masked, (query, keys["NaN"], query)),
+        case("scaled_dot_product_attention", "no keys", (query, nothing, nothing)),
+        case("conv2d", "specials", (image, filters), 1, "SAME"),
+        case("conv2d", "no examples", (np.zeros((0, 3, 3, 1)), filters), 1, "VALID"),
+        case("conv2d", "too large", (image, np.ones((4, 4, 1, 1))), 1, "VALID", raises="value"),
+        case("lstm_update", "saturated", (calm, h, h, kernel, kernel)),
+        case("lstm_update", "NaN", (steps, h, h, kernel, kernel)),
+        case("gru_update", "saturated", (calm, h, kernel[:, :6], kernel[:, 2:])),
+        case("gru_update", "NaN", (steps, h, kernel[:, :6], kernel[:, 2:])),
+        case("rotary_embedding", "specials", ([[1.0, NAN, INF, 0.0], [0.0, 1.0, 2.0, -INF]],)),
+        case("rotary_embedding", "no steps", (np.zeros((0, 4)),)),
+        Case("iso.local_window_mask", "oneself", window(0, 0), ([0.0],)),
+        Case("iso.local_window_mask", "beyond the keys", window(9, 9), ([0.0],)),
+    ]  # fmt: skip
+
+
+CASES = [*activations(), *losses(), *tables(), *layers(), *sequences()]

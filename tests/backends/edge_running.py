@@ -16,9 +16,10 @@ from oracles import numpy_of
 
 CASES = [*edge_cases.CASES, *edge_matrices.CASES, *edge_layers.CASES]
 WIDE = {"float32": "complex64", "float64": "complex128"}
-# Relative to the larger of the number and 1. Float32: kernels of four frameworks, and second
-# derivatives lose half of the digits that there are.
+# Relative to the larger of the number and 1: a few roundings of kernels of four frameworks, which
+# a second derivative divides by differences of singular values once more.
 CLOSE = {"float64": 1e-10, "float32": 5e-5}
+CLOSE_TWICE = {"float64": 1e-9, "float32": 2e-3}
 
 
 class Outcome(NamedTuple):
@@ -143,49 +144,51 @@ def is_right(case: Case, error: Any) -> bool:
     return case.raises in (kind(error), "value") and kind(error) != "derivative"
 
 
-def differing(case: Case, expected: Any, got: Any, dtype: str, signs: bool) -> Any:
+def differing(expected: Any, got: Any, dtype: str, signs: bool = False, twice: bool = False) -> Any:
     """None where two outcomes agree; the places where they do not, an array for each part; or what
     is wrong as a whole.
     """
     if expected is None or got is None:
         return None if expected is got else f"needed {shown(expected)}, got {shown(got)}"
     if isinstance(expected, Exception) or isinstance(got, Exception):
-        return _errors(case, expected, got)
+        return _errors(expected, got)
     shapes = [x.shape for x in expected], [x.shape for x in got]
     kinds = [x.dtype.kind for x in expected], [x.dtype.kind for x in got]
     if shapes[0] != shapes[1] or kinds[0] != kinds[1]:
         return f"needed {shapes[0]} {kinds[0]}, got {shapes[1]} {kinds[1]}"
-    apart = [~_close(x, y, dtype, signs) for x, y in zip(expected, got)]
+    near = CLOSE_TWICE if twice else CLOSE
+    apart = [~_close(x, y, near, dtype, signs) for x, y in zip(expected, got)]
     return apart if any(x.any() for x in apart) else None
 
 
-def _errors(case: Case, expected: Any, got: Any) -> str | None:
+def _errors(expected: Any, got: Any) -> str | None:
     words = [kind(x) if isinstance(x, Exception) else None for x in (expected, got)]
     if words[0] == words[1]:
         return None
     # a matrix that cannot be decomposed: an error, or nothing finite where nothing may be raised
-    lost = next(x for x in (expected, got) if not isinstance(x, Exception) or x is got)
-    if "matrix" in words and not isinstance(lost, Exception):
-        return None if _is_lost(lost) else f"needed {shown(expected)}, got {shown(got)}"
+    arrays = [x for x in (expected, got) if not isinstance(x, Exception)]
+    if "matrix" in words and len(arrays) == 1 and _is_lost(arrays[0]):
+        return None
     return f"needed {shown(expected)}, got {shown(got)}"
 
 
 def _is_lost(arrays: list) -> bool:
-    """Whether nothing of a matrix, of one in a stack, is finite but zeros of a triangle."""
-    bad = [~np.isfinite(x) | (x == 0) for x in arrays]
-    some = [~np.isfinite(x) for x in arrays]
-    whole = [x.reshape(-1, *x.shape[-2:]).all((1, 2)) if x.ndim > 1 else x.all() for x in bad]
-    return all(np.any(x) for x in whole) and all(np.any(x) for x in some)
+    """Whether of one matrix, in a stack perhaps, nothing is finite but zeros of a triangle."""
+    lost = [~np.isfinite(x) for x in arrays]
+    empty = [x | (y == 0) for x, y in zip(lost, arrays)]
+    whole = [x.reshape(-1, *x.shape[-2:]).all((1, 2)) if x.ndim > 1 else x.all() for x in empty]
+    return all(x.any() for x in lost) and all(np.any(x) for x in whole)
 
 
-def _close(x: np.ndarray, y: np.ndarray, dtype: str, signs: bool) -> np.ndarray:
+def _close(x: Any, y: Any, near: dict, dtype: str, signs: bool) -> Any:
     if x.dtype.kind in "biu":
         return x == y
     if x.dtype.kind == "c":
-        return _close(x.real, y.real, dtype, False) & _close(x.imag, y.imag, dtype, False)
-    near = CLOSE["float32" if y.dtype == np.float32 or x.dtype == np.float32 else dtype]
+        parts = ((x.real, y.real), (x.imag, y.imag))
+        return np.logical_and(*(_close(a, b, near, dtype, False) for a, b in parts))
+    rough = near["float32" if np.float32 in (x.dtype, y.dtype) else dtype]
     with np.errstate(all="ignore"):
-        same = np.isclose(x, y, rtol=near, atol=near, equal_nan=True)
+        same = np.isclose(y, x, rtol=rough, atol=rough, equal_nan=True)
     return same & ~(signs & (x == 0) & (y == 0) & (np.signbit(x) != np.signbit(y)))
 
 
