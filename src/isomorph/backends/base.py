@@ -281,6 +281,12 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         """
         xp._lacks("at_hand")
 
+    def is_inside(xp, x: Any, size: int) -> bool | None:
+        """Whether all integers of `x` are from 0 to less than `size`; None where that cannot be
+        told without waiting for a device, or while a program is traced.
+        """
+        return None
+
     def quick(xp, key: Any, shape: tuple, dtype: Any, normal: bool) -> Any:
         """Uniform numbers of [0, 1), or normal ones, of the framework's own generator."""
         xp._lacks("quick")

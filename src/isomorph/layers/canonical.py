@@ -394,3 +394,19 @@ def _wanted(
         f"{name}: needed output_shape as {n} sizes or as "
         f"[{', '.join(map(str, full))}] for x {list(shape)}, got {output_shape!r}"
     )
+
+
+def strays(xp: Any, name: str, numbers: Any, size: int, what: str) -> Any:
+    """Which of `numbers`, labels or the like, are not from 0 to less than `size`: None if none is.
+
+    Where they can be read without waiting for a device, those raise; the caller makes NaN of the
+    others.
+    """
+    inside = xp.is_inside(numbers, size)
+    if inside is None:
+        return (numbers < 0) | (numbers >= size)
+    if not inside:
+        found = xp.values(numbers)
+        wrong = found[(found < 0) | (found >= size)]
+        raise IndexError(f"{name}: needed {what} from 0 to {size - 1}, got {wrong.flat[0]}")
+    return None

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..dispatch import backend_of, dtype_of
 from ..means import Mean, wide
+from .canonical import strays
 
 REDUCTIONS = ("mean", "sum", "none", "counted")
 
@@ -27,7 +28,9 @@ def cross_entropy(
     shape. With `label_smoothing` s the wanted distribution is (1 − s)·p + s / classes. Integer
     labels equal to `ignore_index` count for nothing; the mean is over the others, and is NaN where
     there are none, as in torch. Where a batch is one part of a mean, as in training and evaluation,
-    `reduction="counted"` gives total and count of these others, an `iso.Mean`.
+    `reduction="counted"` gives total and count of these others, an `iso.Mean`. Any other label that
+    is no class raises IndexError where labels can be read without waiting for a device; elsewhere,
+    compiled say, its loss is NaN.
 
     >>> float(iso.cross_entropy(np.zeros((2, 4)), np.array([0, 3])))
     1.3862943611198906
@@ -134,12 +137,17 @@ class Losses:
         if ignored is not None:
             counts = labels != ignored
             labels = xp.where(counts, labels, xp.zeros_like(labels))
+        lost = strays(xp, "cross_entropy", labels, classes, "labels")
+        if lost is not None:
+            labels = xp.where(lost, xp.zeros_like(labels), labels)
         if not smoothing:
             each = -xp.label_scores(logits, labels, axis)
         else:
             scores = xp.log_softmax(logits, axis)
             each = -xp.picked(scores, labels, axis)
             each = (1 - smoothing) * each - smoothing / classes * xp.sum(scores, axis=axis)
+        if lost is not None:  # a factor, so that the gradient of its row is NaN as well
+            each = each * xp.where(lost, xp.nan * xp.ones_like(each), xp.ones_like(each))
         if counts is None:
             return xp.reduced(each, reduction)
         return xp.reduced(xp.where(counts, each, xp.zeros_like(each)), reduction, counts)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from ...layers.activation import ramped
+from ...layers.canonical import strays
 from ..base import Backend
+from . import names
 
 NARROW = (jnp.bfloat16, jnp.float16)
 
@@ -25,16 +29,16 @@ class Layers(Backend):
         return jax.nn.elu(x, alpha)
 
     def gelu(xp, x: Any, approximate: bool) -> Any:
-        return jax.nn.gelu(x, approximate)
+        return _ramped(xp, x, _tanh_gelu if approximate else _erf_gelu)
 
     def silu(xp, x: Any) -> Any:
-        return jax.nn.silu(x)
+        return _ramped(xp, x, jax.nn.silu)
 
     def softplus(xp, x: Any) -> Any:
         return jax.nn.softplus(x)
 
     def mish(xp, x: Any) -> Any:
-        return jax.nn.mish(x)
+        return _ramped(xp, x, jax.nn.mish)
 
     def sigmoid(xp, x: Any) -> Any:
         return jax.nn.sigmoid(x)
@@ -67,11 +71,30 @@ class Layers(Backend):
     def picked(xp, x: Any, labels: Any, axis: int) -> Any:
         return _picked(xp, x, labels, axis)
 
+    def is_inside(xp, x: Any, size: int) -> bool | None:
+        found = names.span(x)
+        return None if found is None else found[0] >= 0 and found[1] < size
+
+    def take_rows(xp, weight: Any, ids: Any) -> Any:
+        n = weight.shape[0]
+        lost = strays(xp, "embedding", ids, n, "ids")
+        if lost is None:
+            return jnp.take(weight, ids, axis=0)
+        if xp.is_float(weight.dtype):
+            wide = ids.astype(jnp.promote_types(ids.dtype, jnp.int32))
+            return jnp.take(weight, jnp.where(lost, n, wide), axis=0, mode="fill")
+        return jnp.take(weight, jnp.clip(ids, 0, n - 1), axis=0)
+
     def pool(xp, *args: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         return _pool(xp, *args)
 
     def adaptive_pool(xp, *args: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         return _adaptive_pool(xp, *args)
+
+
+_tanh_gelu = partial(jax.nn.gelu, approximate=True)
+_erf_gelu = partial(jax.nn.gelu, approximate=False)
+_ramped = jax.jit(ramped, static_argnums=(0, 2))
 
 
 def _wide(x: Any) -> Any:
@@ -86,8 +109,7 @@ _picked = jax.custom_jvp(Backend.picked, nondiff_argnums=(0, 3))
 @_picked.defjvp
 def _picked_jvp(xp: Any, axis: int, primals: tuple, tangents: tuple) -> tuple:
     x, labels = primals
-    wide = labels.astype(jnp.promote_types(labels.dtype, jnp.int32))
-    wide = jnp.expand_dims(jnp.where(wide < 0, wide + x.shape[axis], wide), axis)
+    wide = jnp.expand_dims(labels.astype(jnp.promote_types(labels.dtype, jnp.int32)), axis)
     here = jax.lax.broadcasted_iota(jnp.int32, x.shape, axis) == wide
     tangent = jnp.sum(jnp.where(here, tangents[0], 0), axis)
     return _picked(xp, x, labels, axis), tangent

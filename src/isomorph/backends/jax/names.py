@@ -13,9 +13,67 @@ import numpy as np
 from jax.custom_derivatives import SymbolicZero
 from jax.dtypes import canonicalize_dtype
 
+from .. import edges
 from ..limits import FloatInfo
 
 erf = jax.scipy.special.erf
+
+
+# Rows and elements by number: JAX moves what is out of bounds to the edge, or into a NaN.
+
+
+def take(x, indices, /, *, axis=None):
+    """What is out of bounds raises where indices can be read; else it is NaN, or the nearest
+    integer.
+    """
+    if axis is None and x.ndim != 1:
+        raise ValueError(f"take: needed an axis for {x.ndim} dimensions, got None")
+    size = x.shape[axis or 0]
+    mode = _bounded("take", x, indices, size)
+    if mode is None:
+        return jnp.take(x, indices, axis=axis)
+    return jnp.take(x, _counted(indices, size, mode), axis=axis, mode=mode)
+
+
+def take_along_axis(x, indices, /, *, axis=-1):
+    """As `take`."""
+    size = x.shape[axis]
+    mode = _bounded("take_along_axis", x, indices, size)
+    if mode is None:
+        return jnp.take_along_axis(x, indices, axis=axis)
+    return jnp.take_along_axis(x, _counted(indices, size, mode), axis=axis, mode=mode)
+
+
+def _bounded(function, x, indices, size):
+    """None for indices known to be in bounds, else what JAX shall do about the others."""
+    found = span(indices)
+    if found is None:
+        return "fill" if jnp.issubdtype(x.dtype, jnp.inexact) else "clip"
+    if found[0] < -size or found[1] >= size:
+        raise IndexError(f"{function}: needed indices from {-size} to {size - 1}, got {found}")
+    return None
+
+
+def _counted(indices, size, mode):
+    """Indices counted from the front, those out of bounds at the edge, or as the one beyond it."""
+    wide = indices.astype(jnp.promote_types(indices.dtype, jnp.int32))
+    wide = jnp.where(wide < 0, wide + size, wide)
+    if mode == "clip":
+        return jnp.clip(wide, 0, size - 1)
+    return jnp.where((wide < 0) | (wide > size), size, wide)
+
+
+def span(indices):
+    """The least and the greatest of an array of integers on a CPU, (0, -1) of none; None while it
+    is traced, or where a device would have to be waited for.
+    """
+    if isinstance(indices, jax.core.Tracer):
+        return None
+    if isinstance(indices, jax.Array):
+        if any(device.platform != "cpu" for device in indices.devices()):
+            return None
+        indices = np.asarray(indices)
+    return (int(indices.min()), int(indices.max())) if indices.size else (0, -1)
 
 
 def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
@@ -61,6 +119,46 @@ def _acosh_jvp(primals, tangents):
     return _acosh(z), dz / (jnp.sqrt(z - 1) * jnp.sqrt(z + 1))
 
 
+def logaddexp(x1, x2, /):
+    """JAX's derivative at two equal infinities is NaN, or 1 for each."""
+    return _logaddexp(x1, x2)
+
+
+@jax.jit
+def _logaddexp(x1, x2):
+    both = jnp.result_type(x1, x2)
+    if not jnp.issubdtype(both, jnp.floating):
+        return jnp.logaddexp(x1, x2)
+    x1, x2 = jnp.broadcast_arrays(jnp.astype(x1, both), jnp.astype(x2, both))
+    return edges.logaddexp(jnp, x1, x2)
+
+
+def hypot(x1, x2, /):
+    """JAX's derivative squares, which overflows, and is no 0 at the origin."""
+    return _compiled_hypot(x1, x2)
+
+
+@jax.custom_jvp
+def _hypot(x, y):
+    return jnp.hypot(x, y)
+
+
+@_hypot.defjvp
+def _hypot_jvp(primals, tangents):
+    (x, y), (dx, dy) = primals, tangents
+    far = _hypot(x, y)
+    safe = jnp.where(far == 0, 1, far)
+    return far, x / safe * dx + y / safe * dy
+
+
+@jax.jit
+def _compiled_hypot(x1, x2):
+    both = jnp.result_type(x1, x2)
+    if not jnp.issubdtype(both, jnp.floating):
+        return jnp.hypot(x1, x2)
+    return _hypot(*jnp.broadcast_arrays(jnp.astype(x1, both), jnp.astype(x2, both)))
+
+
 def sign(x, /):
     """JAX's derivative of a complex one, the point on the unit circle, is zero."""
     return _sign(x) if jnp.iscomplexobj(x) else jnp.sign(x)
@@ -90,17 +188,22 @@ def pow(x1, x2, /):
 
 @jax.custom_jvp
 def _pow(x, y):
-    return jnp.pow(x, y)
+    z = jnp.pow(x, y)
+    if not jnp.iscomplexobj(z):
+        return z
+    return jnp.where((x == 0) & (jnp.real(y) > 0), 0, z)  # by logarithms that is NaN
 
 
 def _pow_jvp(primals, tangents):
     (x, y), (dx, dy) = primals, tangents
     z = _pow(x, y)
     dz = jnp.zeros_like(z)
-    if type(dx) is not SymbolicZero:
-        dz += dx * y * _pow(x, jnp.where(y == 0, 1, y - 1))
-    if type(dy) is not SymbolicZero:
-        dz += dy * z * jnp.log(jnp.where(x == 0, 1, x))
+    if type(dx) is not SymbolicZero:  # anything to the power zero is the constant 1, NaN too
+        constant = y == 0
+        dz += dx * jnp.where(constant, 0, y * _pow(x, jnp.where(constant, 1, y - 1)))
+    if type(dy) is not SymbolicZero:  # zero to a power is a constant, below the power zero infinite
+        constant = (x == 0) & (jnp.real(y) >= 0)
+        dz += dy * jnp.where(constant, 0, z * jnp.log(jnp.where(constant, 1, x)))
     return z, dz
 
 
@@ -115,9 +218,18 @@ def _compiled_pow(x1, x2):
     return jnp.pow(x1, x2)  # integers have the right derivative
 
 
+def var(x, /, *, axis=None, correction=0.0, keepdims=False):
+    """Where it would divide by nothing or less, JAX gives NaN, but the gradient 0."""
+    if correction == 0 or edges.is_left(x.shape, axis, correction):
+        return jnp.var(x, axis, correction=correction, keepdims=keepdims)
+    return jnp.mean(x, axis, keepdims=keepdims) * jnp.nan
+
+
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     """JAX's derivative for equal numbers is 0/0; here it is 0, as that of a norm at 0."""
-    return _compiled_std(x, axis, correction, keepdims)
+    if correction == 0 or edges.is_left(x.shape, axis, correction):
+        return _compiled_std(x, axis, correction, keepdims)
+    return jnp.mean(x, axis, keepdims=keepdims) * jnp.nan
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
@@ -147,7 +259,19 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     if ord in ("fro", None) and x.ndim >= 2:
         return _compiled_norm(x, (-2, -1), keepdims, 2)
-    return jnp.linalg.matrix_norm(x, keepdims=keepdims, ord=ord)
+    return _other_norm(x, keepdims, ord)
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _other_norm(x, keepdims, ord):
+    some = jnp.any(x != 0, (-2, -1), keepdims=keepdims)
+    parts = x if ord in (2, -2, "nuc") else _size(x)
+    return jnp.where(some, jnp.linalg.matrix_norm(parts, keepdims=keepdims, ord=ord), 0)
+
+
+def _size(x):
+    """|x|, with the derivative 0 at 0, where JAX's is 1."""
+    return jnp.where(x == 0, 0, jnp.abs(jnp.where(x == 0, 1, x)))
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
@@ -162,13 +286,62 @@ def _norm_jvp(axis, keepdims, ord, primals, tangents):
     if ord == 2:
         along = jnp.sum(jnp.real(jnp.conj(x) * dx), axis, keepdims=keepdims)
         return y, along / jnp.where(y == 0, 1, y)
-    zero = _norm(x, axis, True, ord) == 0
-    native = partial(jnp.linalg.vector_norm, axis=axis, keepdims=keepdims, ord=ord)
-    dy = jax.jvp(native, (jnp.where(zero, 1, x),), (dx,))[1]
-    return y, jnp.where(zero.reshape(y.shape), 0, dy)
+    whole = _norm(x, axis, True, ord)
+    if ord in (0, jnp.inf, -jnp.inf):
+        native = partial(jnp.linalg.vector_norm, axis=axis, keepdims=keepdims, ord=ord)
+        dy = jax.jvp(native, (jnp.where(whole == 0, 1, x),), (dx,))[1]
+    else:
+        size = jnp.abs(jnp.where(x == 0, 1, x))
+        share = (size / jnp.where(whole == 0, 1, whole)) ** (ord - 1)
+        along = jnp.real(jnp.conj(sign(x)) * dx)
+        dy = jnp.sum(jnp.where(x == 0, 0, share * along), axis, keepdims=keepdims)
+    return y, jnp.where((whole == 0).reshape(y.shape), 0, dy)
 
 
 _compiled_norm = jax.jit(_norm, static_argnums=(1, 2, 3))
+
+
+# Decompositions of which NumPy reads one triangle, and JAX the mean of both.
+
+
+@jax.custom_jvp
+def _hermitian(x):
+    """The matrix of which `x` is the lower triangle; its gradient is Hermitian as well."""
+    below, diagonal = jnp.tril(x, -1), jnp.real(jnp.linalg.diagonal(x))
+    return below + jnp.conj(jnp.matrix_transpose(below)) + _diagonal(diagonal).astype(x.dtype)
+
+
+@_hermitian.defjvp
+def _hermitian_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    return _hermitian(x), (dx + jnp.conj(jnp.matrix_transpose(dx))) / 2
+
+
+def _diagonal(x):
+    return x[..., None] * jnp.eye(x.shape[-1], dtype=x.dtype)
+
+
+@partial(jax.jit, static_argnames="upper")
+def cholesky(x, /, *, upper=False):
+    x = jnp.conj(jnp.matrix_transpose(x)) if upper and x.ndim > 1 else x
+    y = jnp.linalg.cholesky(_square("cholesky", x), symmetrize_input=False)
+    return jnp.conj(jnp.matrix_transpose(y)) if upper else y
+
+
+@jax.jit
+def eigh(x, /):
+    return jnp.linalg.eigh(_square("eigh", x), symmetrize_input=False)
+
+
+@jax.jit
+def eigvalsh(x, /):
+    return jnp.linalg.eigvalsh(_square("eigvalsh", x), symmetrize_input=False)
+
+
+def _square(function, x):
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"{function}: needed square matrices, got shape {x.shape}")
+    return _hermitian(x)
 
 
 class UniqueCounts(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 from ...draws import EDGE, outer
 from .. import hashing
 from ..base import Backend
+from ..edges import is_left
 from . import convolution, fused, recurring, special, writing
 from . import rules as rules
 from .tape import custom, vjp
@@ -61,6 +62,12 @@ class NumPy(Backend):
 
     def at_hand(xp, x):
         return x
+
+    def is_inside(xp, x, size):
+        x = concrete(x)
+        if x.dtype.kind == "i":  # one look for both ends: what is negative is large without a sign
+            x = x.view(f"u{x.dtype.itemsize}")
+        return not x.size or bool(x.max() < size)
 
     def quick(xp, key, shape, dtype, normal):
         source = np.random.default_rng(key)
@@ -165,6 +172,16 @@ class NumPy(Backend):
             return np.argsort(x, axis=axis, stable=stable)
         turned = np.argsort(np.flip(x, axis), axis=axis, stable=True)
         return x.shape[axis] - 1 - np.flip(turned, axis)
+
+    def var(xp, x, /, *, axis=None, correction=0.0, keepdims=False):
+        """`np.var`, but NaN where it would divide by nothing or less."""
+        y = np.var(x, axis=axis, correction=correction, keepdims=keepdims)
+        return y if correction == 0 or is_left(x.shape, axis, correction) else y * np.nan
+
+    def std(xp, x, /, *, axis=None, correction=0.0, keepdims=False):
+        """`np.std`, but NaN where it would divide by nothing or less."""
+        y = np.std(x, axis=axis, correction=correction, keepdims=keepdims)
+        return y if correction == 0 or is_left(x.shape, axis, correction) else y * np.nan
 
     def logsumexp(xp, x, axis, keepdims):
         with np.errstate(divide="ignore"):  # the logarithm of nothing is -inf, as it should be

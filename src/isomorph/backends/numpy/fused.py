@@ -77,7 +77,8 @@ def _gelu_alone(x: ndarray) -> tuple[ndarray, tuple]:
         np.clip(x_, -WIDE, WIDE, out=y_)
         np.square(y_, out=s)
         _share(y_, s, s)
-        np.multiply(x_, s, out=y_)
+        np.maximum(x_, -WIDE, out=y_)  # times 0: at -inf that is no number
+        y_ *= s
     return y, ()
 
 
@@ -91,7 +92,8 @@ def _gelu(x: ndarray) -> tuple[ndarray, tuple]:
         np.clip(x_, -WIDE, WIDE, out=d_)
         np.square(d_, out=s)
         _share(d_, s, h)
-        np.multiply(x_, h, out=y_)
+        np.maximum(x_, -WIDE, out=y_)
+        y_ *= h
         s *= 6 * A * C
         s += 2 * C
         s *= d_

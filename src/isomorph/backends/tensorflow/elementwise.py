@@ -143,7 +143,7 @@ atanh = _unary(
     {COMPLEX: special.complex_atanh},
 )
 cos = _unary("cos", ops.Cos, "The cosine.")
-erf = _unary("erf", ops.Erf, "The error function, 2/√π ∫₀ˣ e^(−t²) dt.")
+erf = _unary("erf", special.erf, "The error function, 2/√π ∫₀ˣ e^(−t²) dt.")
 cosh = _unary("cosh", ops.Cosh, "The hyperbolic cosine.")
 exp = _unary("exp", ops.Exp, "e to the power x.")
 expm1 = _unary(
@@ -171,7 +171,14 @@ add = _exact("add", ops.AddV2, "The sum.")
 subtract = _exact("subtract", ops.Sub, "The difference.")
 multiply = _exact("multiply", ops.Mul, "The product.")
 divide = _binary("divide", ops.RealDiv, "The quotient of floating numbers.", INEXACT)
-floor_divide = _binary("floor_divide", ops.FloorDiv, "The quotient rounded down.", REAL)
+
+
+def floor_divide(x1: Any, x2: Any, /) -> tf.Tensor:
+    """The quotient rounded down."""
+    x1, x2 = promote(x1, x2, "floor_divide")
+    if x1.dtype not in REAL:
+        refuse("floor_divide", WORDS[REAL], x1)
+    return special.floor_divide(x1, x2) if x1.dtype in FLOATING else ops.FloorDiv(x=x1, y=x2)
 
 
 def _itself(x: Any) -> tf.Tensor:
@@ -212,7 +219,7 @@ square = _unary("square", ops.Square, "x times x.", NUMERIC)
 
 def pow(x1: Any, x2: Any, /) -> tf.Tensor:
     """x1 to the power x2. Unsigned integers go through int64, which wraps around as they do."""
-    constant = type(x2) in (int, float) and x2 != 0  # then nothing is to the power zero
+    exponent = x2 if type(x2) in (int, float) else None
     x1, x2 = promote(x1, x2, "pow")
     dtype = x1.dtype
     if dtype not in NUMERIC:
@@ -222,9 +229,9 @@ def pow(x1: Any, x2: Any, /) -> tf.Tensor:
     if dtype in COMPLEX:
         return special.complex_pow(x1, x2)
     out = ops.Pow(x=x1, y=x2)
-    if constant or dtype not in FLOATING or not recorded(out):
+    if dtype not in FLOATING or not recorded(out):
         return out
-    return special.power(x1, x2)
+    return special.power(x1, x2) if exponent is None else special.power_of_number(x1, exponent)
 
 
 def remainder(x1: Any, x2: Any, /) -> tf.Tensor:
@@ -232,8 +239,7 @@ def remainder(x1: Any, x2: Any, /) -> tf.Tensor:
     x1, x2 = promote(x1, x2, "remainder")
     if x1.dtype not in REAL:
         refuse("remainder", WORDS[REAL], x1)
-    out = ops.FloorMod(x=x1, y=x2)
-    return special.with_zeros_signed_as(out, x2) if x1.dtype in FLOATING else out
+    return special.remainder(x1, x2) if x1.dtype in FLOATING else ops.FloorMod(x=x1, y=x2)
 
 
 # The greater, the lesser, and between.
@@ -268,17 +274,17 @@ _at_most = _extremum("clip", ops.Minimum, "The lesser of two numbers.", share=Fa
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> tf.Tensor:
-    """x kept between two bounds, either of which may be absent; the dtype of x is kept. At a bound
-    x has all of the gradient.
+    """x kept between two bounds, either of which may be absent, of which the upper one has the last
+    word; the dtype of x is kept. At a bound x has all of the gradient.
     """
     dtype = getattr(x, "dtype", None)
     if dtype not in REAL:
         refuse("clip", WORDS[REAL], x)
     out = tensor(x)
-    if max is not None:
-        out = _at_most(out, max)
     if min is not None:
         out = _at_least(out, min)
+    if max is not None:
+        out = _at_most(out, max)
     return cast(out, dtype)
 
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import tensorflow as tf
 
+from ...layers.canonical import strays
 from ...layers.norm import moved
 from ..base import Backend
 from . import compiling, dtypes, pooling
-from .kernels import ops
+from .kernels import Eager, ops
+from .manipulation import is_checked
 
 KINDS = (tf.float32, tf.float64, tf.float16, tf.bfloat16)  # with kernels of their own
 NARROW = (tf.float32, tf.float16, tf.bfloat16)  # constants of some kernels have float32's digits
@@ -41,12 +43,6 @@ class Layers(Backend):
 
     def elu(xp, x: Any, alpha: float) -> Any:
         return tf.nn.elu(x) if alpha == 1 and x.dtype in KINDS else super().elu(x, alpha)
-
-    def gelu(xp, x: Any, approximate: bool) -> Any:
-        return tf.nn.gelu(x, approximate) if x.dtype in NARROW else super().gelu(x, approximate)
-
-    def silu(xp, x: Any) -> Any:
-        return tf.nn.silu(x) if x.dtype in KINDS else super().silu(x)
 
     def softplus(xp, x: Any) -> Any:
         return tf.math.softplus(x)
@@ -115,8 +111,33 @@ class Layers(Backend):
         fits = logits.ndim - 1 == axis > 0 and not smoothing and ignored is None
         if not (fits and logits.dtype in KINDS and labels.dtype in (tf.int32, tf.int64)):
             return super().cross_entropy(logits, labels, axis, smoothing, ignored, reduction)
-        each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        try:
+            each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        except tf.errors.InvalidArgumentError:  # where it runs at once; XLA and GPUs give NaN
+            strays(xp, "cross_entropy", labels, logits.shape[-1], "labels")
+            raise
         return xp.reduced(each, reduction)
+
+    def is_inside(xp, x: Any, size: int) -> bool | None:
+        x = dtypes.tensor(x)
+        if type(x) is not Eager or tf.inside_function() or not x.device.endswith("CPU:0"):
+            return None
+        values = x.numpy()
+        return not values.size or bool(values.min() >= 0 and values.max() < size)
+
+    def take_rows(xp, weight: Any, ids: Any) -> Any:
+        weight, ids = dtypes.tensor(weight), dtypes.tensor(ids)
+        if not is_checked(weight):
+            n = weight.shape[0]
+            edge = n if xp.is_float(weight.dtype) else 0  # what is out of bounds at the other end
+            return xp.take(weight, tf.where(ids < 0, tf.cast(edge, ids.dtype), ids), axis=0)
+        try:
+            return ops.GatherV2(params=weight, indices=ids, axis=0)
+        except tf.errors.InvalidArgumentError:
+            if ids.dtype not in (tf.int32, tf.int64):
+                return xp.take_rows(weight, dtypes.cast(ids, tf.int64))
+            strays(xp, "embedding", ids, weight.shape[0], "ids")
+            raise
 
     def pool(
         xp,

@@ -8,6 +8,7 @@ What is not known before the graph runs (a batch size) is asked of the tensor it
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Sequence
 from operator import index
 from typing import Any, NoReturn
@@ -348,21 +349,39 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> tf.Tensor:
             raise ValueError(f"take: needed an axis for {rank} dimensions, got None")
         axis = 0
     axis = axis_of("take", axis, rank)
-    if _checked(x) and indices.dtype in (tf.int64, tf.int32):
+    size = size_of(x, axis)
+    if not is_checked(x):
+        places, inside = _bounded(x, indices, size)
+        out = ops.GatherV2(params=x, indices=places, axis=axis)
+        if inside is None:
+            return out
+        shape = [1] * axis + shape_of(inside) + [1] * (rank - axis - 1)
+        inside = ops.Reshape(tensor=inside, shape=sizes("take", shape))
+        return tf.where(inside, out, scalar(math.nan, x.dtype))
+    if indices.dtype in (tf.int64, tf.int32):
         try:
             return ops.GatherV2(params=x, indices=indices, axis=axis)
         except tf.errors.InvalidArgumentError:
             pass  # an index counted from the back, or out of bounds
-    size = size_of(x, axis)
     try:
         return ops.GatherV2(params=x, indices=places_in(indices, size), axis=axis)
     except tf.errors.InvalidArgumentError:
         raise IndexError(f"take: needed indices in [{-size}, {size}), got {indices}") from None
 
 
-def _checked(x: Any) -> bool:
-    """Will gathering refuse indices out of bounds? A GPU and XLA give zeros instead."""
+def is_checked(x: Any) -> bool:
+    """Will gathering refuse indices out of bounds? A GPU and XLA give zeros, or what is near."""
     return tf.executing_eagerly() and x.device.endswith("CPU:0")
+
+
+def _bounded(x: Any, indices: Any, size: Any) -> tuple[Any, Any]:
+    """Indices counted from the front, those out of bounds moved to the edge; and which are inside,
+    where the others can be NaN.
+    """
+    places = places_in(indices, size)
+    near = tf.clip_by_value(places, 0, tf.cast(size, places.dtype) - 1)
+    inexact = x.dtype.is_floating or x.dtype.is_complex
+    return near, ops.Equal(x=places, y=near) if inexact else None
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> tf.Tensor:
@@ -370,7 +389,12 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> tf.Tensor:
     if rank_of(indices) != rank:
         _wrong("take_along_axis", "as many dimensions in both", x, indices)
     axis = axis_of("take_along_axis", axis, rank)
-    indices = last(places_in(indices, size_of(x, axis)), axis, rank)
+    checked, inside = is_checked(x), None
+    if checked:
+        indices = places_in(indices, size_of(x, axis))
+    else:
+        indices, inside = _bounded(x, indices, size_of(x, axis))
+    indices = last(indices, axis, rank)
     x = last(x, axis, rank)
     if rank > 1 and not _same_batch(x, indices):
         batch = common_shape("take_along_axis", x[..., 0], indices[..., 0])
@@ -382,7 +406,8 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> tf.Tensor:
     except tf.errors.InvalidArgumentError:
         size = x.shape[-1]
         raise IndexError(f"take_along_axis: needed indices in [{-size}, {size})") from None
-    return unlast(out, axis, rank)
+    out = unlast(out, axis, rank)
+    return out if inside is None else tf.where(inside, out, scalar(math.nan, x.dtype))
 
 
 def _same_batch(x: Any, y: Any) -> bool:

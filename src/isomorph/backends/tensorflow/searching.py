@@ -46,11 +46,21 @@ def _arg(function: str, kernel: Any, x: Any, axis: int | None, keepdims: bool) -
     rank = rank_of(x)
     nonempty(function, x, reduced(function, x, axis))
     if axis is None:
-        place = kernel(input=flat(x), dimension=0)
+        place = _place(kernel, flat(x), 0)
         return ops.Reshape(tensor=place, shape=ints([1] * rank)) if keepdims else place
     axis = axis_of(function, axis, rank)
-    place = kernel(input=x, dimension=axis)
+    place = _place(kernel, x, axis)
     return ops.ExpandDims(input=place, axis=axis) if keepdims else place
+
+
+def _place(kernel: Any, x: Any, axis: int) -> tf.Tensor:
+    """Where the kernel finds its extreme; the first NaN, which it passes over, is both."""
+    place = kernel(input=x, dimension=axis)
+    if not x.dtype.is_floating:
+        return place
+    unknown = ops.IsNan(x=x)
+    first = ops.ArgMax(input=unknown, dimension=axis)
+    return ops.SelectV2(condition=ops.Any(input=unknown, axis=axis), t=first, e=place)
 
 
 def count_nonzero(x: Any, /, *, axis: Axes | None = None, keepdims: bool = False) -> tf.Tensor:
@@ -74,7 +84,7 @@ def searchsorted(
         raise ValueError(f"searchsorted: needed a 1-d x1, got shape {tuple(x1.shape)}")
     if sorter is not None:
         x1 = ops.GatherV2(params=x1, indices=sorter, axis=0)
-    x1, x2 = promote(x1, x2, "searchsorted")
+    x1, x2 = (_key(x) for x in promote(x1, x2, "searchsorted"))
     kernel = ops.LowerBound if side == "left" else ops.UpperBound
     places = kernel(
         sorted_inputs=ops.ExpandDims(input=x1, axis=0),

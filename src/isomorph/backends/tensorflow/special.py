@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import tensorflow as tf
 
+from .. import edges
 from .dtypes import COMPLEX, cast, complex128, float32, float64, tensor
-from .kernels import ops
+from .kernels import Eager, ops, recorded
 
 BITS = {2: tf.int16, 4: tf.int32, 8: tf.int64}  # the integers a float of that size is seen as
 
@@ -109,13 +111,6 @@ def complex_tanh(z: Any) -> tf.Tensor:
     return tf.where(flat, tf.complex(tf.sign(a), copysign(_like(0, b), b)), ops.Tanh(x=z))
 
 
-def complex_pow(x1: Any, x2: Any) -> tf.Tensor:
-    """The kernel, but that zero to the power zero is 1 and not NaN."""
-    zero, one = tf.zeros((), x1.dtype), tf.ones((), x1.dtype)
-    both = ops.LogicalAnd(x=ops.Equal(x=x1, y=zero), y=ops.Equal(x=x2, y=zero))
-    return tf.where(both, one, ops.Pow(x=tf.where(both, one, x1), y=x2))
-
-
 def _to_each(x: tf.Tensor, y: tf.Tensor, *grads: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Gradients of two operands that were broadcast, summed back to their shapes."""
     axes = ops.BroadcastGradientArgs(s0=tf.shape(x), s1=tf.shape(y))
@@ -127,22 +122,61 @@ def _to_each(x: tf.Tensor, y: tf.Tensor, *grads: tf.Tensor) -> tuple[tf.Tensor, 
 
 @tf.custom_gradient
 def power(x: tf.Tensor, y: tf.Tensor) -> Any:
-    """The kernel of real numbers, with a derivative of 0 where y is, and where TensorFlow's is 0
-    times the infinite 0**-1; and with none by the exponent of a negative number, where it has 0.
+    """The kernel, with a derivative of 0 where y is 0: there it is constant, whatever x is.
+    TensorFlow's is 0 times the infinite 0**-1 there, and by the exponent of a negative number it
+    has 0, where there is no derivative.
     """
 
     def pullback(grad: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        one = _like(1, x)
-        less = tf.where(ops.Equal(x=y, y=_like(0, y)), one, y - one)
-        base = tf.where(ops.Equal(x=x, y=_like(0, x)), one, x)
-        return _to_each(x, y, grad * y * power(x, less), grad * power(x, y) * ops.Log(x=base))
+        one, zero = _like(1, x), _like(0, x)
+        flat = ops.Equal(x=y, y=zero)
+        slope = tf.where(flat, zero, y * power(x, tf.where(flat, one, y - one)))
+        # zero to a power is a constant, below the power zero infinite
+        real = tf.math.real(y) if y.dtype in COMPLEX else y
+        none = ops.GreaterEqual(x=real, y=_like(0, real))
+        none = ops.LogicalAnd(x=ops.Equal(x=x, y=zero), y=none)
+        growth = tf.where(none, zero, power(x, y) * tf.math.log(tf.where(none, one, x)))
+        return _to_each(x, y, grad * _conj(slope), grad * _conj(growth))
 
-    return ops.Pow(x=x, y=y), pullback
+    return _pow(x, y), pullback
+
+
+def _pow(x: Any, y: Any) -> tf.Tensor:
+    """The kernel, but that a complex zero to the power zero is 1 and not NaN."""
+    if x.dtype not in COMPLEX:
+        return ops.Pow(x=x, y=y)
+    zero, one = _like(0, x), _like(1, x)
+    both = ops.LogicalAnd(x=ops.Equal(x=x, y=zero), y=ops.Equal(x=y, y=zero))
+    return tf.where(both, one, ops.Pow(x=tf.where(both, one, x), y=y))
+
+
+def complex_pow(x: Any, y: Any) -> tf.Tensor:
+    out = _pow(x, y)
+    return power(x, y) if recorded(out) else out
+
+
+def _conj(x: tf.Tensor) -> tf.Tensor:
+    return ops.Conj(input=x) if x.dtype in COMPLEX else x
+
+
+def power_of_number(x: tf.Tensor, exponent: float) -> tf.Tensor:
+    """The kernel for a number as exponent, with derivatives down to that of a constant."""
+
+    @tf.custom_gradient
+    def raised(x: tf.Tensor) -> Any:
+        def pullback(grad: tf.Tensor) -> tf.Tensor:
+            if exponent == 0:
+                return tf.zeros_like(x)
+            return grad * _like(exponent, x) * power_of_number(x, exponent - 1)
+
+        return ops.Pow(x=x, y=_like(exponent, x)), pullback
+
+    return raised(x)
 
 
 def shared(kernel: Callable[..., Any]) -> Any:
-    """Maximum or Minimum, with half of the gradient to each of two operands that tie; TensorFlow
-    gives all of it to the first.
+    """Maximum or Minimum, with half of the gradient to each of two operands that tie, and NaN to
+    both where one is; TensorFlow gives all of it to the first, or to the second.
     """
 
     @tf.custom_gradient
@@ -151,6 +185,9 @@ def shared(kernel: Callable[..., Any]) -> Any:
 
         def pullback(grad: tf.Tensor) -> tuple[tf.Tensor, ...]:
             tie, first, none = ops.Equal(x=x, y=y), ops.Equal(x=out, y=x), _like(0, grad)
+            known = ops.LogicalOr(x=tie, y=ops.LogicalOr(x=x < y, y=x > y))
+            grad = tf.where(known, grad, _like(math.nan, grad))
+            none = tf.where(known, none, grad)
             half = _like(0.5, grad) * grad
             to_x = tf.where(tie, half, tf.where(first, grad, none))
             return _to_each(x, y, to_x, tf.where(tie, half, tf.where(first, none, grad)))
@@ -224,14 +261,26 @@ def _log_to(base: float, x: Any) -> tf.Tensor:
 
 def hypot(a: Any, b: Any) -> tf.Tensor:
     """sqrt(a**2 + b**2), scaled so that no square overflows; infinite if either is."""
+    out = _hypot(a, b)
+    return _hypot_of(tensor(a), tensor(b)) if recorded(out) else out
+
+
+@tf.custom_gradient
+def _hypot_of(a: tf.Tensor, b: tf.Tensor) -> Any:
+    def pullback(grad: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        far = _hypot_of(a, b)
+        safe = tf.where(ops.Equal(x=far, y=_like(0, far)), _like(1, far), far)
+        return _to_each(a, b, grad * (a / safe), grad * (b / safe))
+
+    return _hypot(a, b), pullback
+
+
+def _hypot(a: Any, b: Any) -> tf.Tensor:
     scale = _scale(a, b)
     p, q = a / scale, b / scale
-    square = p * p + q * q
-    zero = ops.Equal(x=square, y=_like(0, square))
-    root = scale * ops.Sqrt(x=tf.where(zero, _like(1, square), square))
+    root = scale * ops.Sqrt(x=p * p + q * q)
     infinite = ops.LogicalOr(x=ops.IsInf(x=a), y=ops.IsInf(x=b))
-    special = tf.where(infinite, _like(math.inf, a), _like(0, a))
-    return tf.where(ops.LogicalOr(x=infinite, y=zero), special, root)
+    return tf.where(infinite, _like(math.inf, a), root)
 
 
 def _scale(a: Any, b: Any) -> tf.Tensor:
@@ -241,27 +290,64 @@ def _scale(a: Any, b: Any) -> tf.Tensor:
     return tf.where(usable, size, _like(1, size))
 
 
-def logaddexp(a: Any, b: Any) -> tf.Tensor:
-    """The greater plus log1p(exp(less - greater)); of two equal infinities, themselves.
+PLAIN = SimpleNamespace(
+    where=tf.where,
+    isinf=lambda x: ops.IsInf(x=x),
+    zeros_like=tf.zeros_like,
+    log1p=lambda x: ops.Log1p(x=x),
+    exp=lambda x: ops.Exp(x=x),
+)
 
-    The operands are ordered by a `where`, not by maximum and minimum: at a tie those would both
-    pass the gradient to the same operand, where each should have half.
+
+def logaddexp(a: Any, b: Any) -> tf.Tensor:
+    return edges.logaddexp(PLAIN, a, b)
+
+
+def erf(x: Any) -> tf.Tensor:
+    """The kernel of float64 gives NaN at infinities, that of XLA does not."""
+    if x.dtype is not float64:
+        return ops.Erf(x=x)
+    if type(x) is Eager:  # XLA's clip would lose NaN
+        return ops.Erf(x=ops.ClipByValue(t=x, clip_value_min=LEAST, clip_value_max=MOST))
+    far = ops.Greater(x=ops.Abs(x=x), y=_like(30, x))
+    return tf.where(far, ops.Sign(x=x), ops.Erf(x=tf.where(far, _like(0, x), x)))
+
+
+LEAST, MOST = -30.0, 30.0  # where erf is ±1 and its derivative 0, long since
+
+
+def floor_divide(x: Any, y: Any) -> tf.Tensor:
+    """Of floats, constant by pieces, as NumPy has it: exact, where the kernel rounds the quotient
+    before it is rounded down.
     """
-    swap = ops.Less(x=a, y=b)
-    high, low = tf.where(swap, b, a), tf.where(swap, a, b)
-    equal = ops.LogicalAnd(x=ops.IsInf(x=high), y=ops.Equal(x=high, y=low))
-    zero = _like(0, high)
-    gap = tf.where(equal, zero, low) - tf.where(equal, zero, high)
-    return high + tf.where(equal, zero, ops.Log1p(x=ops.Exp(x=gap)))
+    x, y = tf.stop_gradient(x), tf.stop_gradient(y)
+    rest = ops.FloorMod(x=x, y=y)
+    zero, ratio = _like(0, x), ops.RealDiv(x=x, y=y)
+    # FloorMod of a finite number by an infinite one of the other sign is that infinite one
+    away = ops.LogicalAnd(x=ops.IsInf(x=rest), y=ops.IsFinite(x=x))
+    whole = tf.where(away, _like(-1, x), ops.Round(x=ops.RealDiv(x=x - rest, y=y)))
+    whole = tf.where(ops.Equal(x=whole, y=zero), copysign(zero, ratio), whole)
+    return tf.where(ops.Equal(x=y, y=zero), ratio, whole)
+
+
+def remainder(x: Any, y: Any) -> tf.Tensor:
+    """FloorMod of floats, whose own derivative by y rounds the quotient too early."""
+    out = with_zeros_signed_as(ops.FloorMod(x=x, y=y), y)
+    return _remainder(x, y) if recorded(out) else out
+
+
+@tf.custom_gradient
+def _remainder(x: tf.Tensor, y: tf.Tensor) -> Any:
+
+    def pullback(grad: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return _to_each(x, y, grad, -grad * floor_divide(x, y))
+
+    return with_zeros_signed_as(ops.FloorMod(x=x, y=y), y), pullback
 
 
 def with_zeros_signed_as(x: tf.Tensor, other: Any) -> tf.Tensor:
-    """x, its zeros with the sign of `other`: FloorMod gives them that of the dividend.
-
-    The subtracted difference is +0 and leaves the signed zero alone, but carries the gradient.
-    """
-    zero = copysign(_like(0, x), other) - (tf.stop_gradient(x) - x)
-    return tf.where(ops.Equal(x=x, y=_like(0, x)), zero, x)
+    """x, its zeros with the sign of `other`: FloorMod gives them that of the dividend."""
+    return tf.where(ops.Equal(x=x, y=_like(0, x)), copysign(_like(0, x), other), x)
 
 
 # Bits of floats.

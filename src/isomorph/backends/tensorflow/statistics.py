@@ -119,7 +119,8 @@ def _variance(
     count = tf.cast(1, x.dtype)
     for i in places:
         count *= tf.cast(size_of(x, i), x.dtype)
-    return total / tf.maximum(count - tf.cast(correction, x.dtype), tf.cast(0, x.dtype))
+    left = count - tf.cast(correction, x.dtype)
+    return total / tf.where(left > 0, left, scalar(np.nan, x.dtype))  # of nothing: NaN
 
 
 def root(x: tf.Tensor) -> tf.Tensor:

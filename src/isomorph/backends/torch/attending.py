@@ -22,6 +22,7 @@ from .fused import fused, is_watched
 kernel = F.scaled_dot_product_attention
 SHORT = 2**16  # products of a query and a key in one head
 FEW, FEW_INSIDE = 2**15, 2**17  # in all heads: outside and inside of torch.func
+LANES = 16  # of fewer keys than fill a vector, the kernel for CPUs takes NaN for none: zeros
 
 
 def attention(
@@ -38,7 +39,7 @@ def attention(
         return composed(query, key, value, scale, mask, is_causal)
     empty = 0 in query.shape or 0 in key.shape or 0 in value.shape
     watched = any(map(is_watched, (query, key, value))) and _is_small(query, key)
-    if watched or empty or (mask is not None and is_watched(mask)):
+    if key.shape[-2] < LANES or watched or empty or (mask is not None and is_watched(mask)):
         return composed(query, key, value, scale, mask, is_causal)
     if isinstance(scale, torch.Tensor):
         query, scale = query * scale, 1.0
@@ -81,7 +82,7 @@ def is_plain(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> boo
         len(q) == 4
         and (q == k == v or q[:2] == k[:2] == v[:2])
         and 0 not in q
-        and 0 not in k
+        and k[2] >= LANES
         and peek_interpreter_stack() is None
         and not (
             (query.requires_grad or key.requires_grad or value.requires_grad)

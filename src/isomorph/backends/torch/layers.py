@@ -59,7 +59,12 @@ class Layers(Backend):
         return torch.logsumexp(x, tuple(range(x.ndim)) if axis is None else axis, keepdims)
 
     def take_rows(xp, weight: Any, ids: Any) -> Any:
-        return torch.embedding(weight, ids) if weight.ndim == 2 else super().take_rows(weight, ids)
+        # it looks at the ids itself, wherever they are
+        ids = ids if ids.dtype in (torch.int64, torch.int32) else ids.long()
+        if weight.ndim == 2:
+            return torch.embedding(weight, ids)
+        found = torch.embedding(weight.reshape(weight.shape[0], -1), ids)
+        return found.reshape(*ids.shape, *weight.shape[1:])
 
     def layer_norm(xp, x: Any, weight: Any, bias: Any, axes: tuple, epsilon: float) -> Any:
         n = x.ndim

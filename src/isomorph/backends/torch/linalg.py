@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import array_api_compat.torch as compat
+import array_api_compat.torch.linalg as native
 import torch
+from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
+    TransformType,
+    get_interpreter_stack,
+)
+
+from .promotion import differentiated
 
 
 def cholesky(x, /, *, upper=False):
@@ -21,3 +31,79 @@ def vecdot(x1, x2, /, *, axis=-1):
     if x1.dtype is x2.dtype and x1.dtype.is_floating_point:
         return torch.linalg.vecdot(x1, x2, dim=axis)
     return compat.vecdot(x1, x2, axis=axis)
+
+
+def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    """Beside a NaN torch's gradient of the largest size is 0."""
+    if not math.isinf(ord) or axis == () or not differentiated(x):
+        return native.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
+    over = () if axis is None else axis
+    return (torch.amax if ord > 0 else torch.amin)(torch.abs(x), over, keepdims)
+
+
+def matrix_norm(x, /, *, keepdims=False, ord: Any = "fro"):
+    """Of zeros the gradient is 0."""
+    y = native.matrix_norm(x, keepdims=keepdims, ord=ord)
+    if ord in ("fro", None) or not differentiated(x):
+        return y
+    some = torch.any((x != 0).flatten(-2), -1)
+    return torch.where(some[..., None, None] if keepdims else some, y, 0)
+
+
+def det(x, /):
+    """torch's second derivative at a singular matrix is NaN, or wrong for a complex one. Where no
+    values can be looked at, it stays.
+    """
+    if x.ndim < 2 or not differentiated(x) or _is_blind():
+        return torch.linalg.det(x)
+    return Det.apply(x)
+
+
+def _is_blind() -> bool:
+    """Whether a program is being traced, or one function computes for many examples at once."""
+    return torch._C._len_torch_dispatch_stack() > 0 or any(
+        level.key() != TransformType.Grad for level in get_interpreter_stack() or ()
+    )
+
+
+class Det(torch.autograd.Function):
+    @staticmethod
+    # pyright: ignore[reportIncompatibleMethodOverride]
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.det(x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> torch.Tensor:  # pyright: ignore
+        (x,) = ctx.saved_tensors
+        singular = _is_singular(x.detach())[..., None, None]
+        if not singular.any():
+            return grad[..., None, None] * (det(x)[..., None, None] * torch.linalg.inv(x)).mH
+        eye = torch.eye(x.shape[-1], dtype=x.dtype, device=x.device)
+        safe = torch.where(singular, eye, x)
+        regular = det(safe)[..., None, None] * torch.linalg.inv(safe)
+        return grad[..., None, None] * torch.where(singular, _adjugate(x), regular).mH
+
+
+def _is_singular(x: torch.Tensor) -> torch.Tensor:
+    """Which matrices have no inverse in floating point; not those with a NaN."""
+    inverse, wrong = torch.linalg.inv_ex(x)
+    size = lambda y: y.abs().sum(-2).amax(-1) if y.shape[-1] else y.abs().sum((-2, -1))
+    condition = size(x) * size(inverse) * x.shape[-1] * torch.finfo(x.dtype).eps
+    return (wrong != 0) | (condition > 1)
+
+
+def _adjugate(x: torch.Tensor) -> torch.Tensor:
+    """The transpose of the signed minors, as a polynomial in x (Faddeev and LeVerrier): exact, as
+    its derivatives are, whichever singular values are equal or zero.
+    """
+    n = x.shape[-1]
+    eye = torch.eye(n, dtype=x.dtype, device=x.device).expand(x.shape)
+    m = eye
+    for k in range(1, n):
+        m = x @ m
+        m = m - m.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None] / k * eye
+    return m if n % 2 else -m

@@ -11,6 +11,7 @@ from typing import Any
 import array_api_compat.torch as compat
 import torch
 
+from .. import edges
 from ..limits import FloatInfo, IntInfo
 from .linalg import vecdot as vecdot
 from .promotion import differentiated, direct, promoted, result_type
@@ -29,7 +30,6 @@ greater = direct("greater")
 greater_equal = direct("greater_equal")
 less = direct("less")
 less_equal = direct("less_equal")
-logaddexp = direct("logaddexp")
 logical_and = direct("logical_and")
 logical_or = direct("logical_or")
 logical_xor = direct("logical_xor")
@@ -70,13 +70,32 @@ torch_pow = direct("pow")
 
 
 def pow(x1, x2, /):
-    """Of zero to the power zero, a constant, torch has no second derivative."""
+    """Of zero to the power zero, a constant, torch has no second derivative; of a complex zero it
+    has no powers.
+    """
     y = torch_pow(x1, x2)
     if not isinstance(x1, torch.Tensor) or not isinstance(x2, torch.Tensor):
         return y
+    if y.is_complex():
+        return _complex_pow(x1, x2)
     if not y.is_floating_point() or not differentiated(y):
         return y
     return torch_pow(torch.where((x1 == 0) & (x2 == 0), 1, x1), x2)
+
+
+def _complex_pow(x1, x2):
+    """Zero to a power is 1, 0 or nothing; to the power one it is itself, with the derivative 1."""
+    zero = x1 == 0
+    at_zero = torch.where(x2.real > 0, x1 * (x2 == 1), torch.where(x2 == 0, 1.0, torch.nan))
+    return torch.where(zero, at_zero, torch_pow(torch.where(zero, 1.0, x1), x2))
+
+
+def logaddexp(x1, x2, /):
+    """The derivative at infinities is a limit, where torch has NaN."""
+    x1, x2 = promoted(x1, x2)
+    if differentiated(x1) or differentiated(x2):
+        return edges.logaddexp(torch, *torch.broadcast_tensors(x1, x2))
+    return torch.logaddexp(x1, x2)
 
 
 def hypot(x1, x2, /):
@@ -126,13 +145,17 @@ def prod(x, /, *, axis=None, dtype=None, keepdims=False):
 
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     if axis == ():  # torch takes this for all axes
-        return torch.zeros_like(x)
+        return var(x.unsqueeze(-1), axis=-1, correction=correction)
+    if correction != 0 and not edges.is_left(x.shape, axis, correction):
+        return torch.mean(x, axis, keepdim=keepdims) * torch.nan
     return torch.var(x, axis, correction=correction, keepdim=keepdims)
 
 
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     if axis == ():
-        return torch.zeros_like(x)
+        return std(x.unsqueeze(-1), axis=-1, correction=correction)
+    if correction != 0 and not edges.is_left(x.shape, axis, correction):
+        return torch.mean(x, axis, keepdim=keepdims) * torch.nan
     y = torch.std(x, axis, correction=correction, keepdim=keepdims)
     if not differentiated(y):
         return y
@@ -153,6 +176,48 @@ def min(x, /, *, axis=None, keepdims=False):
     if axis == ():
         return x.clone()
     return torch.amin(x, () if axis is None else axis, keepdims)
+
+
+def take(x, indices, /, *, axis=None):
+    """array-api-compat's, with one kind of error for what is out of bounds."""
+    try:
+        return compat.take(x, indices, axis=axis)
+    except RuntimeError as error:
+        if "out of" not in str(error):
+            raise
+        raise IndexError(f"take: {error}") from None
+
+
+def take_along_axis(x, indices, /, *, axis=-1):
+    """`torch.take_along_dim` counts what is beyond the end from the start again."""
+    size = x.shape[axis]
+    places = torch.where(indices < 0, indices + size, indices).long()
+    if x.shape != places.shape and x.ndim == places.ndim:
+        axis %= x.ndim
+        others = lambda y: (*y.shape[:axis], 1, *y.shape[axis + 1 :])
+        batch = list(torch.broadcast_shapes(others(x), others(places)))
+        spread = lambda y: y.expand(*batch[:axis], y.shape[axis], *batch[axis + 1 :])
+        x, places = spread(x), spread(places)
+    try:
+        return torch.gather(x, axis, places)
+    except RuntimeError as error:
+        if "out of bounds" not in str(error):
+            raise
+        message = f"take_along_axis: needed indices from {-size} to {size - 1}: {error}"
+        raise IndexError(message) from None
+
+
+def searchsorted(x1, x2, /, *, side="left", sorter=None):
+    """A NaN is greater than anything, as it is where numbers are sorted; torch finds none."""
+    x1, x2 = promoted(x1, x2)
+    if not x1.is_floating_point():
+        return compat.searchsorted(x1, x2, side=side, sorter=sorter)
+    x1 = x1 if sorter is None else torch.index_select(x1, 0, sorter)
+    unknown = torch.isnan(x1)
+    count = (~unknown).sum()
+    places = compat.searchsorted(torch.where(unknown, torch.inf, x1), x2, side=side)
+    last = count if side == "left" else x1.numel()
+    return torch.where(torch.isnan(x2), last, torch.minimum(places, count))
 
 
 def sign(x, /):

@@ -49,12 +49,26 @@ def pool(
     x = x if first else x.permute(TO[n])
     ends = tuple([low for low, _ in pads])
     if not largest:
-        y = MEAN[n](x, window, strides, ends, False, counts_pads)
+        y = mean(x, window, strides, ends, counts_pads)
     elif peek_interpreter_stack() is None and not is_watched(x):
         y = MAX[n](x, window, strides, ends)
     else:
         y = Largest.apply(x, window, strides, ends)
     return y if first else y.permute(BACK[n])
+
+
+def mean(
+    x: torch.Tensor, window: Sizes, strides: Sizes, ends: Sizes, counts_pads: bool
+) -> torch.Tensor:
+    """The kernel; but on CUDA its gradient with pads that do not count is wrong where channels are
+    last in memory (torch 2.11), so there they are counted, and divided out again.
+    """
+    kernel = MEAN[len(window)]
+    if counts_pads or not any(ends) or x.device.type != "cuda":
+        return kernel(x, window, strides, ends, False, counts_pads)
+    counted = kernel(x, window, strides, ends, False, True)
+    ones = x.new_ones((1, 1, *x.shape[2:]))
+    return counted / kernel(ones, window, strides, ends, False, True)
 
 
 class Largest(torch.autograd.Function):

@@ -45,18 +45,37 @@ def nonzero_power(a, b):
 
 
 def power_exponent(g, y, a, b):
-    return g * conj(where_zero(a, y * np.log(nonzero(a))))
+    """0 to a power is a constant 0, or 1 at the power 0; below it is infinite, and so is this."""
+    constant = (concrete(a) == 0) & (np.real(concrete(b)) >= 0)
+    return g * conj(np.where(constant, 0.0, y * np.log(np.where(constant, 1.0, a))))
 
 
 def share(g, a, b):
-    """What the larger of two arguments gets: all, half where they tie, nothing."""
+    """What the larger of two arguments gets: all, half where they tie, nothing; NaN beside NaN."""
     a, b = concrete(a), concrete(b)
-    return np.where(a == b, 0.5 * g, np.where(a > b, g, 0.0 * g))
+    known = np.where(a == b, 0.5 * g, np.where(a > b, g, 0.0))
+    return np.where(np.isnan(a) | np.isnan(b), np.nan, known)
 
 
-def weight(part, total):
-    """exp(part - total), and 0 where both are -inf."""
-    return np.exp(part - np.where(np.isinf(concrete(total)), 0.0, total))
+def but_nan(g, shared, a, b):
+    """`shared`, what `a` gets beside `b`, where a NaN is passed over: all is for the other one."""
+    gone, other = np.isnan(concrete(a)), np.isnan(concrete(b))
+    return np.where(gone == other, shared, np.where(gone, 0.0, g))
+
+
+def weight(a, b):
+    """exp(a) / (exp(a) + exp(b)); at infinities as a limit, equal ones share."""
+    plain, other = concrete(a), concrete(b)
+    gap = np.where((plain == other) & np.isinf(plain), 0.0, a - b)
+    first = concrete(gap) >= 0
+    small = np.exp(np.where(first, -gap, gap))
+    return np.where(first, 1.0, small) / (1 + small)
+
+
+def turn(a, b):
+    """a / (a² + b²) without squares, which overflow."""
+    far = np.hypot(a, b)
+    return a / far / far
 
 
 def absolute(g, y, a):
@@ -70,14 +89,19 @@ elementwise(np.multiply,   lambda g, a, b: g * conj(b),         lambda g, a, b: 
 elementwise(np.divide,     lambda g, y, b: g / conj(b),         lambda g, y, b: -g * conj(y / b))
 elementwise(np.power,      power_base,                          power_exponent)
 elementwise(pow,           power_base,                          power_exponent)
-elementwise(np.arctan2,    lambda g, a, b: g * b / (a*a + b*b), lambda g, a, b: -g*a / (a*a + b*b))
-elementwise(np.hypot,      lambda g, y, a, b: g*a / nonzero(y), lambda g, y, a, b: g*b / nonzero(y))
+elementwise(np.arctan2,    lambda g, a, b: g * turn(b, a),      lambda g, a, b: -g * turn(a, b))
+elementwise(np.hypot,      lambda g, y, a, b: g * (a / nonzero(y)),
+                           lambda g, y, a, b: g * (b / nonzero(y)))
 elementwise(np.maximum,    lambda g, a, b: share(g, a, b),      lambda g, a, b: share(g, b, a))
 elementwise(np.minimum,    lambda g, a, b: share(g, b, a),      lambda g, a, b: share(g, a, b))
-elementwise(np.logaddexp,  lambda g, y, a, b: g * weight(a, y), lambda g, y, a, b: g * weight(b, y))
-elementwise(np.logaddexp2, lambda g, y, a, b: g * weight(LN2 * a, LN2 * y),
-                           lambda g, y, a, b: g * weight(LN2 * b, LN2 * y))
-elementwise(np.remainder,  lambda g, a, b: g,                   lambda g, a, b: -g * np.floor(a/b))
+elementwise(np.fmax,       lambda g, a, b: but_nan(g, share(g, a, b), a, b),
+                           lambda g, a, b: but_nan(g, share(g, b, a), b, a))
+elementwise(np.fmin,       lambda g, a, b: but_nan(g, share(g, b, a), a, b),
+                           lambda g, a, b: but_nan(g, share(g, a, b), b, a))
+elementwise(np.logaddexp,  lambda g, a, b: g * weight(a, b),    lambda g, a, b: g * weight(b, a))
+elementwise(np.logaddexp2, lambda g, a, b: g * weight(LN2 * a, LN2 * b),
+                           lambda g, a, b: g * weight(LN2 * b, LN2 * a))
+elementwise(np.remainder,  lambda g, a, b: g,                   lambda g, a, b: -g * (a // b))
 elementwise(np.fmod,       lambda g, a, b: g,                   lambda g, a, b: -g * np.trunc(a/b))
 elementwise(np.copysign,   lambda g, y, a: g * np.sign(y) * np.sign(a), lambda g, y, a: 0.0 * g)
 elementwise(np.ldexp,      lambda g, b: np.ldexp(g, b),         None)
@@ -118,8 +142,6 @@ elementwise(np.imag,       lambda g: g * 1j)
 # fmt: on
 
 TRACED |= {
-    np.fmax: TRACED[np.maximum],
-    np.fmin: TRACED[np.minimum],
     np.rad2deg: TRACED[np.degrees],
     np.deg2rad: TRACED[np.radians],
 }
@@ -163,7 +185,8 @@ def clipped(x, low, high):
 def _clipped(y, x, low, high):
     x, low, high = concrete(x), concrete(low), concrete(high)
     below = False if low is None else x < low
-    above = False if high is None else x > high
+    # the upper bound has the last word, also where it is below the lower one
+    above = False if high is None else (x if low is None else np.maximum(x, low)) > high
     return (
         lambda g: np.where(np.logical_or(below, above), 0.0, g),
         lambda g: np.where(np.logical_and(below, np.logical_not(above)), g, 0.0),
@@ -221,7 +244,8 @@ def float_power(a, b):
 def sign(x):
     if x.dtype.kind != "c":
         return np.sign(concrete(x))
-    return x / nonzero(np.abs(x))
+    zero = concrete(x) == 0
+    return np.where(zero, 0.0, x / np.abs(np.where(zero, 1.0, x)))
 
 
 @composed(np.frexp)

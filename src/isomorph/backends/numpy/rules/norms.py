@@ -36,15 +36,26 @@ def vector_norm(x, order, axis, keepdims):
         return np.sum(concrete(size) != 0, axis=axis, keepdims=keepdims).astype(size.dtype)
     if order == 1:
         return np.sum(size, axis, keepdims=keepdims)
-    total = np.sum(size ** float(order), axis, keepdims=keepdims)
-    zero = concrete(total) == 0
-    return np.where(zero, 0.0, np.where(zero, 1.0, total) ** (1 / order))
+    total = np.sum(power(size, float(order)), axis, keepdims=keepdims)
+    return power(total, 1 / order)
+
+
+def power(x, exponent):
+    """What is 0 has the gradient 0, also where the power has an infinite one."""
+    zero = concrete(x) == 0
+    at_zero = 0.0 if exponent > 0 else np.inf
+    return np.where(zero, at_zero, np.where(zero, 1.0, x) ** exponent)
 
 
 def matrix_norm(x, order, axis, keepdims):
     if order in (None, "fro", "f"):
         return record(length, x, axis, keepdims)
     row, column = axes_of(axis, x.ndim)
+    y = other_norm(x, order, row, column, keepdims)
+    return np.where(np.any(concrete(x) != 0, axis=(row, column), keepdims=keepdims), y, 0.0)
+
+
+def other_norm(x, order, row, column, keepdims):
     if order in (1, -1, np.inf, -np.inf):
         along, over = (row, column) if abs(order) == 1 else (column, row)
         sums = np.sum(np.abs(x), along, keepdims=True)

@@ -70,12 +70,22 @@ def mean(y, a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
 @rule(np.max, np.min, np.amax, np.amin, np.nanmax, np.nanmin)
 def extreme(y, a, axis=None, out=None, keepdims=False, initial=None, where=True):
     shape = a.shape
-    hit = concrete(a) == widen(concrete(y), axis, keepdims, shape)
+    found = widen(concrete(y), axis, keepdims, shape)
+    hit = concrete(a) == found
     if where is not True:
         hit = hit & where
     ties = np.sum(hit, axis=axis, keepdims=True).astype(y.dtype)  # ties share
     ties = np.maximum(ties, 1)
-    return (lambda g: np.where(hit, widen(g, axis, keepdims, shape) / ties, 0.0),)
+    if not np.isnan(found).any():
+        return (lambda g: np.where(hit, widen(g, axis, keepdims, shape) / ties, 0.0),)
+
+    unknown = np.isnan(found) & where  # of NaN nothing is known, nor of what stands beside it
+
+    def back(g):
+        g = widen(g, axis, keepdims, shape)
+        return np.where(unknown, np.nan, np.where(hit, g / ties, 0.0))
+
+    return (back,)
 
 
 @composed(np.ptp)
@@ -102,7 +112,8 @@ def along_lanes(func, x, axis):
     axes = axes_of(axis, x.ndim)
     last = tuple(range(-len(axes), 0))
     moved = np.moveaxis(x, axes, last)
-    flat = np.reshape(moved, (*moved.shape[: x.ndim - len(axes)], -1))
+    rest = moved.shape[: x.ndim - len(axes)]
+    flat = np.reshape(moved, (*rest, counted(axis, x.shape)))
     return np.moveaxis(np.reshape(func(flat), moved.shape), last, axes)
 
 
@@ -182,6 +193,12 @@ TRACED[np.cumulative_sum] = _cumulative(np.cumsum, 0)
 TRACED[np.cumulative_prod] = _cumulative(np.cumprod, 1)
 
 
+def freedom(where, axis, shape, dtype, lost):
+    """How many of a slice's elements a variance divides by; NaN where that is none or less."""
+    n = counts(where, axis, shape, dtype) - lost
+    return np.where(n > 0, n, np.nan).astype(dtype)
+
+
 def deviations(a, axis, mean, where):
     """What each element is above the mean of its slice, 0 where it takes no part."""
     if mean is None:
@@ -198,7 +215,7 @@ def var(
 ):  # fmt: skip
     to_float(dtype)
     shape = a.shape
-    n = counts(where, axis, shape, y.dtype) - (ddof if correction is None else correction)
+    n = freedom(where, axis, shape, y.dtype, ddof if correction is None else correction)
     return (lambda g: widen(g, axis, keepdims, shape) * 2 / n * deviations(a, axis, mean, where),)
 
 
@@ -209,7 +226,7 @@ def std(
 ):  # fmt: skip
     to_float(dtype)
     shape = a.shape
-    n = counts(where, axis, shape, y.dtype) - (ddof if correction is None else correction)
+    n = freedom(where, axis, shape, y.dtype, ddof if correction is None else correction)
 
     def back(g):
         d = deviations(a, axis, mean, where)

@@ -59,7 +59,10 @@ def ranked(func, a, q, axis, method, keepdims, skip):
     out = pick(low)
     if part is not None:
         out = out + (pick(high) - out) * part.astype(np.result_type(ordered.dtype, q.dtype))
-    out = np.where(missing[0] if skip else missing[-1], np.nan, out)
+    unknown = missing[0] if skip else missing[-1]
+    if unknown.any():  # nor is anything known of what stands beside a NaN
+        lost = np.where(unknown, lanes, 0.0)
+        out = out + np.sum(lost, 0) * np.where(unknown, np.nan, 0.0).astype(a.dtype)
     if not keepdims:
         return out
     ones = tuple(1 if i in axes else n for i, n in enumerate(a.shape))

@@ -1,0 +1,32 @@
+"""What all backends answer alike where frameworks differ: at infinities, and where nothing is left
+to divide by.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def is_left(shape: Any, axis: Any, correction: float) -> bool:
+    """Whether a variance over `axis` has more elements than its correction takes away: else it is
+    NaN.
+    """
+    if axis is None:
+        axis = range(len(shape))
+    elif isinstance(axis, int):
+        axis = (axis,)
+    count = 1
+    for i in axis:
+        count *= shape[i]
+    return count > correction
+
+
+def logaddexp(xp: Any, a: Any, b: Any) -> Any:
+    """log(eᵃ + eᵇ) of two real arrays of one dtype, whose gradient is their softmax, at infinities
+    as a limit: all for the greater, half for each of two equal ones.
+    """
+    swap = a < b
+    high, low = xp.where(swap, b, a), xp.where(swap, a, b)
+    equal = xp.isinf(high) & (high == low)
+    gap = xp.where(equal, xp.zeros_like(low), low) - xp.where(equal, xp.zeros_like(high), high)
+    return xp.where(equal, 0.5 * a + 0.5 * b, high + xp.log1p(xp.exp(gap)))

@@ -1,0 +1,208 @@
+"""Decompositions, in the order of parts the standard names.
+
+Of a matrix taken for Hermitian the lower triangle is read, as by NumPy; its gradient is Hermitian.
+TensorFlow's own derivatives take vectors of equal eigenvalues or singular values for constant, and
+that of a complex singular value decomposition is wrong when it is differentiated again: both have
+their own here, which is NaN where vectors have no derivative, and finite for the values alone.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+from numpy.linalg import LinAlgError
+
+from .dtypes import cast, real_of, tensor
+from .kernels import Eager, ops, recorded
+from .manipulation import Wrong, scalar, size_of
+from .matrices import adjoint, inexact, matmul, square
+from .statistics import conj
+
+
+class Eigh(NamedTuple):
+    eigenvalues: tf.Tensor
+    eigenvectors: tf.Tensor
+
+
+class QR(NamedTuple):
+    Q: tf.Tensor
+    R: tf.Tensor
+
+
+class SVD(NamedTuple):
+    U: tf.Tensor
+    S: tf.Tensor
+    Vh: tf.Tensor
+
+
+def cholesky(x: Any, /, *, upper: bool = False) -> tf.Tensor:
+    """A matrix that is not positive definite raises where the kernel runs at once on a CPU; else
+    its triangle is NaN.
+    """
+    x = adjoint(square("cholesky", x)) if upper else x
+    try:
+        lower = tf.linalg.cholesky(x)
+    except Wrong:
+        square("cholesky", x)
+        raise LinAlgError("cholesky: needed positive definite matrices") from None
+    if type(lower) is not Eager or not lower.device.endswith("CPU:0"):
+        lower = tf.linalg.band_part(lower, -1, 0)  # where it fails, the rest is anything
+    elif 0 not in x.shape and _fails(x, lower):
+        raise LinAlgError("cholesky: needed positive definite matrices, got one that is not")
+    return adjoint(lower) if upper else lower
+
+
+def _fails(x: Any, lower: tf.Tensor) -> bool:
+    """Whether a matrix was not positive definite: then the kernel gives NaN from the start."""
+    corner = lower[..., 0, 0]
+    lost = ops.LogicalAnd(
+        x=ops.NotEqual(x=corner, y=corner), y=ops.Equal(x=x[..., 0, 0], y=x[..., 0, 0])
+    )
+    return bool(tf.reduce_any(lost))
+
+
+def qr(x: Any, /, *, mode: str = "reduced") -> QR:
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"qr: needed mode 'reduced' or 'complete', got {mode!r}")
+    return QR(*ops.Qr(input=inexact("qr", x), full_matrices=mode == "complete"))
+
+
+# Hermitian matrices.
+
+
+def eigh(x: Any, /) -> Eigh:
+    x = _hermitian(tensor(square("eigh", x)))
+    return Eigh(*(_eigh(x) if recorded(x) else _pairs(x)))
+
+
+def eigvalsh(x: Any, /) -> tf.Tensor:
+    x = _hermitian(tensor(square("eigvalsh", x)))
+    return _eigh(x)[0] if recorded(x) else _pairs(x, vectors=False)[0]
+
+
+@tf.custom_gradient
+def _hermitian(x: tf.Tensor) -> Any:
+    """The matrix of which `x` is the lower triangle."""
+
+    def pullback(grad: tf.Tensor) -> tf.Tensor:
+        return (grad + adjoint(grad)) * scalar(0.5, grad.dtype)
+
+    diagonal = tf.linalg.diag_part(x)
+    if x.dtype.is_complex:
+        diagonal = cast(tf.math.real(diagonal), x.dtype)
+    below = tf.linalg.set_diag(tf.linalg.band_part(x, -1, 0), tf.zeros_like(diagonal))
+    return tf.linalg.set_diag(below + adjoint(below), diagonal), pullback
+
+
+def _pairs(x: tf.Tensor, vectors: bool = True) -> tuple[tf.Tensor, tf.Tensor]:
+    """Eigenvalues and vectors. Complex matrices in a graph: compiled by XLA, the kernel's vectors
+    are right, but its values are real numbers labelled complex, two read as one. They are found
+    again from the vectors. What is not finite gives NaN; the eager kernel raises there.
+    """
+    graph = not tf.executing_eagerly()
+    try:
+        values, found = ops.SelfAdjointEigV2(input=x, compute_v=vectors or graph)
+    except tf.errors.InvalidArgumentError:
+        finite = tf.reduce_all(tf.math.is_finite(tf.abs(x)), (-2, -1), keepdims=True)
+        safe = tf.where(finite, x, tf.eye(size_of(x, -1), dtype=x.dtype))
+        values, found = _pairs(safe, vectors)
+        values = tf.where(tf.squeeze(finite, -1), values, scalar(math.nan, values.dtype))
+        return values, tf.where(finite, found, scalar(math.nan, x.dtype)) if vectors else found
+    if graph and x.dtype.is_complex:
+        values = ops.Sum(input=conj(found) * matmul(x, found), axis=-2)
+    return cast(values, real_of(x.dtype)), found
+
+
+@tf.custom_gradient
+def _eigh(x: tf.Tensor) -> Any:
+    def pullback(to_values: tf.Tensor, to_vectors: tf.Tensor) -> tf.Tensor:
+        values, vectors = _eigh(x)
+        used = _any(to_vectors)
+        turn = _off_diagonal(matmul(adjoint(vectors), to_vectors))
+        inner = tf.linalg.diag(cast(to_values, x.dtype)) + turn / _gaps(values, used, x.dtype)
+        return matmul(matmul(vectors, inner), adjoint(vectors))
+
+    return _pairs(x), pullback
+
+
+def _any(grad: tf.Tensor) -> tf.Tensor:
+    """Whether something depends on what has this gradient."""
+    return tf.reduce_any(ops.NotEqual(x=grad, y=scalar(0, grad.dtype)))
+
+
+def _gaps(x: tf.Tensor, used: tf.Tensor, dtype: Any) -> tf.Tensor:
+    """x[j] - x[i]; 1 on the diagonal, and everywhere if they are not used."""
+    gaps = ops.ExpandDims(input=x, axis=-2) - ops.ExpandDims(input=x, axis=-1)
+    gaps = tf.linalg.set_diag(gaps, tf.ones_like(x))
+    return cast(tf.where(used, gaps, tf.ones_like(gaps)), dtype)
+
+
+def _off_diagonal(x: tf.Tensor) -> tf.Tensor:
+    return tf.linalg.set_diag(x, tf.zeros_like(tf.linalg.diag_part(x)))
+
+
+# Singular values.
+
+
+def svd(x: Any, /, *, full_matrices: bool = True) -> SVD:
+    x = tensor(inexact("svd", x))
+    if recorded(x):
+        s, u, v = _svd(x, full_matrices)
+    else:
+        s, u, v = ops.Svd(input=x, full_matrices=full_matrices)
+    return SVD(u, cast(s, real_of(x.dtype)), adjoint(v))
+
+
+def svdvals(x: Any, /) -> tf.Tensor:
+    x = tensor(inexact("svdvals", x))
+    s = _svd(x, False)[0] if recorded(x) else ops.Svd(input=x, compute_uv=False)[0]
+    return cast(s, real_of(x.dtype))
+
+
+def _svd(x: tf.Tensor, full_matrices: bool) -> Any:
+    """Vectors that the decomposition leaves free are differentiated along one fixed choice: right
+    for all that does not depend on it. The phase goes with u, by convention.
+    """
+
+    @tf.custom_gradient
+    def parts(x: tf.Tensor) -> Any:
+        def pullback(to_s: tf.Tensor, to_u: tf.Tensor, to_v: tf.Tensor) -> tf.Tensor:
+            s, u, v = _svd(x, full_matrices)
+            used = ops.LogicalOr(x=_any(to_u), y=_any(to_v))
+            s = cast(s, real_of(x.dtype))
+            u, to_u = _narrow(u, to_u, s)
+            v, to_v = _narrow(v, to_v, s)
+            gaps = _gaps(s * s, used, x.dtype)
+            size = tf.where(used, s, tf.ones_like(s))
+            row = cast(ops.ExpandDims(input=size, axis=-2), x.dtype)
+            column = cast(ops.ExpandDims(input=size, axis=-1), x.dtype)
+            by_u, by_v = matmul(adjoint(u), to_u), matmul(adjoint(v), to_v)
+            turn_u, turn_v = by_u - adjoint(by_u), by_v - adjoint(by_v)
+            inner = _off_diagonal(turn_u) / gaps * row + column * (_off_diagonal(turn_v) / gaps)
+            inner = inner + tf.linalg.diag(cast(to_s, x.dtype))
+            if x.dtype.is_complex:
+                phase = tf.linalg.diag_part(turn_u) / (2 * cast(size, x.dtype))
+                inner = inner + tf.linalg.diag(phase)
+            outside_u = matmul((to_u - matmul(u, by_u)) / row, adjoint(v))
+            outside_v = matmul(u, adjoint((to_v - matmul(v, by_v)) / row))
+            grad = matmul(matmul(u, inner), adjoint(v))
+            if u.shape[-2] != s.shape[-1]:
+                grad = grad + outside_u
+            return grad if v.shape[-2] == s.shape[-1] else grad + outside_v
+
+        return tuple(ops.Svd(input=x, full_matrices=full_matrices)), pullback
+
+    return parts(x)
+
+
+def _narrow(full: Any, grad: Any, s: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """As many vectors as there are singular values, with the gradient of the rest, which turn
+    against them, folded in.
+    """
+    k = s.shape[-1]
+    first, rest = full[..., :k], full[..., k:]
+    if full.shape[-1] == k:
+        return full, grad
+    return first, grad[..., :k] - matmul(rest, matmul(adjoint(grad[..., k:]), first))

@@ -1,0 +1,198 @@
+"""What becomes of an edge case on one backend, and where two outcomes differ."""
+
+import warnings
+from functools import cache
+from typing import Any, NamedTuple
+
+import edge_cases
+import edge_layers
+import edge_matrices
+import numpy as np
+from edge_cases import Case
+
+import isomorph as iso
+from isomorph.dispatch import load
+from oracles import numpy_of
+
+CASES = [*edge_cases.CASES, *edge_matrices.CASES, *edge_layers.CASES]
+WIDE = {"float32": "complex64", "float64": "complex128"}
+# Relative to the larger of the number and 1: a few roundings of kernels of four frameworks, which
+# a second derivative divides by differences of singular values once more.
+CLOSE = {"float64": 1e-10, "float32": 5e-5}
+CLOSE_TWICE = {"float64": 1e-9, "float32": 2e-3}
+
+
+class Outcome(NamedTuple):
+    """Arrays, or an exception, or None where there is nothing to differentiate."""
+
+    value: Any
+    recorded: Any  # the value again, while it is differentiated
+    grad: Any
+    twice: Any
+
+
+@cache
+def made(number: int, dtype: str) -> list[np.ndarray]:
+    """The arrays a case is called with."""
+    inputs = CASES[number].inputs
+    found = [np.asarray(x) for x in (inputs(np.finfo(dtype)) if callable(inputs) else inputs)]
+    kinds = {"f": dtype, "c": WIDE[dtype]}
+    with np.errstate(all="ignore"):
+        return [x.astype(kinds.get(x.dtype.kind, x.dtype)) for x in found]
+
+
+def weights(shape: tuple, dtype: str) -> np.ndarray:
+    """Different for each place, so that nothing cancels out."""
+    n = np.arange(int(np.prod(shape)))
+    w = 1.25 + 0.5 * np.cos(1.0 + 2.0 * n)
+    if dtype.startswith("complex"):
+        w = w + 1j * (0.75 + 0.5 * np.sin(n))
+    return w.reshape(shape).astype(dtype)
+
+
+def leaves(y: Any) -> list:
+    return [x for part in y for x in leaves(part)] if isinstance(y, (tuple, list)) else [y]
+
+
+def numpy_dtype(x: Any) -> str:
+    word = x.dtype.name if hasattr(x.dtype, "name") else str(x.dtype)
+    return word.removeprefix("torch.")
+
+
+def weighed(xp: Any, arrays: list) -> Any:
+    """The real part of the sum of all floating numbers, each with its weight."""
+    total = 0.0
+    for y in arrays:
+        if xp.is_float(y.dtype):
+            w = xp.from_numpy(weights(tuple(y.shape), numpy_dtype(y)))
+            part = xp.sum(xp.conj(w) * y) if xp.is_complex(y.dtype) else xp.sum(w * y)
+            total = total + (xp.real(part) if xp.is_complex(y.dtype) else part)
+    return total
+
+
+def attempt(func: Any) -> Any:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # of NumPy about NaN, of torch about too few numbers
+        try:
+            return [np.array(numpy_of(x)) for x in func()]
+        except Exception as error:
+            return error
+
+
+def outcome(backend: str, number: int, dtype: str) -> Outcome:
+    case, xp = CASES[number], load(backend)
+    arrays = [xp.from_numpy(x) for x in made(number, dtype)]
+    values = attempt(lambda: map(plain, leaves(case.call(xp, *arrays))))
+    places = tuple(i for i, x in enumerate(arrays) if xp.is_float(x.dtype))
+    floats = not isinstance(values, Exception) and any(y.dtype.kind in "fc" for y in values)
+    if case.slopes is False or not places or not floats:
+        return Outcome(values, None, None, None)
+
+    def scalar(*arrays):
+        outs = leaves(case.call(xp, *arrays))
+        return weighed(xp, outs), [xp.stop_gradient(y, False) for y in outs]
+
+    both = iso.value_and_grad(scalar, argnums=places, has_aux=True)
+    kept = []
+
+    def first():
+        (_, outs), grads = both(*arrays)
+        kept.extend(plain(y) for y in outs)
+        return map(plain, grads)
+
+    grad = attempt(first)
+    if not case.twice:
+        return Outcome(values, attempt(lambda: kept) or None, grad, None)
+
+    def slope(*arrays):
+        return weighed(xp, list(both(*arrays)[1]))
+
+    twice = attempt(lambda: map(plain, iso.grad(slope, argnums=places)(*arrays)))
+    return Outcome(values, attempt(lambda: kept) or None, grad, twice)
+
+
+def plain(x: Any) -> Any:
+    return x.resolve_conj() if hasattr(x, "resolve_conj") else x
+
+
+@cache
+def reference(number: int, dtype: str) -> Outcome:
+    """NumPy's outcome, and what the case states."""
+    case, inputs = CASES[number], made(number, dtype)
+    found = outcome("numpy", number, dtype)
+    value, grad = found.value, found.grad
+    if case.values is not None:
+        value = [np.asarray(y, dtype) for y in leaves(case.values(*inputs))]
+    if case.slopes:
+        grad = [case.slopes(x) * weights(x.shape, dtype) for x in inputs]
+    return Outcome(value, value if found.recorded is not None else None, grad, found.twice)
+
+
+def kind(error: Exception) -> str:
+    """The kind of an error: frameworks call the same thing by different names."""
+    if "LinAlg" in type(error).__name__ or "not invertible" in str(error):
+        return "matrix"
+    if isinstance(error, IndexError):
+        return "index"
+    return "derivative" if isinstance(error, NotImplementedError) else "value"
+
+
+def is_right(case: Case, error: Any) -> bool:
+    """Whether it is an error of the kind that the case asks for."""
+    if not isinstance(error, Exception):
+        return False
+    return case.raises in (kind(error), "value") and kind(error) != "derivative"
+
+
+def differing(expected: Any, got: Any, dtype: str, signs: bool = False, twice: bool = False) -> Any:
+    """None where two outcomes agree; the places where they do not, an array for each part; or what
+    is wrong as a whole.
+    """
+    if expected is None or got is None:
+        return None if expected is got else f"needed {shown(expected)}, got {shown(got)}"
+    if isinstance(expected, Exception) or isinstance(got, Exception):
+        return _errors(expected, got)
+    shapes = [x.shape for x in expected], [x.shape for x in got]
+    kinds = [x.dtype.kind for x in expected], [x.dtype.kind for x in got]
+    if shapes[0] != shapes[1] or kinds[0] != kinds[1]:
+        return f"needed {shapes[0]} {kinds[0]}, got {shapes[1]} {kinds[1]}"
+    near = CLOSE_TWICE if twice else CLOSE
+    apart = [~_close(x, y, near, dtype, signs) for x, y in zip(expected, got)]
+    return apart if any(x.any() for x in apart) else None
+
+
+def _errors(expected: Any, got: Any) -> str | None:
+    words = [kind(x) if isinstance(x, Exception) else None for x in (expected, got)]
+    if words[0] == words[1]:
+        return None
+    # a matrix that cannot be decomposed: an error, or nothing finite where nothing may be raised
+    arrays = [x for x in (expected, got) if not isinstance(x, Exception)]
+    if "matrix" in words and len(arrays) == 1 and _is_lost(arrays[0]):
+        return None
+    return f"needed {shown(expected)}, got {shown(got)}"
+
+
+def _is_lost(arrays: list) -> bool:
+    """Whether of one matrix, in a stack perhaps, nothing is finite but zeros of a triangle."""
+    lost = [~np.isfinite(x) for x in arrays]
+    empty = [x | (y == 0) for x, y in zip(lost, arrays)]
+    whole = [x.reshape(-1, *x.shape[-2:]).all((1, 2)) if x.ndim > 1 else x.all() for x in empty]
+    return all(x.any() for x in lost) and all(np.any(x) for x in whole)
+
+
+def _close(x: Any, y: Any, near: dict, dtype: str, signs: bool) -> Any:
+    if x.dtype.kind in "biu":
+        return x == y
+    if x.dtype.kind == "c":
+        parts = ((x.real, y.real), (x.imag, y.imag))
+        return np.logical_and(*(_close(a, b, near, dtype, False) for a, b in parts))
+    rough = near["float32" if np.float32 in (x.dtype, y.dtype) else dtype]
+    with np.errstate(all="ignore"):
+        same = np.isclose(y, x, rtol=rough, atol=rough, equal_nan=True)
+    return same & ~(signs & (x == 0) & (y == 0) & (np.signbit(x) != np.signbit(y)))
+
+
+def shown(x: Any) -> str:
+    if isinstance(x, Exception):
+        return f"{type(x).__name__}: {str(x)[:80]}"
+    return "nothing" if x is None else " | ".join(str(y).replace("\n", "") for y in x)

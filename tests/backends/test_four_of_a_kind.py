@@ -1,0 +1,200 @@
+"""Four of a kind: at every edge of every function the four backends give the same value, the same
+gradient, or the same kind of error.
+
+The right value is NumPy's own, or a limit the case states. The right gradient is that of
+differences where there are any, or the stated one; where neither is, it is that of NumPy's tape, so
+that the four agree. What a framework cannot do, or is free to choose, stands in the ledger.
+"""
+
+import inspect
+from fnmatch import fnmatch
+from functools import cache
+
+import numpy as np
+import pytest
+from edge_differences import smooth_gradients
+from edge_ledger import LEDGER
+from edge_running import CASES, differing, is_right, made, outcome, reference, shown
+
+import isomorph as iso
+from isomorph.backends import vocabulary
+from isomorph.dispatch import load
+
+BACKENDS = ("numpy", "jax", "tensorflow", "torch")
+NAMES = list(dict.fromkeys(case.name for case in CASES))
+ERRORS = {"index": IndexError, "value": ValueError, "matrix": np.linalg.LinAlgError}
+
+# Names that have no edges, with the reason.
+WITHOUT = {
+    **dict.fromkeys(vocabulary.DTYPES, "a dtype"),
+    **dict.fromkeys(vocabulary.CONSTANTS, "a constant"),
+    **dict.fromkeys(vocabulary.INSPECTION, "answers about the namespace"),
+    **dict.fromkeys(
+        ("can_cast", "finfo", "iinfo", "isdtype", "result_type"), "answers about dtypes"
+    ),
+    **dict.fromkeys(
+        (
+            f"iso.{name}"
+            for name in iso.__all__
+            if "conv" in name and name not in ("conv2d", "convert")
+        ),
+        "one meaning with conv2d: tests/functional/nn/test_conv_*.py",
+    ),
+    "iso.grouped_query_attention": "scaled_dot_product_attention of fewer heads",
+    "iso.multi_head_attention": "products around scaled_dot_product_attention",
+    "iso.dropout": "keeps or drops by a key: tests/functional/nn/test_layers.py",
+}
+
+
+def named(name):
+    """What a name of the table means on a backend."""
+    return lambda xp: getattr(iso, name[4:]) if name.startswith("iso.") else _walk(xp, name)
+
+
+def _walk(xp, name):
+    for word in name.split("."):
+        xp = getattr(xp, word)
+    return xp
+
+
+def is_slow(backend, name, dtype):
+    """JAX compiles every operation for every shape: what it computes by itself, and everything in
+    float32, is left to make test-all.
+    """
+    if backend != "jax" or (name.startswith("iso.") and dtype == "float64"):
+        return False
+    own = inspect.getmodule(inspect.unwrap(named(name)(load("jax"))))
+    return dtype == "float32" or not own.__name__.startswith("isomorph")
+
+
+def grid():
+    for backend in BACKENDS:
+        for dtype in ("float64", "float32"):
+            for name in NAMES:
+                slow = [pytest.mark.slow] if is_slow(backend, name, dtype) else []
+                yield pytest.param(backend, name, dtype, marks=slow, id=f"{backend}-{name}-{dtype}")
+
+
+@pytest.mark.parametrize(("backend", "name", "dtype"), [*grid()], indirect=["backend"])
+def test_the_four_agree(backend, name, dtype):
+    known = [
+        entry
+        for entry in LEDGER
+        if backend in entry.backends.split()
+        and name in entry.names.split()
+        and dtype in entry.dtypes.split()
+    ]
+    problems, met = [], set()
+    for number, case in enumerate(CASES):
+        if case.name != name:
+            continue
+        expected, got = reference(number, dtype), outcome(backend, number, dtype)
+        for what in ("value", "recorded", "grad", "twice"):
+            apart = difference(case, what, expected, got, dtype)
+            if apart is None:
+                continue
+            listed = [
+                i
+                for i, entry in enumerate(known)
+                if fnmatch(case.edge, entry.edge)
+                and entry.what == ("value" if what == "recorded" else what)
+            ]
+            left = apart
+            for i in listed:
+                left, hit = without(left, known[i], made(number, dtype), expected.value)
+                met |= {i} if hit else set()
+            if left is not None:
+                problems.append(told(case, what, left, expected, got))
+    gone = [f"no longer differs: {known[i]}" for i in range(len(known)) if i not in met]
+    assert problems + gone == [], "\n".join(problems + gone)
+
+
+def difference(case, what, expected, got, dtype):
+    """Where an outcome is not what it should be: None, places, or words."""
+    if case.raises:
+        if what != "value" or is_right(case, got.value):
+            return None
+        return differing(ERRORS[case.raises](case.raises), got.value, dtype)
+    if what != "value" and isinstance(got.value, Exception):
+        return None  # said already
+    wanted, found = getattr(expected, what), getattr(got, what)
+    if what == "recorded" and (wanted is None or found is None):
+        return None  # a gradient that could not be had
+    signs = what == "value" and case.elementwise and not case.name.startswith("iso.")
+    return differing(wanted, found, dtype, signs, twice=what == "twice")
+
+
+def without(apart, entry, inputs, values):
+    """What is left of a difference that an entry knows of, and whether it does."""
+    if apart is None:
+        return None, False
+    if entry.at is None or isinstance(apart, str):
+        return (None, True) if entry.at is None else (apart, False)
+    with np.errstate(all="ignore"):
+        places = entry.at(inputs, values)
+    hit = any((x & places).any() for x in apart if x.shape == places.shape)
+    left = [x & ~places if x.shape == places.shape else x for x in apart]
+    return (left if any(x.any() for x in left) else None), hit
+
+
+def told(case, what, apart, expected, got):
+    wanted, found = getattr(expected, what), getattr(got, what)
+    if case.raises:
+        wanted = ERRORS[case.raises](case.raises)
+    where = apart if isinstance(apart, str) else [np.argwhere(x)[:3].tolist() for x in apart]
+    return (
+        f"{case.name} [{case.edge}] {what}: needed {shown(wanted)}\n"
+        f"    got {shown(found)}\n    at {where}"
+    )
+
+
+@cache
+def compared(name):
+    """How many derivatives of NumPy were held against differences, and those that failed."""
+    numbers = [i for i, case in enumerate(CASES) if case.name == name and not case.raises]
+    found = [smooth_gradients(i) for i in numbers]
+    return sum(count for count, _ in found), [wrong for _, wrongs in found for wrong in wrongs]
+
+
+@pytest.mark.parametrize("backend", ["numpy"], indirect=True)
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_of_the_reference_are_those_of_differences(backend, name):
+    _, wrong = compared(name)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("backend", ["numpy"], indirect=True)
+def test_most_of_the_reference_has_differences(backend, capsys):
+    counts = {name: compared(name)[0] for name in NAMES}
+    with capsys.disabled():
+        some = sum(n > 0 for n in counts.values())
+        print(f"\nedges: {sum(counts.values())} derivatives of {some} functions by differences")
+    assert sum(counts.values()) > 1500
+
+
+def test_every_name_was_drawn(backend, xp, capsys):
+    layers = [
+        name
+        for name in iso.__all__
+        if getattr(getattr(iso, name), "__module__", "").startswith("isomorph.layers")
+    ]
+    wanted = {
+        *vocabulary.VOCABULARY,
+        *(f"linalg.{name}" for name in vocabulary.LINALG),
+        *(f"fft.{name}" for name in vocabulary.FFT),
+        *(f"iso.{name}" for name in layers),
+    }
+    with capsys.disabled():
+        print(f"\nedges on {backend}: {len(CASES)} cases of {len(NAMES)} of {len(wanted)} names")
+    assert wanted - set(NAMES) - set(WITHOUT) == set(), "names without an edge case"
+    assert {*NAMES, *WITHOUT} - wanted == set(), "names that there are not"
+    assert set(NAMES) & set(WITHOUT) == set(), "excluded, but drawn"
+    assert all(callable(named(name)(xp)) for name in NAMES)
+
+
+def test_every_entry_of_the_ledger_names_a_case(backend):
+    for entry in LEDGER:
+        assert set(entry.backends.split()) <= set(BACKENDS)
+        for name in entry.names.split():
+            edges = [case.edge for case in CASES if case.name == name]
+            assert any(fnmatch(edge, entry.edge) for edge in edges), (name, entry.edge)
