@@ -79,6 +79,7 @@ def is_plain(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> boo
     q, k, v = query.shape, key.shape, value.shape
     return (
         len(q) == 4
+        and not torch.compiler.is_compiling()  # Dynamo asks for no levels
         and (q == k == v or q[:2] == k[:2] == v[:2])
         and 0 not in q
         and 0 not in k
