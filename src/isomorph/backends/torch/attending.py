@@ -34,8 +34,6 @@ def attention(
     mask: Any,
     is_causal: bool,
 ) -> torch.Tensor:
-    if torch.compiler.is_compiling():  # Dynamo asks for no levels, and takes no kernel of `fused`
-        return composed(query, key, value, scale, mask, is_causal)
     empty = 0 in query.shape or 0 in key.shape or 0 in value.shape
     watched = any(map(is_watched, (query, key, value))) and _is_small(query, key)
     if watched or empty or (mask is not None and is_watched(mask)):
@@ -79,7 +77,6 @@ def is_plain(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> boo
     q, k, v = query.shape, key.shape, value.shape
     return (
         len(q) == 4
-        and not torch.compiler.is_compiling()  # Dynamo asks for no levels
         and (q == k == v or q[:2] == k[:2] == v[:2])
         and 0 not in q
         and 0 not in k
