@@ -280,7 +280,7 @@ VECTORS = {
         *[(8,)] * 3,
     ),
     "chain": chained,
-    "random.permutation": lambda x: iso.random.permutation(key_of(x), x),
+    "random.permutation": parts(lambda x: iso.random.permutation(key_of(x), x), (24,)),
     "scan_of_rows": lambda x: iso.scan(lambda c, r: (c * r, c + r), x[0], x[1:5]),
 }
 

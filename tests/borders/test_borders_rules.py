@@ -180,6 +180,43 @@ def test_tapes_over_rules_of_variables(backend, name):
         np.testing.assert_allclose(both(tf.convert_to_tensor(x)), 10 * x.numpy(), rtol=1e-6)
 
 
+@ONLY_TENSORFLOW
+def test_stop_gradient_of_a_variable_in_a_function(backend):
+    """A graph makes no variable: what comes back is a tensor there."""
+    x = tf.Variable([3.0, -1.0])
+
+    @tf.function(autograph=False)
+    def slope():
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(iso.stop_gradient(x) * x)
+        return tape.gradient(y, x)
+
+    np.testing.assert_allclose(slope(), [3.0, -1.0])
+    assert isinstance(iso.stop_gradient(x), tf.Variable)
+
+
+@ONLY_TORCH
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")  # torch's own import
+def test_forward_mode_of_a_product_over_repeated_positions(backend):
+    """torch's own derivative of it is 0 (`scatter_reduce` with "prod"): it refuses."""
+    x, v = torch.tensor([2.0, 3.0, 4.0]), torch.tensor([5.0, 7.0, 2.0])
+    f = lambda x, v: iso.at(x)[[0, 2, 0]].multiply(v).sum()
+    for g, at in ((lambda x: f(x, v), x), (lambda v: f(x, v), v)):
+        for transform in (
+            lambda g, at: torch.func.jvp(g, (at,), (at,)),
+            lambda g, at: torch.func.jacfwd(g)(at),
+            lambda g, at: torch.func.hessian(g)(at),
+        ):
+            with pytest.raises(NotImplementedError, match="multiply: torch gives 0"):
+                transform(g, at)
+    assert iso.jvp(lambda x: f(x, v), (x,), (x,))[1].item() == 2 * 10 + 3 + 4 * 7
+    assert torch.func.jvp(lambda w: w * f(x, v), (x[0],), (x[0],))[1].item() == 2 * (20 + 3 + 28)
+    native = torch.func.jvp(
+        lambda x: x.scatter_reduce(0, torch.tensor([0]), v[:1], "prod"), (x,), (x,)
+    )[1]
+    assert native.tolist()[0] == 0.0  # 10: when it is right, ours may go
+
+
 @ONLY_TORCH
 @pytest.mark.parametrize("name", squared())
 def test_torch_over_rules_of_parameters(backend, name):

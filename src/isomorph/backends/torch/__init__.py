@@ -243,6 +243,8 @@ class Torch(Layers):
         ]
 
     def attention(xp, query, key, value, scale, mask, is_causal):
+        if torch.compiler.is_compiling():  # Dynamo asks for no levels, nor for the type of a number
+            return super().attention(query, key, value, scale, mask, is_causal)
         if mask is None and type(scale) is float and attending.is_plain(query, key, value):
             return attending.kernel(query, key, value, None, 0.0, is_causal, scale=scale)
         meaning = super().attention

@@ -35,8 +35,6 @@ def attention(
     mask: Any,
     is_causal: bool,
 ) -> torch.Tensor:
-    if torch.compiler.is_compiling():  # Dynamo asks for no levels, and takes no kernel of `fused`
-        return composed(query, key, value, scale, mask, is_causal)
     empty = 0 in query.shape or 0 in key.shape or 0 in value.shape
     watched = any(map(is_watched, (query, key, value))) and _is_small(query, key)
     if key.shape[-2] < LANES or watched or empty or (mask is not None and is_watched(mask)):
