@@ -100,8 +100,11 @@ def test_rules_are_given_arrays_of_jax(backend):
 
 
 @ONLY_JAX
+@pytest.mark.parametrize("wide", [True, False], ids=["wide", "narrow"])
 @pytest.mark.parametrize("x", [2.0, np.float32(2), np.ones(3)], ids=["number", "scalar", "array"])
-def test_what_jax_hands_out_is_an_array_of_jax(backend, x):
+def test_what_jax_hands_out_is_an_array_of_jax(backend, x, wide):
+    product = iso.host_function(lambda a, b: a * b, lambda saved, g: (g * saved[0][1], 0 * g))
+
     def f(x):
         fixed = jax.lax.stop_gradient(x)  # on this version of JAX none of its arrays
         xp = iso.namespace(fixed)
@@ -115,10 +118,11 @@ def test_what_jax_hands_out_is_an_array_of_jax(backend, x):
         assert plain.dtype == fixed.dtype
         assert iso.convert(fixed, "torch").dtype == getattr(torch, fixed.dtype.name)
         sums = (iso.relu(fixed), xp.sin(fixed), squared()["custom_vjp"](fixed), 2 * fixed)
-        return jnp.sum(x * sum(sums[1:], sums[0]))
+        return jnp.sum(x * sum(sums[1:], sums[0]) + product(x, fixed))
 
-    wanted = np.abs(x) + np.sin(x) + x * x + 2 * x
-    np.testing.assert_allclose(jax.grad(f)(x), wanted, rtol=1e-6)
+    wanted = np.abs(x) + np.sin(x) + x * x + 2 * x + x
+    with jax.enable_x64(wide):
+        np.testing.assert_allclose(jax.grad(f)(x), wanted, rtol=1e-6)
 
 
 @ONLY_JAX

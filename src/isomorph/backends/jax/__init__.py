@@ -44,7 +44,7 @@ class JAX(Layers):
         # NumPy arrays and Python numbers of JAX's own transforms come as they are, or as literals:
         # the rule is of arrays.
         def bwd(kept, upstream):
-            residuals, arrays = jax.tree.map(native, kept)
+            residuals, arrays = kept
             # JAX gives the outputs that are no floats gradients of a dtype of its own
             upstream = [
                 jnp.zeros(np.shape(g), int) if _is_float0(g) else native(g) for g in upstream
@@ -66,7 +66,6 @@ class JAX(Layers):
         return jax.vmap(func)(*rows)
 
     def host_call(xp, host, arrays):
-        arrays = tuple(map(native, arrays))
         if not any(isinstance(x, Tracer) for x in arrays):
             return super().host_call(host, arrays)
         examples = xp.host_like(host, [(x.shape, x.dtype) for x in arrays])
@@ -133,7 +132,7 @@ class JAX(Layers):
         return drawing.draw(xp, meaning, key, start, shape, args)
 
     def at_hand(xp, x):
-        return None if isinstance(x, Tracer) else np.asarray(native(x))
+        return None if isinstance(x, Tracer) else np.asarray(x)
 
     def quick(xp, key, shape, dtype, normal):
         return drawing.quick(key, shape, dtype, normal)
