@@ -94,7 +94,7 @@ def of_values(vectors, values, others):
 
 
 def through_eigh(x):
-    values, vectors = xp.linalg.eigh(x)
+    values, vectors = xp.linalg.eigh(hermitian(x))
     return of_values(vectors, xp.exp(values / 5), adjoint(vectors)), values
 
 
@@ -114,8 +114,8 @@ LINEAR = {
     "cholesky": (lambda x: xp.linalg.cholesky(hermitian(x)), POSITIVE),
     "cholesky_upper": (lambda x: xp.linalg.cholesky(hermitian(x), upper=True), POSITIVE),
     "eigh": (through_eigh, POSITIVE),
-    "eigh_vectors": (lambda x: xp.abs(xp.linalg.eigh(x)[1]), POSITIVE),
-    "eigvalsh": (lambda x: xp.linalg.eigvalsh(x), POSITIVE),
+    "eigh_vectors": (lambda x: xp.abs(xp.linalg.eigh(hermitian(x))[1]), POSITIVE),
+    "eigvalsh": (lambda x: xp.linalg.eigvalsh(hermitian(x)), POSITIVE),
     "svd": (through_svd, SQUARE),
     "svd_tall": (through_svd, TALL),
     "svd_wide": (through_svd, WIDE),
