@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.custom_derivatives import SymbolicZero
 from jax.dtypes import canonicalize_dtype
 
@@ -67,7 +68,7 @@ def span(indices):
     """The least and the greatest of an array of integers on a CPU, (0, -1) of none; None while it
     is traced, or where a device would have to be waited for.
     """
-    if isinstance(indices, jax.core.Tracer):
+    if isinstance(indices, Tracer):
         return None
     if isinstance(indices, jax.Array):
         if any(device.platform != "cpu" for device in indices.devices()):

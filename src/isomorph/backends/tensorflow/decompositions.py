@@ -54,7 +54,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> tf.Tensor:
     return adjoint(lower) if upper else lower
 
 
-def _fails(x: Any, lower: tf.Tensor) -> bool:
+def _fails(x: Any, lower: Any) -> bool:
     """Whether a matrix was not positive definite: then the kernel gives NaN from the start."""
     corner = lower[..., 0, 0]
     lost = ops.LogicalAnd(

@@ -43,7 +43,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
 
 def matrix_norm(x, /, *, keepdims=False, ord: Any = "fro"):
     """Of zeros the gradient is 0."""
-    y = native.matrix_norm(x, keepdims=keepdims, ord=ord)
+    y = native.matrix_norm(x, keepdims=keepdims, ord=ord)  # pyright: ignore
     if ord in ("fro", None) or not differentiated(x):
         return y
     some = torch.any((x != 0).flatten(-2), -1)

@@ -211,11 +211,12 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
     """A NaN is greater than anything, as it is where numbers are sorted; torch finds none."""
     x1, x2 = promoted(x1, x2)
     if not x1.is_floating_point():
-        return compat.searchsorted(x1, x2, side=side, sorter=sorter)
+        return compat.searchsorted(x1, x2, side=side, sorter=sorter)  # pyright: ignore
     x1 = x1 if sorter is None else torch.index_select(x1, 0, sorter)
     unknown = torch.isnan(x1)
     count = (~unknown).sum()
-    places = compat.searchsorted(torch.where(unknown, torch.inf, x1), x2, side=side)
+    filled = torch.where(unknown, torch.inf, x1)
+    places = compat.searchsorted(filled, x2, side=side)  # pyright: ignore
     last = count if side == "left" else x1.numel()
     return torch.where(torch.isnan(x2), last, torch.minimum(places, count))
 
