@@ -263,7 +263,7 @@ def _settled(name: str, what: str, nest: Any, *beside: Any) -> tuple[tuple, Any,
             raise TypeError(f"{name}: needed arrays and numbers, got a {type(x).__name__}{at}")
     arrays = [x for x in (*leaves, *beside) if find_backend(x) is not None]
     xp = backend_of(*arrays) if arrays else home().backend
-    return tuple(xp.weak(x, arrays) if type(x) in NUMBERS else x for x in leaves), form, xp
+    return tuple(_array(xp, x, arrays) for x in leaves), form, xp
 
 
 def _outputs(name: str, xp: Any, nest: Any, beside: Sequence[Any]) -> tuple[tuple, Any]:
@@ -277,7 +277,11 @@ def _outputs(name: str, xp: Any, nest: Any, beside: Sequence[Any]) -> tuple[tupl
                 f"{name}: needed {xp.name} arrays and numbers as output, got a "
                 f"{type(y).__name__}{at}"
             )
-    return tuple(xp.weak(y, beside) if type(y) in NUMBERS else y for y in leaves), form
+    return tuple(_array(xp, y, beside) for y in leaves), form
+
+
+def _array(xp: Any, x: Any, beside: Sequence[Any]) -> Any:
+    return xp.weak(x, beside) if type(x) in NUMBERS else xp.native(x)
 
 
 def _truth(name: str, what: str, xp: Any, x: Any) -> Any:

@@ -126,6 +126,25 @@ def test_what_jax_hands_out_is_an_array_of_jax(backend, x, wide):
 
 
 @ONLY_JAX
+@pytest.mark.parametrize("x", [2.0, np.float64(2)], ids=["number", "scalar"])
+def test_branches_and_loops_are_given_arrays_of_jax(backend, x):
+    def f(x):
+        fixed = jax.lax.stop_gradient(x)
+        see = lambda y: y * y if isinstance(y, jax.Array) else 1 / 0
+        parts = (
+            iso.cond(True, see, see, fixed),
+            iso.fori_loop(0, 1, lambda i, y: see(y), fixed),
+            iso.while_loop(lambda y: y < 3, see, fixed),
+            iso.scan(lambda c, _: (see(c), c), fixed, length=1)[0],
+            iso.jit(see)(fixed),
+            iso.checkpoint(see)(fixed),
+        )
+        return x * sum(parts)
+
+    np.testing.assert_allclose(jax.grad(f)(x), 6 * 4.0)
+
+
+@ONLY_JAX
 def test_ours_inside_a_rule_of_jax(backend):
     """A user's `jax.custom_vjp`, whose functions JAX gives its literals, calls ours."""
 

@@ -404,6 +404,10 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         """
         xp._lacks("narrow")
 
+    def native(xp, x: Any) -> Any:
+        """`x` itself, where that is not something that only stands for an array."""
+        return x
+
     def weak(xp, x: Any, beside: Sequence[Any]) -> Any:
         """A Python number as an array that takes the device of the arrays beside it and, where it
         is no integer, the width of the widest floating one.
