@@ -1,0 +1,54 @@
+"""Pooling on every device that torch has here: gradients against the composed meaning, and a canary
+of the kernel that is wrong on a GPU.
+"""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+import isomorph as iso
+from isomorph.backends.base import Backend
+from isomorph.dispatch import load
+
+pytestmark = pytest.mark.parametrize("backend", ["torch"], indirect=True)
+DEVICES = load("torch").devices()
+WEIGHTS = torch.cos(torch.arange(2 * 9 * 9 * 3, dtype=torch.float64))
+
+
+def image(device):
+    return (
+        torch.sin(torch.arange(2 * 9 * 9 * 3, dtype=torch.float64)).reshape(2, 9, 9, 3).to(device)
+    )
+
+
+def gradient(pool, x):
+    def total(x):
+        y = pool(x)
+        return (y * WEIGHTS[: y.numel()].reshape(y.shape).to(y.device)).sum()
+
+    return iso.grad(total)(x)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("pads", ["VALID", "SAME", 1])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("pool", [iso.avg_pool, iso.max_pool])
+def test_gradients_are_those_of_the_composed_meaning(
+    backend, monkeypatch, device, pads, stride, pool
+):
+    x = image(device)
+    run = lambda x: pool(x, 3, stride, pads)
+    value, found = run(x), gradient(run, x)
+    monkeypatch.setattr(type(load("torch")), "pool", Backend.pool)
+    torch.testing.assert_close(value, run(x), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(found, gradient(run, x), rtol=1e-10, atol=1e-12)
+    assert found.device == x.device
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="the kernel that is wrong is a GPU's")
+def test_torchs_own_gradient_is_still_wrong_on_a_gpu(backend):
+    """A canary: where this fails, torch is repaired, and `pooling.py` need not go around it."""
+    last = image("cuda").permute(0, 3, 1, 2)  # channels second in shape, last in memory
+    pool = lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False)
+    right = gradient(pool, last.contiguous())
+    assert float((gradient(pool, last) - right).abs().max()) > 1e-3
