@@ -6,7 +6,6 @@ number is right, or it raises as the ledger says; a wrong number in silence is n
 """
 
 import importlib
-import os
 import random
 import warnings
 from fnmatch import fnmatch
@@ -18,14 +17,13 @@ import numpy as np
 import pytest
 from border_functions import GRADIENTS, SCALARS, VECTORS, X
 from border_ledger import patterns, raising, says
-from border_transforms import THEIRS, Truth, check, inputs, total
+from border_transforms import SEED, THEIRS, Truth, check, inputs, total
 
 import isomorph as iso
 from isomorph.dispatch import load
 from isomorph.frontends.jax import lax
 from oracles import central_gradient
 
-SEED = os.environ.get("ISOMORPH_BORDERS_SEED", "15")
 FRAMEWORKS = ["jax", "tensorflow", "torch"]  # NumPy has no transforms
 OWN = {"jax": "jax.numpy", "torch": "torch"}  # TensorFlow's namespace is ours from end to end
 DRAWS = {"jax": 1, "tensorflow": 1, "torch": 3}  # of the cells of a case; JAX compiles each
