@@ -119,24 +119,34 @@ def _pairs(x: tf.Tensor, vectors: bool = True) -> tuple[tf.Tensor, tf.Tensor]:
 def _eigh(x: tf.Tensor) -> Any:
     def pullback(to_values: tf.Tensor, to_vectors: tf.Tensor) -> tf.Tensor:
         values, vectors = _eigh(x)
-        used = _any(to_vectors)
         turn = _off_diagonal(matmul(adjoint(vectors), to_vectors))
-        inner = tf.linalg.diag(cast(to_values, x.dtype)) + turn / _gaps(values, used, x.dtype)
+        turn = _over(turn, _gaps(values, x.dtype))
+        inner = tf.linalg.diag(cast(to_values, x.dtype)) + turn
         return matmul(matmul(vectors, inner), adjoint(vectors))
 
     return _pairs(x), pullback
 
 
-def _any(grad: tf.Tensor) -> tf.Tensor:
-    """Whether something depends on what has this gradient."""
-    return tf.reduce_any(ops.NotEqual(x=grad, y=scalar(0, grad.dtype)))
+@tf.custom_gradient
+def _over(grad: tf.Tensor, size: tf.Tensor) -> Any:
+    """`grad / size`, of one shape; all zero where nothing depends on what has this gradient, whatever it is
+    divided by. As a function of `grad` it is linear and its own transpose, and is differentiated as
+    that: a jvp asks for its derivative where the gradient is zero.
+    """
+    used = tf.reduce_any(ops.NotEqual(x=grad, y=scalar(0, grad.dtype)))
+    out = tf.where(used, grad / size, scalar(0, grad.dtype))
+
+    def pullback(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        by_size = _over(conj(_over(grad, size)) * upstream, conj(size))
+        return _over(upstream, conj(size)), -by_size
+
+    return out, pullback
 
 
-def _gaps(x: tf.Tensor, used: tf.Tensor, dtype: Any) -> tf.Tensor:
-    """x[j] - x[i]; 1 on the diagonal, and everywhere if they are not used."""
+def _gaps(x: tf.Tensor, dtype: Any) -> tf.Tensor:
+    """x[j] - x[i]; 1 on the diagonal."""
     gaps = ops.ExpandDims(input=x, axis=-2) - ops.ExpandDims(input=x, axis=-1)
-    gaps = tf.linalg.set_diag(gaps, tf.ones_like(x))
-    return cast(tf.where(used, gaps, tf.ones_like(gaps)), dtype)
+    return cast(tf.linalg.set_diag(gaps, tf.ones_like(x)), dtype)
 
 
 def _off_diagonal(x: tf.Tensor) -> tf.Tensor:
@@ -170,27 +180,28 @@ def _svd(x: tf.Tensor, full_matrices: bool) -> Any:
     def parts(x: tf.Tensor) -> Any:
         def pullback(to_s: tf.Tensor, to_u: tf.Tensor, to_v: tf.Tensor) -> tf.Tensor:
             s, u, v = _svd(x, full_matrices)
-            used = ops.LogicalOr(x=_any(to_u), y=_any(to_v))
             s = cast(s, real_of(x.dtype))
             u, to_u = _narrow(u, to_u, s)
             v, to_v = _narrow(v, to_v, s)
-            gaps = _gaps(s * s, used, x.dtype)
-            size = tf.where(used, s, tf.ones_like(s))
-            row = cast(ops.ExpandDims(input=size, axis=-2), x.dtype)
-            column = cast(ops.ExpandDims(input=size, axis=-1), x.dtype)
+            gaps = _gaps(s * s, x.dtype)
+            row = cast(ops.ExpandDims(input=s, axis=-2), x.dtype)
+            column = cast(ops.ExpandDims(input=s, axis=-1), x.dtype)
             by_u, by_v = matmul(adjoint(u), to_u), matmul(adjoint(v), to_v)
             turn_u, turn_v = by_u - adjoint(by_u), by_v - adjoint(by_v)
-            inner = _off_diagonal(turn_u) / gaps * row + column * (_off_diagonal(turn_v) / gaps)
+            inner = _over(_off_diagonal(turn_u), gaps) * row
+            inner = inner + column * _over(_off_diagonal(turn_v), gaps)
             inner = inner + tf.linalg.diag(cast(to_s, x.dtype))
             if x.dtype.is_complex:
-                phase = tf.linalg.diag_part(turn_u) / (2 * cast(size, x.dtype))
+                phase = _over(tf.linalg.diag_part(turn_u), 2 * cast(s, x.dtype))
                 inner = inner + tf.linalg.diag(phase)
-            outside_u = matmul((to_u - matmul(u, by_u)) / row, adjoint(v))
-            outside_v = matmul(u, adjoint((to_v - matmul(v, by_v)) / row))
             grad = matmul(matmul(u, inner), adjoint(v))
             if u.shape[-2] != s.shape[-1]:
-                grad = grad + outside_u
-            return grad if v.shape[-2] == s.shape[-1] else grad + outside_v
+                outside = to_u - matmul(u, by_u)
+                grad = grad + matmul(_over(outside, row + tf.zeros_like(u)), adjoint(v))
+            if v.shape[-2] != s.shape[-1]:
+                outside = to_v - matmul(v, by_v)
+                grad = grad + matmul(u, adjoint(_over(outside, row + tf.zeros_like(v))))
+            return grad
 
         return tuple(ops.Svd(input=x, full_matrices=full_matrices)), pullback
 

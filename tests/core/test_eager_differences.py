@@ -1,0 +1,97 @@
+"""Programs over the whole vocabulary as they are: the gradient is what differences of values give,
+and a second derivative, forward over reverse, what differences of gradients give, in float64.
+
+Forward over reverse asks a rule for its derivative where the gradient that reaches it is zero: a
+rule that looks at the numbers of its gradient is wrong there, and nowhere else.
+"""
+
+import random
+import warnings
+
+import numpy as np
+import pytest
+from compiled_programs import INPUTS
+from compiled_table import LINALG, TABLE
+from test_compiled_eager import SEED, measured
+
+import isomorph as iso
+from oracles import numpy_of
+
+STEP = 1e-4
+SAMPLE = {"numpy": 1000, "jax": 6, "tensorflow": 20, "torch": 1000}  # in make test
+
+# Programs whose gradient is by intention not that of their values, with the reason.
+NOT_DERIVATIVES = {
+    "batch_norm": "running statistics have no gradient",
+    "casts": "values are rounded to float32",
+    "own_rule": "a rule of its own that is no derivative",
+    "transformed": "stop_gradient is part of it",
+    **dict.fromkeys(
+        [
+            "sgd",
+            "adam",
+            "adamw",
+            "lamb",
+            "lars",
+            "lion",
+            "rmsprop",
+            "clipped",
+            "decayed",
+            "frozen",
+            "accumulated",
+        ],
+        "an optimizer's step has no gradient",
+    ),
+}
+CANNOT = {("numpy", "full_of_a_value"): "where NumPy needs plain data"}  # it says so
+NAMES = [name for name in TABLE if TABLE[name].order and name not in NOT_DERIVATIVES]
+MATRICES = [name for name, *_ in LINALG if name in NAMES]
+
+
+def slope(func, x, along):
+    """The derivative of `func` at `x` along a direction, with an error of order STEP⁴."""
+    near, far = ((func(x + t * along) - func(x - t * along)) / (2 * t) for t in (STEP, 2 * STEP))
+    return (4 * near - far) / 3
+
+
+def check(backend, name):
+    program, x = TABLE[name], INPUTS[TABLE[name].input]
+    whole = measured(program)
+    if backend == "jax":  # operation by operation it would compile every one for every shape
+        whole = iso.jit(whole)
+    run = lambda key: lambda x: numpy_of(whole(iso.convert(x, backend))[key])
+    along = np.sin(2.0 + np.arange(x.shape[-1])) * np.ones_like(x)  # as `measured` takes it
+    if (backend, name) in CANNOT:
+        with pytest.raises(TypeError, match=CANNOT[backend, name]):
+            run("value")(x)
+        return
+    with warnings.catch_warnings():  # what a framework says of its own compiler's choices
+        warnings.simplefilter("ignore")
+        gradient = run("gradient")(x)
+        expected = slope(run("value"), x, along)
+        scale = max(np.abs(gradient).max(), 1e-2)
+        np.testing.assert_allclose(
+            np.sum(gradient * along), expected, rtol=0, atol=1e-7 * scale, err_msg=name
+        )
+        if program.order > 1:
+            expected = slope(run("gradient"), x, along)
+            scale = max(np.abs(expected).max(), scale)
+            np.testing.assert_allclose(
+                run("second")(x), expected, rtol=0, atol=1e-7 * scale, err_msg=name
+            )
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_a_sample_of_programs(backend, part):
+    rest = [name for name in NAMES if name not in MATRICES or backend == "jax"]
+    drawn = random.Random(SEED).sample(rest, min(SAMPLE[backend], len(rest)))
+    drawn = [*drawn, *(MATRICES if backend != "jax" else [])][part::4]
+    print(f"ISOMORPH_SEED={SEED}: {', '.join(drawn)}")
+    for name in drawn:
+        check(backend, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_every_program(backend, name):
+    check(backend, name)
