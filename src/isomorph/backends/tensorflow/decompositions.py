@@ -129,9 +129,9 @@ def _eigh(x: tf.Tensor) -> Any:
 
 @tf.custom_gradient
 def _over(grad: tf.Tensor, size: tf.Tensor) -> Any:
-    """`grad / size`, of one shape; all zero where nothing depends on what has this gradient, whatever it is
-    divided by. As a function of `grad` it is linear and its own transpose, and is differentiated as
-    that: a jvp asks for its derivative where the gradient is zero.
+    """`grad / size`, of one shape; all zero where nothing depends on what has this gradient,
+    whatever it is divided by. As a function of `grad` it is linear and its own transpose, and is
+    differentiated as that: a jvp asks for its derivative where the gradient is zero.
     """
     used = tf.reduce_any(ops.NotEqual(x=grad, y=scalar(0, grad.dtype)))
     out = tf.where(used, grad / size, scalar(0, grad.dtype))
