@@ -13,8 +13,8 @@ from ..dispatch import find_backend
 from ..dispatch import load as load_backend
 from ..home import host
 from . import layout
-from .replacing import CheckpointError, replacing
-from .structure import build, describe, differences
+from .replacing import CheckpointError, check_regular, replacing
+from .structure import build, check_node, describe, differences
 
 Name = str | os.PathLike[str]
 
@@ -73,6 +73,7 @@ def load(path: Name, /, *like: Any, backend: str | None = None, **named_like: An
             f"load: needed nests to load it like or a backend, got both; {backend!r} is not needed"
         )
     home = host() if backend is None else load_backend(backend)
+    check_regular("load", Path(path))
     with open(path, "rb", buffering=0) as file:
         content = layout.read(file)
         nests, named = _trees(content, file.name)
@@ -87,7 +88,9 @@ def load(path: Name, /, *like: Any, backend: str | None = None, **named_like: An
             device = None if like is None or xp is None else xp.device_of(like)
             try:
                 return (xp or home).unpack(word, shape, layout.fill(file, content, tensor), device)
-            except TypeError as error:
+            except CheckpointError:
+                raise
+            except (TypeError, ValueError, RuntimeError, OverflowError) as error:
                 raise CheckpointError(f"load: {tensor.name} in {file.name}: {error}") from None
 
         likes = like if given else (None,) * len(nests)
@@ -135,10 +138,41 @@ def _trees(content: layout.Content, path: str) -> tuple[list[Any], dict[str, Any
         flat = [[name, {"array": name, "dtype": t.word}] for name, t in content.tensors.items()]
         return [{"dict": flat}], {}
     try:
-        tree = content.head["tree"]
-        return tree["nests"], dict(tree["named"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"load: the head of {path} is damaged: {error!r}") from None
+        return _checked(content)
+    except RecursionError:
+        raise CheckpointError(f"load: the head of {path} is damaged: nested too deep") from None
+    except ValueError as error:
+        raise CheckpointError(f"load: the head of {path} is damaged: {error}") from None
+
+
+def _checked(content: layout.Content) -> tuple[list[Any], dict[str, Any]]:
+    """The nodes of a head of ours, all of which are in order; each tensor belongs to one."""
+    tree = (content.head or {}).get("tree")
+    if type(tree) is not dict or tree.keys() != {"nests", "named"}:
+        raise ValueError("it has no tree of nests and named ones")
+    nests, named = tree["nests"], tree["named"]
+    check_node({"list": nests}, "", names := _Names(content.tensors))
+    check_node({"dict": named}, "", names)
+    if not all(type(name) is str for name, _ in named):
+        raise ValueError("a nest has a name that is no string")
+    if names.left:
+        raise ValueError(f"{next(iter(names.left))} belongs to no nest")
+    return nests, dict(named)
+
+
+class _Names:
+    """Says whether an array's node names a tensor of its kind that no other has named."""
+
+    def __init__(self, tensors: dict[str, layout.Tensor]):
+        self.left = dict(tensors)
+
+    def __call__(self, name: Any, word: Any, path: str) -> None:
+        tensor = self.left.pop(name, None) if type(name) is str else None
+        if tensor is None:
+            raise ValueError(f"{path} is no tensor of its own: {name}")
+        pair = layout.PAIRS.get(word) if type(word) is str else None
+        if (word if pair is None else pair) != tensor.word or (pair and tensor.shape[-1:] != (2,)):
+            raise ValueError(f"{path} is {word}, its tensor {tensor.word} of shape {tensor.shape}")
 
 
 def _spec(content: layout.Content, node: dict[str, str]) -> tuple[str, tuple[int, ...]]:

@@ -23,6 +23,7 @@ from .replacing import CheckpointError
 
 FORMAT = 1
 OURS, CHECK = "isomorph", "isomorph.checksum"
+TRUTHS = b"\x00\x01"
 LONGEST = 100_000_000  # of a head, as the library has it
 CHUNK = 1 << 18  # written and read at a time, while it is in the cache
 # names of dtypes in the file: ours, and how many bytes each number has
@@ -87,19 +88,22 @@ def read(file: FileIO) -> Content:
             "safetensors file"
         )
     raw = bytearray(length)
-    _read(file, memoryview(raw), "its head")
+    _read(file, memoryview(raw))
     try:
-        entries = json.loads(raw)
+        entries = _parsed(raw)
         meta = entries.pop("__metadata__", {})
+        if not _is_dict(meta) or not all(type(word) is str for word in meta.values()):
+            raise ValueError("__metadata__ is no dict of strings")
         tensors = {name: _tensor(name, entry) for name, entry in entries.items()}
-        head = _own(bytes(raw), meta) if OURS in meta or CHECK in meta else None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        _check_places(list(tensors.values()))
+        head = _own(bytes(raw), meta, tensors) if OURS in meta or CHECK in meta else None
+    except Unread as error:
+        raise CheckpointError(f"load: {path}: {error}") from None
+    except RecursionError:
+        raise CheckpointError(f"load: the head of {path} is damaged: nested too deep") from None
+    except ValueError as error:
         raise CheckpointError(f"load: the head of {path} is damaged: {error}") from None
-    position = 0
-    for tensor in sorted(tensors.values(), key=lambda t: (t.begin, t.end)):
-        if tensor.begin != position:
-            raise CheckpointError(f"load: the head of {path} is damaged: it leaves bytes out")
-        position = tensor.end
+    position = max((tensor.end for tensor in tensors.values()), default=0)
     if 8 + length + position != size:
         raise CheckpointError(
             f"load: needed {8 + length + position} bytes, got {size} in {path}: the file is cut "
@@ -108,12 +112,42 @@ def read(file: FileIO) -> Content:
     return Content(tensors, head, 8 + length)
 
 
+class Unread(ValueError):
+    """What a file may hold, but no backend reads."""
+
+
+def _parsed(raw: bytes | bytearray | str) -> dict[str, Any]:
+    """A dict from JSON: in UTF-8, of which every key stands there once."""
+    text = raw if isinstance(raw, str) else raw.decode("utf-8")
+    parsed = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+    if not _is_dict(parsed):
+        raise ValueError("it is no dict")
+    return parsed
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} is there twice")
+    return found
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _is_dict(x: Any) -> bool:
+    return type(x) is dict
+
+
 def fill(file: FileIO, content: Content, tensor: Tensor) -> Callable[[memoryview], None]:
     """What reads the memory of a tensor, and checks it."""
 
     def into(memory: memoryview) -> None:
         file.seek(content.start + tensor.begin)
-        check = _checked(memory, lambda chunk: _read(file, chunk, tensor.name))
+        check = _checked(memory, lambda chunk: _read(file, chunk, tensor))
         if content.head is not None and content.head["checks"].get(tensor.name) != check:
             raise CheckpointError(
                 f"load: {tensor.name} in {file.name} is damaged: its check differs"
@@ -132,12 +166,16 @@ def _checked(memory: memoryview, move: Callable[[memoryview], None]) -> str:
     return f"{check:08x}"
 
 
-def _read(file: FileIO, chunk: memoryview, what: str) -> None:
+def _read(file: FileIO, chunk: memoryview, tensor: Tensor | None = None) -> None:
+    whole = chunk
+    what = "its head" if tensor is None else tensor.name
     while len(chunk):
         count = file.readinto(chunk)
         if not count:
             raise CheckpointError(f"load: {file.name} is cut short in {what}")
         chunk = chunk[count:]
+    if tensor is not None and tensor.word == "bool" and bytes(whole).strip(TRUTHS):
+        raise CheckpointError(f"load: {what} in {file.name} is damaged: a truth value is 0 or 1")
 
 
 def _write(file: int, chunk: memoryview) -> None:
@@ -163,29 +201,50 @@ def _signed(raw: bytes, check: str) -> bytes:
     return before + found + check.encode() + after[8:]
 
 
-def _own(raw: bytes, meta: dict[str, str]) -> dict[str, Any]:
+def _own(raw: bytes, meta: dict[str, str], tensors: dict[str, Tensor]) -> dict[str, Any]:
     """Our part of a head, which must be the one that was written."""
-    if meta[CHECK] != f"{crc32(_signed(raw, '0' * 8)):08x}":
+    if meta.get(CHECK) != f"{crc32(_signed(raw, '0' * 8)):08x}":
         raise ValueError("its checksum differs")
-    head = json.loads(meta[OURS])
-    if head["format"] != FORMAT:
-        raise ValueError(
-            f"needed format {FORMAT}, got {head['format']}; it was made by isomorph "
-            f"{head['version']}"
+    head = _parsed(meta.get(OURS, ""))
+    if head.get("format") != FORMAT or type(head["format"]) is not int:
+        raise Unread(
+            f"needed format {FORMAT}, got {head.get('format')}; it was made by isomorph "
+            f"{head.get('version')}"
         )
+    checks = head.get("checks")
+    if not _is_dict(checks) or checks.keys() != tensors.keys():
+        raise ValueError("the checks are not those of its tensors")
     return head
 
 
-def _tensor(name: str, entry: dict[str, Any]) -> Tensor:
-    code, shape, (begin, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
+def _tensor(name: str, entry: Any) -> Tensor:
+    if not _is_dict(entry) or entry.keys() != {"dtype", "shape", "data_offsets"}:
+        raise ValueError(f"{name} needs dtype, shape and data_offsets, and has {entry}")
+    code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if type(shape) is not list or type(offsets) is not list or len(offsets) != 2:
+        raise ValueError(f"{name} has shape {shape} at {offsets}")
+    if not all(type(n) is int and n >= 0 for n in (*shape, *offsets)):
+        raise ValueError(f"{name} has shape {shape} at {offsets}")
+    if type(code) is not str:
+        raise ValueError(f"{name} has the dtype {code}")
     if code not in CODES:
-        raise ValueError(f"{name} is of dtype {code}, needed one of {', '.join(CODES)}")
+        raise Unread(f"{name} is of dtype {code}, needed one of {', '.join(CODES)}")
     word, width = CODES[code]
-    if not all(type(n) is int and n >= 0 for n in (*shape, begin, end)):
-        raise ValueError(f"{name} has shape {shape} at {begin} to {end}")
-    if math.prod(shape) * width != end - begin:
-        raise ValueError(f"{name} of shape {shape} and {code} has {end - begin} bytes")
-    return Tensor(name, word, shape, begin, end)
+    if math.prod(shape) * width != offsets[1] - offsets[0]:
+        size = offsets[1] - offsets[0]
+        raise ValueError(f"{name} of shape {tuple(shape)} and {code} has {size} bytes")
+    return Tensor(name, word, tuple(shape), *offsets)
+
+
+def _check_places(tensors: list[Tensor]) -> None:
+    """Tensors lie one after the other."""
+    before = Tensor("the head", "", (), 0, 0)
+    for tensor in sorted(tensors, key=lambda t: (t.begin, t.end)):
+        if tensor.begin < before.end:
+            raise ValueError(f"{before.name} and {tensor.name} overlap")
+        if tensor.begin > before.end:
+            raise ValueError(f"between {before.name} and {tensor.name} it leaves bytes out")
+        before = tensor
 
 
 def _width(word: str) -> int:

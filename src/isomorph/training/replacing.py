@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -38,9 +39,8 @@ class CheckpointError(ValueError):
 @contextmanager
 def replacing(path: Path) -> Iterator[int]:
     """A descriptor to write to, whose file takes the place of `path` when the block ends well."""
+    check_regular("save", path)
     path = Path(os.path.realpath(path))  # what a link points to is replaced, not the link
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "save: needed the name of a file", str(path))
     _remove_left(path)
     partial, file = _begin(path)
     try:
@@ -62,6 +62,33 @@ def replacing(path: Path) -> Iterator[int]:
             ) from error
         raise
     _sync(path.parent)
+
+
+def check_regular(function: str, path: Path) -> None:
+    """Raise where there is something else than a file: a folder, a pipe, a device, a link that
+    leads to itself.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise CheckpointError(f"{function}: {path} is a link that leads to itself") from None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, f"{function}: needed the name of a file", str(path))
+    if not stat.S_ISREG(mode):
+        kind = next((word for is_kind, word in OTHERS if is_kind(mode)), "no file")
+        raise CheckpointError(f"{function}: needed the name of a file, got {kind} at {path}")
+
+
+OTHERS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 
 
 def _begin(path: Path) -> tuple[Path, int]:

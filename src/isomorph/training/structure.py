@@ -31,13 +31,36 @@ READ: dict[str, Callable[[Any], Any]] = {
 }
 
 
+# A number that a program has counted with is an array without axes: one is loaded like the other.
+NUMBERS: dict[type, Callable[[Any], Any]] = {bool: bool, int: int, float: float, complex: complex}
+KINDS = {
+    "bool": ("bool",),
+    "int": ("int", "uint"),
+    "float": ("float", "bfloat"),
+    "complex": ("complex",),
+}
+
+
+def _is_number(kind: str, word: str, shape: tuple[int, ...]) -> bool:
+    """Whether an array of this dtype and shape can stand for a Python number of that kind."""
+    return kind in KINDS and shape == () and word.rstrip("0123456789") in KINDS[kind]
+
+
 def _parts(x: Any) -> Any:
     """What is saved of an object: of a module the nest of all it holds, anything else as it is."""
     return x.take_saved() if isinstance(x, tree.Node) else x
 
 
-def describe(nest: Any, path: str, hold: Callable[[str, Any], Node]) -> Node:
-    """The node of a nest; `hold(path, array)` gives that of an array."""
+def describe(
+    nest: Any, path: str, hold: Callable[[str, Any], Node], above: tuple[int, ...] = ()
+) -> Node:
+    """The node of a nest; `hold(path, array)` gives that of an array. `above` are the nests it is
+    part of.
+    """
+    if id(nest) in above:
+        raise ValueError(f"save: needed a nest that ends, got one that holds itself{at(path)}")
+    if isinstance(nest, (dict, list, tuple)):
+        above = (*above, id(nest))
     nest = _parts(nest)
     if nest is None:
         return None
@@ -50,16 +73,61 @@ def describe(nest: Any, path: str, hold: Callable[[str, Any], Node]) -> Node:
                     f"save: needed str or int as keys, got {key!r}, a {type(key).__name__}"
                     f"{at(path)}"
                 )
-        return {"dict": [[k, describe(x, join(path, k), hold)] for k, x in nest.items()]}
+        return {"dict": [[k, describe(x, join(path, k), hold, above)] for k, x in nest.items()]}
     if isinstance(nest, (list, tuple)):
         kind = "list" if isinstance(nest, list) else "tuple"
-        return {kind: [describe(x, join(path, i), hold) for i, x in enumerate(nest)]}
+        return {kind: [describe(x, join(path, i), hold, above) for i, x in enumerate(nest)]}
     if find_backend(nest) is not None:
         return hold(path, nest)
     raise TypeError(
         f"save: needed arrays, numbers, strings, None and dicts, lists and tuples of them, got a "
         f"{type(nest).__name__}{at(path)}"
     )
+
+
+def check_node(node: Any, path: str, names: Callable[[Any, Any, str], None]) -> None:
+    """Raise ValueError where a node is none that `describe` makes; `names(name, dtype, path)` says
+    what it thinks of an array's.
+    """
+    if node is None:
+        return
+    where = path or "the nest"
+    if type(node) is not dict:
+        raise ValueError(f"{where} is no node: {str(node)[:40]}")
+    kinds = [kind for kind in node if kind != "dtype"]
+    if len(kinds) != 1 or ("dtype" in node) != (kinds == ["array"]):
+        raise ValueError(f"{where} is no node: it has {', '.join(node) or 'nothing'}")
+    kind, inner = kinds[0], node[kinds[0]]
+    if kind == "array":
+        names(inner, node["dtype"], where)
+    elif kind in ("list", "tuple"):
+        for i, child in enumerate(_listed(inner, where)):
+            check_node(child, join(path, i), names)
+    elif kind == "dict":
+        pairs = [tuple(_listed(pair, where)) for pair in _listed(inner, where)]
+        if any(len(pair) != 2 or type(pair[0]) not in (str, int) for pair in pairs):
+            raise ValueError(f"{where} is no dict of keys and nodes")
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError(f"{where} has a key twice")
+        for key, child in pairs:
+            check_node(child, join(path, key), names)
+    elif kind not in READ or not _is_written(kind, inner):
+        raise ValueError(f"{where} is no {kind}: {str(inner)[:40]}")
+
+
+def _listed(x: Any, where: str) -> list:
+    if type(x) is not list:
+        raise ValueError(f"{where} is no node: needed a list, got {str(x)[:40]}")
+    return x
+
+
+def _is_written(kind: str, inner: Any) -> bool:
+    """Whether a scalar is as `WRITE` writes it."""
+    try:
+        value = READ[kind](inner)
+        return WRITE[type(value)](value) == inner and type(inner) is type(WRITE[type(value)](value))
+    except (ValueError, TypeError, OverflowError):
+        return False
 
 
 def build(node: Node, like: Any, array: Callable[[Node, Any], Any]) -> Any:
@@ -82,8 +150,17 @@ def build(node: Node, like: Any, array: Callable[[Node, Any], Any]) -> Any:
             return type(like)(*items)
         return items if kind == "list" else tuple(items)
     if kind == "array":
-        return array(node, like)
-    return READ[kind](inner)
+        return NUMBERS[type(like)](array(node, None)) if type(like) in NUMBERS else array(node, like)
+    value = READ[kind](inner)
+    if kind in KINDS and find_backend(like) is not None:
+        return like_number(value, like)
+    return value
+
+
+def like_number(value: Any, like: Any) -> Any:
+    """A number as an array without axes, of the kind and dtype of another."""
+    xp: Any = find_backend(like)
+    return xp.asarray(value, dtype=like.dtype, device=xp.device_of(like))
 
 
 def _filled(like: dict, built: dict) -> dict:
@@ -105,6 +182,10 @@ def differences(
     if needed is None:
         return [f"{path or 'the template'}: needed no {type(like).__name__}"]
     if needed != got:
+        if got == "array" and _is_number(needed, *spec(node)):
+            return []
+        if needed == "array" and _is_number(got, _word(like), tuple(like.shape)):
+            return []
         return [f"{path or 'the whole'}: needed {_said(needed)}, got {_said(got)}"]
     found = []
     if needed == "dict":
@@ -125,12 +206,16 @@ def differences(
         found += [f"{join(path, i)}: not needed" for i in range(len(like), len(saved))]
     elif needed == "array":
         word, shape = spec(node)
-        wanted = dtype_of(like).rpartition(".")[2]
+        wanted = _word(like)
         if tuple(like.shape) != shape:
             found.append(f"{path or 'the array'}: needed shape {tuple(like.shape)}, got {shape}")
         if wanted != word:
             found.append(f"{path or 'the array'}: needed {wanted}, got {word}")
     return found
+
+
+def _word(x: Any) -> str:
+    return dtype_of(x).rpartition(".")[2]
 
 
 def _kind(like: Any) -> str | None:

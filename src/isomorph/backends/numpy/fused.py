@@ -41,8 +41,10 @@ def fused(forward: Callable, composed: Callable, *arrays: Any) -> Any:
     for x in values:
         if x is not None and (type(x) is not ndarray or x.dtype != dtype):
             return composed(*arrays)
-    y, backs = forward(*values)
-    return y if tape is None else recorded(tape, arrays, y, backs)
+    if tape is None:
+        return forward(*values)[0]
+    values = [tape.hold(x) if x is a else x for x, a in zip(values, arrays)]
+    return recorded(tape, arrays, *forward(*values))
 
 
 def relu(composed: Callable, x: Any) -> Any:

@@ -42,8 +42,7 @@ class Sequence:
 
 def _run(forward: Callable, back: Callable, composed: Callable, arrays: tuple) -> tuple:
     for tape in {a.tape for a in arrays if type(a) is Traced}:
-        for x in arrays:
-            tape.hold(x)
+        arrays = tuple(map(tape.hold, arrays))
     return custom(Sequence(forward, back, composed), *arrays)
 
 

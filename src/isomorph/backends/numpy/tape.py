@@ -47,27 +47,62 @@ class Tape:
         self.running = True
         self.held: list[ndarray] = []
 
-    def hold(self, x: Any) -> None:
-        """Make a plain array that a rule will read again read-only until the function returns.
+    def hold(self, x: Any) -> Any:
+        """What a rule will read again: a plain array, read-only until the function returns, or a
+        copy of one that could not be made writeable afterwards.
 
         A buffer that is filled anew before its gradient is taken would give a wrong one in silence.
         """
-        if type(x) is ndarray and x.flags.writeable:
-            x.flags.writeable = False
-            self.held.append(x)
+        if type(x) is not ndarray or not x.flags.writeable:
+            return x
+        if x.base is not None and not _is_releasable(x):
+            return x.copy()
+        x.flags.writeable = False
+        self.held.append(x)
+        return x
 
     def close(self) -> None:
         """Release what was held; one tape at a time: two threads may hold parts of one array."""
         self.running = False
         with RELEASE:
             for x in self.held:
-                try:
-                    x.flags.writeable = True
-                except ValueError:  # a view, while its owner is held as well
-                    owner: Any = x.base
-                    owner.flags.writeable = True
-                    x.flags.writeable = True
-                    owner.flags.writeable = False
+                _release(x)
+
+
+def _release(x: ndarray) -> None:
+    """Make an array writeable again; its owners stay as they are."""
+    try:
+        x.flags.writeable = True
+    except ValueError:  # a view, while its owner is read-only
+        owners = [owner for owner in _owners(x) if not owner.flags.writeable]
+        for owner in reversed(owners):
+            owner.flags.writeable = True
+        x.flags.writeable = True
+        for owner in owners:
+            owner.flags.writeable = False
+
+
+def _owners(x: ndarray) -> list[ndarray]:
+    """The arrays whose memory an array is a part of, the next one first."""
+    owners = []
+    while isinstance(x.base, ndarray):
+        x = x.base
+        owners.append(x)
+    return owners
+
+
+def _is_releasable(x: ndarray) -> bool:
+    """Whether NumPy lets an array be writeable again: not one in memory of which it knows only the
+    address, a tensor's for one.
+    """
+    owner = [x, *_owners(x)][-1].base
+    if owner is None:
+        return True
+    try:
+        with memoryview(owner) as memory:  # type: ignore[arg-type]
+            return memory.contiguous and not memory.readonly
+    except TypeError:
+        return False
 
 
 # A node is a tuple, the cheapest object there is: (order, partials, saved, parents, shape, dtype).
@@ -101,7 +136,7 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
             tape, x = b.tape, b.value
             a = np.asarray(a) if type(a) in SEQUENCES else a
             if keeps_a:
-                tape.hold(a)
+                a = tape.hold(a)
             y = func(a, x)
             node = (_next(tape), partials, keep((y, a, x)), ((1, b.node),), y.shape, y.dtype)
         elif type(b) is Traced and b.tape is a.tape:
@@ -119,7 +154,7 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
             tape, x = a.tape, a.value
             b = np.asarray(b) if type(b) in SEQUENCES else b
             if keeps_b:
-                tape.hold(b)
+                b = tape.hold(b)
             y = func(x, b)
             node = (_next(tape), partials, keep((y, x, b)), ((0, a.node),), y.shape, y.dtype)
         return Traced(y, tape, node)
@@ -202,9 +237,9 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
         parents = [(k, node) for k, (_, node) in enumerate(parents)]
         if None in partials:
             no_rule(func, " with respect to one of the arguments traced here")
-    for x in values:
-        if type(x) is ndarray and _captured(x, partials):
-            tape.hold(x)
+    for i, x in enumerate(values):
+        if type(x) is ndarray and _captured(x, partials) and (kept := tape.hold(x)) is not x:
+            return _record(func, maker, *args[:i], kept, *args[i + 1 :], **kw)
     if isinstance(y, tuple):
         return _several(y, tape, (_next(tape), partials, (), parents, len(y), None))
     return Traced(y, tape, (_next(tape), partials, (), parents, y.shape, y.dtype))
@@ -212,7 +247,7 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
 
 def recorded(tape: Tape, arrays: Sequence[Any], y: Any, backs: Any) -> Traced:
     """A value of `arrays`, of which those of this tape get gradients from `backs`: one function of
-    the gradient each, or one that gives them all. It may read all plain arrays again.
+    the gradient each, or one that gives them all.
     """
     parents = []
     several = type(backs) is tuple
@@ -222,8 +257,6 @@ def recorded(tape: Tape, arrays: Sequence[Any], y: Any, backs: Any) -> Traced:
             parents.append((len(partials) if several else i, a.node))
             if several:
                 partials.append(backs[i])
-        else:
-            tape.hold(a)
     node = (_next(tape), tuple(partials) if several else backs, (), parents, y.shape, y.dtype)
     return Traced(y, tape, node)
 
@@ -300,8 +333,7 @@ def vjp(func: Callable, leaves: Sequence[Any]) -> tuple[tuple, Callable, tuple]:
     traced.
     """
     tape = Tape()
-    for x in leaves:
-        tape.hold(x)
+    leaves = [tape.hold(x) for x in leaves]
     roots: list[Node] = [(next(tape.order), (), (), (), x.shape, x.dtype) for x in leaves]
     try:
         outs, aux = func(*[Traced(x, tape, node) for x, node in zip(leaves, roots)])
