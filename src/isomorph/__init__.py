@@ -31,7 +31,7 @@ from .gradients.transforms import (
     vjp,
 )
 from .home import arange, asarray, eye, full, linspace, namespace, ones, use_backend, zeros
-from .indexing import at
+from .indexing import at, span
 from .inventory import backends
 from .layers.activation import (
     elu,
@@ -289,6 +289,7 @@ __all__ = [
     "silu",
     "softmax",
     "softplus",
+    "span",
     "stop_gradient",
     "summary",
     "to_numpy",

@@ -1,15 +1,43 @@
 """Reading and updating parts of an array without changing it, with NumPy's meaning of an index on
 every backend.
+
+An index may depend on numbers that are not known yet: those of a program that is traced. One number
+is then a window of length one, and a slice whose length is known a window of that length; what is
+left of the index applies to the window.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import operator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .dispatch import backend_of, dtype_of, find_backend
 
 if TYPE_CHECKING:
     from .backends.base import Backend
+
+BASIC = {int, slice, type(None), type(Ellipsis)}
+KNOWN = {int, type(None)}
+
+
+class span:
+    """`length` places from `start` on, as a part of an index of `iso.at`: like the slice
+    `start:start + length`, but of a length that is known where `start` is not, as in a compiled
+    program.
+
+    A span that does not fit raises IndexError; where `start` cannot be read, in a compiled program
+    say, it reads NaN, or of integers what is nearest, and writes nothing.
+
+    >>> iso.at(np.zeros(4))[iso.span(1, 2)].set(5.0)
+    array([0., 5., 5., 0.])
+    """
+
+    __slots__ = ("length", "start")
+
+    def __init__(self, start: Any, length: int):
+        self.start, self.length = start, operator.index(length)
+        if self.length < 0:
+            raise ValueError(f"span: needed a length of at least 0, got {length}")
 
 
 class at:
@@ -17,7 +45,9 @@ class at:
 
     Also `.add`, `.multiply`, `.min`, `.max` with `v`, and `.get()`, which is `x[index]`. The index
     may hold ints, slices, None, Ellipsis, one boolean mask, or integer arrays; positions that occur
-    twice are added twice by `.add`, and must not occur twice in `.set`.
+    twice are added twice by `.add`, and must not occur twice in `.set`. An integer that is not
+    known yet, one that a compiled program is given or counts, may stand for an int, and for the
+    start of a slice whose length is known: `p : p + 3`, or `iso.span(p, 3)`.
 
     >>> iso.at(np.zeros(3))[1:].set(5.0)
     array([0., 5., 5.])
@@ -42,7 +72,8 @@ class Place:
 
     def get(self) -> Any:
         """`x[index]`."""
-        return backend_of(self.x).index_get(self.x, self.index)
+        backend = backend_of(self.x)
+        return _got(backend, self.x, _known(backend, self.x, self.index))
 
     def set(self, value: Any) -> Any:
         """`x` with `x[index] = value`."""
@@ -79,7 +110,7 @@ class Place:
             )
         if literal:
             value = backend.astype(value, self.x.dtype)
-        return backend.index_update(self.x, self.index, value, how)
+        return _updated(backend, self.x, _known(backend, self.x, self.index), value, how)
 
 
 def _rank(backend: Backend, dtype: Any) -> int:
@@ -88,3 +119,140 @@ def _rank(backend: Backend, dtype: Any) -> int:
     if backend.is_float(dtype):
         return 3 if backend.is_complex(dtype) else 2
     return next((i for i, kind in enumerate(kinds) if backend.isdtype(dtype, kind)), 0)
+
+
+# Numbers that are not known.
+
+
+class Window(NamedTuple):
+    """So many places of an axis from one on that is not known; no length: one place, whose axis
+    goes.
+    """
+
+    start: Any
+    length: int | None
+
+
+def _got(xp: Backend, x: Any, index: Any) -> Any:
+    spot = _first_window(index)
+    if spot is None:
+        return xp.index_get(x, index)
+    start, length = index[spot]
+    part = xp.window(x, start, 1 if length is None else length, _axis(x, index, spot))
+    return _got(xp, part, _inside(index, spot))
+
+
+def _updated(xp: Backend, x: Any, index: Any, value: Any, how: str) -> Any:
+    spot = _first_window(index)
+    if spot is None:
+        return xp.index_update(x, index, value, how)
+    start, length = index[spot]
+    axis = _axis(x, index, spot)
+    part = xp.window(x, start, 1 if length is None else length, axis)
+    return xp.put_window(x, _updated(xp, part, _inside(index, spot), value, how), start, axis)
+
+
+def _first_window(index: Any) -> int | None:
+    if type(index) is tuple:
+        for spot, item in enumerate(index):
+            if type(item) is Window:
+                return spot
+    return None
+
+
+def _inside(index: tuple, spot: int) -> tuple:
+    """The index into the part under a window."""
+    return (*index[:spot], 0 if index[spot].length is None else slice(None), *index[spot + 1 :])
+
+
+def _axis(x: Any, index: tuple, spot: int) -> int:
+    """The axis that an item of the index speaks of."""
+    before = index[:spot]
+    axis = sum(map(_width, before))
+    if any(item is Ellipsis for item in before):
+        axis += len(x.shape) - sum(map(_width, index))
+    return axis
+
+
+def _width(item: Any) -> int:
+    """How many axes an item of an index speaks of."""
+    if item is None or item is Ellipsis:
+        return 0
+    dtype = getattr(item, "dtype", None)
+    return len(item.shape) if dtype is not None and "bool" in str(dtype) else 1
+
+
+def _known(xp: Backend, x: Any, index: Any) -> Any:
+    """The index with what can be read as ints, and a window for what cannot."""
+    parts = index if type(index) is tuple else (index,)
+    if all(_is_basic(item) for item in parts):
+        return index
+    arrays = any(_is_array(item) for item in parts)
+    out = []
+    for spot, item in enumerate(parts):
+        if type(item) is span:
+            item = _spanned(xp, x, parts, spot)
+        elif type(item) is slice:
+            item = _sliced(xp, item)
+        elif not arrays and getattr(item, "shape", None) == () and "int" in str(item.dtype):
+            number = _read(xp, item)
+            item = Window(item, None) if number is None else number
+        out.append(item)
+    return tuple(out)
+
+
+def _is_basic(item: Any) -> bool:
+    kind = type(item)
+    if kind is not slice:
+        return kind in BASIC
+    return type(item.start) in KNOWN and type(item.stop) in KNOWN and type(item.step) in KNOWN
+
+
+def _is_array(item: Any) -> bool:
+    """Is it one beside which a number counts as an array?"""
+    if isinstance(item, (list, tuple, range, bool)):
+        return True
+    shape = getattr(item, "shape", None)
+    return shape is not None and (len(shape) > 0 or "bool" in str(item.dtype))
+
+
+def _read(xp: Backend, number: Any) -> int | None:
+    """An integer, if its value is there to be read."""
+    if number is None or hasattr(number, "__index__") and not hasattr(number, "shape"):
+        return number if number is None else operator.index(number)
+    if find_backend(number) is not xp:
+        return operator.index(number)  # a number of NumPy's
+    found = xp.at_hand(number)
+    return None if found is None else operator.index(found[()])
+
+
+def _sliced(xp: Backend, item: slice) -> Any:
+    """A slice with known bounds, or a window."""
+    bounds = [item.start, item.stop, item.step]
+    read = [_read(xp, bound) for bound in bounds]
+    if all(bound is None or number is not None for bound, number in zip(bounds, read)):
+        return slice(*read)
+    length = None
+    if item.start is not None and item.stop is not None and read[2] in (None, 1):
+        length = xp.distance(item.start, item.stop)
+    if length is None:
+        raise TypeError(
+            "at(x)[start:stop]: needed a slice whose length is known while the program is traced, "
+            "got bounds that depend on its inputs; write iso.at(x)[iso.span(start, length)]"
+        )
+    return Window(item.start, max(length, 0))
+
+
+def _spanned(xp: Backend, x: Any, parts: tuple, spot: int) -> Any:
+    """A span as a slice where it can be read, else as a window."""
+    item = parts[spot]
+    start = _read(xp, item.start)
+    if start is None:
+        return Window(item.start, item.length)
+    size = x.shape[_axis(x, parts, spot)]
+    first = start + size if start < 0 else start
+    if not 0 <= first <= first + item.length <= size:
+        raise IndexError(
+            f"at(x)[span]: needed a span inside of {size} places, got {item.length} from {start} on"
+        )
+    return slice(first, first + item.length)

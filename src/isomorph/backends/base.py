@@ -21,6 +21,7 @@ from ..layers.activation import Activations
 from ..layers.loss import Losses
 from ..layers.norm import Norms
 from ..layers.pooling import Pools
+from . import windows
 from .vocabulary import DTYPES, FFT, LINALG, VOCABULARY
 
 Leaves = tuple[Any, ...]
@@ -373,6 +374,22 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         multiply, min or max.
         """
         xp._lacks("index_update")
+
+    def window(xp, x: Any, start: Any, length: int, axis: int) -> Any:
+        """`length` places of an axis from `start` on, an integer array without axes that is not
+        known.
+        """
+        return windows.read(xp, x, start, length, axis)
+
+    def put_window(xp, x: Any, part: Any, start: Any, axis: int) -> Any:
+        """A copy of `x` in which `part` stands where `window` would read."""
+        return windows.written(xp, x, part, start, axis)
+
+    def distance(xp, start: Any, stop: Any) -> int | None:
+        """How far apart two integers of a traced program are, where it can be seen: `p` and
+        `p + 3`.
+        """
+        return None
 
     # Dtypes.
 

@@ -215,6 +215,15 @@ class JAX(Layers):
     def index_update(xp, x, index, value, how):
         return indexing.update(x, index, value, how)
 
+    def window(xp, x, start, length, axis):
+        return indexing.window(xp, x, start, length, axis)
+
+    def put_window(xp, x, part, start, axis):
+        return indexing.put_window(xp, x, part, start, axis)
+
+    def distance(xp, start, stop):
+        return indexing.distance(start, stop)
+
     def is_float(xp, dtype):
         return jnp.issubdtype(dtype, jnp.inexact)
 

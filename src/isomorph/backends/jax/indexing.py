@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .. import affine
+from ..windows import placed
 from .literals import native
 
 BASIC = {int, slice, type(None), type(Ellipsis)}
@@ -37,10 +39,95 @@ def update(x: Any, index: Any, value: Any, how: str) -> Any:
     return y if target is x else y.reshape(x.shape)
 
 
+def window(xp: Any, x: Any, start: Any, length: int, axis: int) -> Any:
+    """`Backend.window`, of which XLA makes one slice."""
+    start, fits = placed(xp, start, length, x.shape[axis])
+    part = jax.lax.dynamic_slice_in_dim(x, start, length, axis)
+    return jnp.where(fits, part, jnp.nan) if jnp.issubdtype(x.dtype, jnp.inexact) else part
+
+
+def put_window(xp: Any, x: Any, part: Any, start: Any, axis: int) -> Any:
+    """`Backend.put_window`, which XLA does in place where nobody else reads."""
+    start, fits = placed(xp, start, part.shape[axis], x.shape[axis])
+    there = jax.lax.dynamic_slice_in_dim(x, start, part.shape[axis], axis)
+    return jax.lax.dynamic_update_slice_in_dim(x, jnp.where(fits, part, there), start, axis)
+
+
+def distance(start: Any, stop: Any) -> int | None:
+    """`Backend.distance`. JAX has no public way to ask a tracer what it was made of: where this one
+    leads nowhere, nothing is seen.
+    """
+    same = lambda x, y: x is y or (_variable(x) is not None and _variable(x) is _variable(y))
+    return affine.distance(start, stop, _step, same)
+
+
+def _variable(x: Any) -> Any:
+    return getattr(x, "val", None)
+
+
+def _step(x: Any) -> tuple[Any, int] | None:
+    made = getattr(x, "parent", None)
+    name = getattr(getattr(made, "primitive", None), "name", None)
+    inputs = getattr(made, "in_tracers", ())
+    if name == "convert_element_type" and len(inputs) == 1:
+        return inputs[0], 0
+    if name not in ("add", "sub") or len(inputs) != 2:
+        return None
+    left, right = inputs
+    number = _constant(right)
+    if number is None and name == "add":
+        left, number = right, _constant(left)
+    return None if number is None else (left, -number if name == "sub" else number)
+
+
+def _constant(x: Any) -> int | None:
+    value = getattr(x, "val", x)
+    value = getattr(value, "val", value)  # a literal holds its number once more
+    return int(value) if isinstance(value, (int, np.generic, np.ndarray)) else None
+
+
 def _updated(x: Any, index: tuple, value: Any, how: str) -> Any:
     if how in COMBINE and not _repeats(x, index):  # JAX differentiates these only by parts
         value, how = COMBINE[how](x[index], value), "set"
+    if how == "multiply" and jnp.issubdtype(x.dtype, jnp.inexact):
+        places = jnp.arange(x.size).reshape(x.shape)
+        where = places.at[index].get(mode="fill", fill_value=x.size)
+        value = jnp.broadcast_to(jnp.asarray(value, x.dtype), where.shape)
+        return _multiplied(x, value.reshape(-1), where.reshape(-1))
     return getattr(x.at[index], how)(value)
+
+
+@jax.custom_jvp
+def _multiplied(x: Any, value: Any, where: Any) -> Any:
+    """A product over flat positions, which may repeat; those out of bounds are dropped."""
+    return x.reshape(-1).at[where].multiply(value, mode="drop").reshape(x.shape)
+
+
+@_multiplied.defjvp
+def _multiplied_jvp(primals: tuple, tangents: tuple) -> tuple:
+    """JAX has no derivative of that: the factors of each position, side by side, are multiplied one
+    after the other.
+    """
+    *numbers, where = primals
+    return jax.jvp(lambda x, value: _side_by_side(x, value, where), numbers, tangents[:2])
+
+
+def _side_by_side(x: Any, value: Any, where: Any) -> Any:
+    if not where.size:
+        return x
+    order = jnp.argsort(where)
+    where, value = where[order], value[order]
+    begins = jnp.concatenate([jnp.ones(1, bool), where[1:] != where[:-1]])
+
+    def both(left: tuple, right: tuple) -> tuple:
+        (cut, product), (cuts, more) = left, right
+        return cut | cuts, jnp.where(cuts, more, product * more)
+
+    _, products = jax.lax.associative_scan(both, (begins, value))
+    ends = jnp.concatenate([begins[1:], jnp.ones(1, bool)])
+    last = jnp.where(ends, where, x.size)
+    factors = jnp.ones(x.size, x.dtype).at[last].set(products, mode="drop")
+    return x * factors.reshape(x.shape)
 
 
 def _fitted(place: tuple[int, ...], value: Any, how: str) -> Any:

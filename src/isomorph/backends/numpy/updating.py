@@ -18,13 +18,11 @@ def updated(x: Any, index: Any, value: Any, how: str) -> Any:
         index = concrete(index)
         if how == "add":
             return added(x, value, index)
-        if how != "set":
-            if not takes_once(index) and _repeats(x, index):
-                raise NotImplementedError(
-                    f"at(x)[index].{how}: no derivative rule where positions repeat"
-                )
-            value = AT[how](x[index], value)
-        return replaced(x, value, index)
+        if how == "set":
+            return replaced(x, value, index)
+        if takes_once(index):
+            return replaced(x, AT[how](x[index], value), index)
+        return _in_turns(x, value, np.arange(x.size).reshape(x.shape)[index], AT[how])
     return replaced(x, value, index) if how == "set" else combined(x, value, index, AT[how])
 
 
@@ -61,6 +59,16 @@ def _added(y, x, value, index):
     return lambda g: g, lambda g: g[index]
 
 
-def _repeats(x: Any, index: Any) -> bool:
-    where = np.arange(x.size).reshape(x.shape)[index]
-    return np.unique(where).size != where.size
+def _in_turns(x: Any, value: Any, where: np.ndarray, ufunc: np.ufunc) -> Any:
+    """`x` combined with `value` at flat positions, of which each turn has every one once."""
+    flat, value = np.reshape(x, -1), np.reshape(np.broadcast_to(value, where.shape), -1)
+    where = where.reshape(-1)
+    order = np.argsort(where, kind="stable")
+    first = np.searchsorted(where[order], where[order])
+    turn = np.empty_like(where)
+    turn[order] = np.arange(where.size) - first  # how often the position came before
+    for i in range(int(turn.max(initial=-1)) + 1):
+        spots = np.flatnonzero(turn == i)
+        places = where[spots]
+        flat = replaced(flat, ufunc(flat[places], value[spots]), places)
+    return np.reshape(flat, x.shape)

@@ -206,6 +206,9 @@ class TensorFlow(Layers):
     def index_update(xp, x, index, value, how):
         return indexing.index_update(x, index, value, how)
 
+    def distance(xp, start, stop):
+        return indexing.distance(start, stop)
+
     def is_float(xp, dtype):
         return dtype.is_floating or dtype.is_complex
 

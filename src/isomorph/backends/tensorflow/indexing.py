@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from .. import affine
 from .dtypes import cast, tensor
 from .elementwise import maximum, minimum
-from .kernels import ops
+from .kernels import Eager, ops
 from .manipulation import (
     broadcast_arrays,
     flat,
@@ -39,6 +40,29 @@ def index_get(x: Any, index: Any) -> tf.Tensor:
     if len(items) == rank_of(x) and isinstance(index, tf.Tensor) and index.dtype is not tf.bool:
         return take(x, index, axis=0)
     return _gather(x, items)
+
+
+def distance(start: Any, stop: Any) -> int | None:
+    """`Backend.distance`: graphs know what a tensor was made of."""
+    same = lambda x, y: x is y or (isinstance(x, tf.Tensor) and y is not None and x.ref() == y.ref())
+    return affine.distance(start, stop, _step, same)
+
+
+def _step(x: Any) -> tuple[Any, int] | None:
+    if not isinstance(x, tf.Tensor) or type(x) is Eager:
+        return None
+    op = x.op
+    if op.type in ("Identity", "Cast"):
+        return op.inputs[0], 0
+    if op.type not in ("Add", "AddV2", "Sub"):
+        return None
+    left, right = op.inputs
+    number = tf.get_static_value(right)
+    if number is None and op.type != "Sub":
+        left, number = right, tf.get_static_value(left)
+    if number is None or number.shape != ():
+        return None
+    return left, -int(number) if op.type == "Sub" else int(number)
 
 
 # Reading an index.

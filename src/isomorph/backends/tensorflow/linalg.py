@@ -117,7 +117,8 @@ def _is_singular(x: tf.Tensor, value: Any) -> Any:
 
 def _cofactors(x: tf.Tensor) -> tf.Tensor:
     """The determinants of what is left without an element's row and column, signed."""
-    places, rest = tf.range(size_of(x, -1)), tf.range(size_of(x, -1) - 1)
+    n = size_of(x, -1)
+    places, rest = tf.range(n), tf.range(tf.maximum(n, 1) - 1)
     rest += tf.cast(rest >= places[:, None], rest.dtype)  # in row i all numbers but i
     minors = tf.gather(tf.gather(x, rest, axis=-1), rest, axis=-3)
     signs = cast(1 - 2 * ((places[:, None] + places) % 2), x.dtype)

@@ -232,7 +232,7 @@ class Torch(Layers):
         return super().unpack("int16", shape, fill, device).view(torch.bfloat16)
 
     def lend(xp, x):
-        return x.detach().resolve_conj().resolve_neg()  # DLPack knows no such bits
+        return _filled(x.detach()).resolve_conj().resolve_neg()  # DLPack knows no such bits
 
     def devices(xp):
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -286,6 +286,9 @@ class Torch(Layers):
     def index_update(xp, x, index, value, how):
         return indexing.update(x, index, value, how)
 
+    def distance(xp, start, stop):
+        return indexing.distance(start, stop)
+
     def is_float(xp, dtype):
         return dtype.is_floating_point or dtype.is_complex
 
@@ -323,7 +326,7 @@ def _unwrapped(x: torch.Tensor) -> torch.Tensor:
 
 
 def _to_numpy(x: torch.Tensor) -> np.ndarray:
-    x = x.detach().cpu().resolve_conj().resolve_neg()
+    x = _filled(x.detach()).cpu().resolve_conj().resolve_neg()
     if x.dtype is torch.bfloat16:  # NumPy has none of its own
         return x.view(torch.int16).numpy().view(import_module("ml_dtypes").bfloat16)
     return x.numpy()
@@ -336,6 +339,13 @@ def _is_transformed(x: torch.Tensor) -> bool:
     return is_functorch_wrapped_tensor(x)
 
 
+def _filled(x: torch.Tensor) -> torch.Tensor:
+    """A tensor with memory, for one that torch knows to be zero and has given none."""
+    if not x._is_zerotensor():
+        return x
+    return torch.zeros(x.shape, dtype=x.dtype, device=x.device)
+
+
 def _owned(grads: tuple, cotangents: tuple) -> tuple:
     """The gradients as tensors that may be written to: none expanded, no two on one memory, none on
     a cotangent's. Inside torch.func and torch.compile nobody writes to them.
@@ -345,6 +355,7 @@ def _owned(grads: tuple, cotangents: tuple) -> tuple:
     held = set(map(_memory, cotangents))
     owned = []
     for g in grads:
+        g = _filled(g)
         memory = _memory(g)
         if memory and (memory in held or (0 in g.stride() and g.numel() > 1)):
             g = g.clone(memory_format=torch.contiguous_format)

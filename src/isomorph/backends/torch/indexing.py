@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._C._functorch import is_functorch_wrapped_tensor  # pyright: ignore
+from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor  # pyright: ignore
 from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
 
+from .. import affine
 from .compiling import is_tracing
 from .creation import asarray
 
@@ -46,6 +48,34 @@ def update(x: torch.Tensor, index: Any, value: Any, how: str) -> torch.Tensor:
         y = _updated(turned, index, value, how)
     y = y.flip(flips) if flips else y
     return y if ready is x else y.reshape(x.shape)
+
+
+def distance(start: Any, stop: Any) -> int | None:
+    """`Backend.distance`: the graph that is being made knows what a number was made of."""
+    mode = get_proxy_mode()
+    if mode is None:
+        return None
+    node = partial(_node, mode.tracer)
+    return affine.distance(node(start), node(stop), _step, operator.is_)
+
+
+def _node(tracer: Any, x: Any) -> Any:
+    """The node of a traced number; itself, if it is none."""
+    while isinstance(x, torch.Tensor) and is_functorch_wrapped_tensor(x):
+        x = get_unwrapped(x)
+    found = get_proxy_slot(x, tracer, x, lambda slot: slot.proxy.node)
+    return found
+
+
+def _step(node: Any) -> tuple[Any, int] | None:
+    target = getattr(node, "target", None)
+    if target is torch.ops.aten.add.Tensor or target is torch.ops.aten.sub.Tensor:
+        left, right = node.args
+        if type(right) is not int or node.kwargs:
+            return None
+        return left, right if target is torch.ops.aten.add.Tensor else -right
+    copies = (torch.ops.aten.clone.default, torch.ops.aten._to_copy.default)
+    return (node.args[0], 0) if target in copies else None
 
 
 def _updated(x: torch.Tensor, index: tuple, value: torch.Tensor, how: str) -> torch.Tensor:

@@ -1,0 +1,244 @@
+"""Integers that a program is given or counts, as indices of `iso.at`: one program for all values."""
+
+import numpy as np
+import pytest
+
+import isomorph as iso
+from oracles import numpy_of
+
+X = np.sin(1.0 + np.arange(60.0)).reshape(5, 4, 3)
+HOWS = ("set", "add", "multiply", "min", "max")
+COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
+
+# An index made of a number, and the shape of the place.
+INDICES = {
+    "a number": (lambda p: p, (4, 3)),
+    "in a tuple": (lambda p: (p,), (4, 3)),
+    "of the second axis": (lambda p: (slice(None), p), (5, 3)),
+    "of the last": (lambda p: (..., p), (5, 4)),
+    "two": (lambda p: (p, p - 1), (3,)),
+    "three": (lambda p: (p, p - 1, p - 1), ()),
+    "beside a slice": (lambda p: (slice(1, 4), p, slice(None, None, 2)), (3, 2)),
+    "with a new axis": (lambda p: (None, p, slice(None), None), (1, 4, 1, 3)),
+    "a slice": (lambda p: slice(p, p + 2), (2, 4, 3)),
+    "a slice before": (lambda p: slice(p - 1, p + 1), (2, 4, 3)),
+    "a slice of one": (lambda p: (slice(None), slice(p, p + 1)), (5, 1, 3)),
+    "a slice of none": (lambda p: slice(p, p), (0, 4, 3)),
+    "a slice and a number": (lambda p: (slice(p, 2 + p), p), (2, 3)),
+    "two slices": (lambda p: (slice(p - 1, p), slice(p - 1, p + 1)), (1, 2, 3)),
+    "a span": (lambda p: iso.span(p, 3), (3, 4, 3)),
+    "a span and a number": (lambda p: (p, iso.span(p - 1, 2)), (2, 3)),
+    "a span beside an array": (lambda p: (iso.span(p, 2), np.array([0, 2, 2])), (2, 3, 3)),
+}
+VALUES = (1, 2)  # all of these fit everywhere
+
+
+def plain(index):
+    """An index with a slice for each span."""
+    one = lambda i: slice(i.start, i.start + i.length) if isinstance(i, iso.span) else i
+    return tuple(map(one, index)) if isinstance(index, tuple) else one(index)
+
+
+def expected(index, value, how):
+    """By NumPy alone."""
+    y, index = X.copy(), plain(index)
+    if how == "set":
+        y[index] = value
+    else:
+        ufunc = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
+        ufunc[how].at(y, index, value)
+    return y
+
+
+def program(make, traces):
+    """All that can be done at a place, with gradients, as one function of arrays and a number."""
+
+    def loss(x, value, p):
+        place, xp = iso.at(x)[make(p)], iso.namespace(x)
+        outs = [place.get(), *(getattr(place, how)(value) for how in HOWS)]
+        total = sum(xp.sum(xp.sin(y * (i + 1.0))) for i, y in enumerate(outs))
+        return total, outs
+
+    def run(x, value, p):
+        traces.append(1)
+        (_, outs), grads = iso.value_and_grad(loss, argnums=(0, 1), has_aux=True)(x, value, p)
+        return outs, grads
+
+    return run
+
+
+def check(backend, name, compiled):
+    make, shape = INDICES[name]
+    value = np.cos(np.arange(float(np.prod(shape)))).reshape(shape)
+    to = lambda x: iso.convert(x, backend)
+    traces, sure = [], []
+    run = program(make, traces)
+    run = iso.jit(run) if compiled else run
+    for p in VALUES:
+        outs, grads = run(to(X), to(value), to(np.array(p)))
+        index = make(p)
+        wanted = [X[plain(index)], *(expected(index, value, how) for how in HOWS)]
+        for got, y in zip(outs, wanted, strict=True):
+            np.testing.assert_allclose(numpy_of(got), y, rtol=1e-12, atol=1e-12, err_msg=name)
+        _, slopes = program(make, sure)(X, value, p)  # NumPy, with a plain number
+        for got, g in zip(grads, slopes, strict=True):
+            np.testing.assert_allclose(numpy_of(got), g, rtol=1e-9, atol=1e-11, err_msg=name)
+    if compiled:
+        assert len(traces) == 1
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_as_they_are(backend, name):
+    check(backend, name, compiled=False)
+
+
+@pytest.mark.parametrize("backend", ["jax", "tensorflow"], indirect=True)
+@pytest.mark.parametrize("name", INDICES)
+def test_compiled_one_program_for_all_values(backend, name):
+    check(backend, name, compiled=True)
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+@pytest.mark.parametrize(
+    "name", ["a number", "a slice of one", "a span and a number", "a slice and a number"]
+)
+def test_compiled_by_torch_one_program_for_all_values(backend, name):
+    check(backend, name, compiled=True)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_filling_an_output_in_a_loop(backend, compiled):
+    if compiled and backend == "numpy":
+        pytest.skip("NumPy compiles nothing")
+    xs = iso.convert(np.arange(1.0, 7.0), backend)
+
+    def total(xs):
+        xp = iso.namespace(xs)
+
+        def body(i, out):
+            return iso.at(out)[i].set(iso.at(xs)[i].get() ** 2 + iso.at(out)[i - 1].get())
+
+        return xp.sum(iso.fori_loop(0, 6, body, xp.zeros_like(xs)) ** 2)
+
+    both = iso.value_and_grad(total)
+    value, grad = (iso.jit(both) if compiled else both)(xs)
+    sums = np.cumsum(np.arange(1.0, 7.0) ** 2)
+    np.testing.assert_allclose(float(value), np.sum(sums**2), rtol=1e-12)
+    slope = [2 * x * np.sum(2 * sums[i:]) for i, x in enumerate(np.arange(1.0, 7.0))]
+    np.testing.assert_allclose(numpy_of(grad), slope, rtol=1e-12)
+
+
+@COMPILED
+def test_a_cache_of_fixed_size(backend):
+    """A key-value cache, a position at a time."""
+    to = lambda x: iso.convert(x, backend)
+    traces = []
+
+    @iso.jit
+    def step(cache, new, p):
+        traces.append(1)
+        return iso.at(cache)[:, p : p + 1].set(new), iso.at(cache)[:, iso.span(p, 1)].get()
+
+    cache, wanted = to(np.zeros((2, 4, 3))), np.zeros((2, 4, 3))
+    for p in range(4):
+        new = np.full((2, 1, 3), p + 1.0)
+        cache, before = step(cache, to(new), to(np.array(p)))
+        np.testing.assert_array_equal(numpy_of(before), wanted[:, p : p + 1])
+        wanted[:, p : p + 1] = new
+        np.testing.assert_array_equal(numpy_of(cache), wanted)
+    assert len(traces) == 1
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "int64"])
+def test_every_integer_counts_from_the_end(backend, kind):
+    if kind.startswith("u"):
+        numbers = [3]
+    else:
+        numbers = [3, -2]
+    for p in numbers:
+        place = iso.at(iso.convert(X, backend))[iso.convert(np.array(p, kind), backend)]
+        np.testing.assert_array_equal(numpy_of(place.get()), X[p])
+
+
+@pytest.mark.parametrize("backend", ["jax", "tensorflow"], indirect=True)
+def test_what_does_not_fit_reads_nan_and_writes_nothing(backend):
+    to = lambda x: iso.convert(x, backend)
+
+    @iso.jit
+    def run(x, whole, p):
+        places = [iso.at(x)[p], iso.at(x)[iso.span(p, 2)]]
+        return [place.get() for place in places], [place.set(0.0) for place in places], iso.at(whole)[p].get()
+
+    whole = np.arange(5)
+    for p in (5, -6, 2**31 - 1):
+        reads, writes, number = run(to(X), to(whole), to(np.array(p)))
+        assert all(np.isnan(numpy_of(y)).all() for y in reads)
+        for y in writes:
+            np.testing.assert_array_equal(numpy_of(y), X)
+        assert numpy_of(number) in whole
+
+
+def test_a_span_that_does_not_fit(backend):
+    x = iso.convert(np.arange(5.0), backend)
+    np.testing.assert_array_equal(numpy_of(iso.at(x)[iso.span(-2, 2)].get()), [3.0, 4.0])
+    for start, length in ((4, 2), (-6, 1), (0, 6)):
+        with pytest.raises(IndexError, match="needed a span inside of 5 places"):
+            iso.at(x)[iso.span(start, length)].get()
+    with pytest.raises(ValueError, match="needed a length of at least 0"):
+        iso.span(0, -1)
+
+
+@pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
+def test_a_length_that_nobody_knows(backend):
+    x, p, q = (iso.convert(y, backend) for y in (X, np.array(1), np.array(3)))
+    for index in (lambda p, q: slice(p, q), lambda p, q: slice(p, None), lambda p, q: slice(None, q)):
+        with pytest.raises(TypeError, match=r"iso.at\(x\)\[iso.span\(start, length\)\]"):
+            iso.jit(lambda x, p, q, index=index: iso.at(x)[index(p, q)].get())(x, p, q)
+        np.testing.assert_array_equal(numpy_of(iso.at(x)[index(p, q)].get()), X[index(1, 3)])
+
+
+@pytest.mark.parametrize("how", ["multiply", "min", "max"])
+@pytest.mark.parametrize("zeros", [0, 1, 2])
+def test_gradients_where_positions_repeat(backend, how, zeros):
+    """By differences of NumPy's own results, to the second order; with factors of zero."""
+    where = np.array([0, 2, 2, 1, 2, 0])
+    x, value = np.array([1.5, -0.5, 0.25, 3.0]), np.array([0.5, 2.0, 3.0, -1.0, 0.7, 1.1])
+    if how == "multiply":
+        value[1 : 1 + zeros] = 0.0
+    elif zeros:
+        pytest.skip("of factors")
+    ufunc = {"multiply": np.multiply, "min": np.minimum, "max": np.maximum}[how]
+    weights = np.array([1.0, 2.0, -1.5, 0.5])
+
+    def by_numpy(x, value):
+        y = x.copy()
+        ufunc.at(y, where, value)
+        return np.sum(np.sin(y) * weights)
+
+    def ours(x, value):
+        xp = iso.namespace(x)
+        index = xp.asarray(where)
+        return xp.sum(xp.sin(getattr(iso.at(x)[index], how)(value)) * xp.asarray(weights))
+
+    def differences(func, v, step=1e-6):
+        units = np.eye(v.size)
+        return np.array([(func(v + step * e) - func(v - step * e)) / (2 * step) for e in units]).T
+
+    to = lambda v: (iso.convert(v[:4], backend), iso.convert(v[4:], backend))
+    grad = lambda v: np.concatenate([numpy_of(g) for g in iso.grad(ours, argnums=(0, 1))(*to(v))])
+    both = np.concatenate([x, value])
+    found = grad(both)
+    np.testing.assert_allclose(found, differences(lambda v: by_numpy(v[:4], v[4:]), both), atol=1e-8)
+    along = np.cos(np.arange(10.0))
+    hvp = iso.hvp(ours, to(both), to(along))
+    slope = (grad(both + 1e-6 * along) - grad(both - 1e-6 * along)) / 2e-6
+    np.testing.assert_allclose(np.concatenate([numpy_of(g) for g in hvp]), slope, atol=1e-7)
+
+
+def test_the_determinant_of_nothing(backend):
+    x = iso.convert(np.zeros((2, 0, 0)), backend)
+    det = lambda x: iso.namespace(x).sum(iso.namespace(x).linalg.det(x))
+    value, grad = iso.value_and_grad(det)(x)
+    assert float(value) == 2.0
+    assert tuple(grad.shape) == (2, 0, 0)
+    assert tuple(iso.hvp(det, (x,), (x,))[0].shape) == (2, 0, 0)
