@@ -10,7 +10,6 @@ import os
 import random
 import warnings
 
-import jax
 import numpy as np
 import pytest
 from compiled_programs import INPUTS
@@ -19,7 +18,7 @@ from compiled_table import TABLE
 import isomorph as iso
 from isomorph import tree
 from isomorph.backends.vocabulary import CONSTANTS, DTYPES, FFT, LINALG, VOCABULARY
-from oracles import numpy_of
+from oracles import as_users_have_it, numpy_of
 
 COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 ALONE = ["gaussian_process", "kernel_cholesky", "kernel_scatter"]
@@ -123,18 +122,6 @@ def compare(name, backend, found, expected):
             np.testing.assert_allclose(
                 got, wanted, rtol=0, atol=loose * scale, err_msg=f"{name}: {path}"
             )
-
-
-def as_users_have_it(backend, program):
-    """What conftest.py takes away for the sake of speed."""
-    if backend != "jax":
-        return program
-    whole = {
-        "xla_cpu_use_fusion_emitters": True,
-        "xla_backend_optimization_level": 3,
-        "xla_llvm_disable_expensive_passes": False,
-    }
-    return jax.jit(program, compiler_options=whole)
 
 
 def run(backend, names):
