@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import version
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("ONEDNN_JIT_PROFILE", "0")
@@ -16,25 +15,30 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 with suppress(ImportError):
     import torch  # noqa: F401 (before TensorFlow: see backends/torch/loading.py)
 
-# JAX compiles every operation it is asked for by itself, 35 ms each on a slow core, more than half
-# of all the time the tests take: they use XLA's plainer code generators, with half of that. What is
-# optimized before code is generated stays. Programs that are held against eager ones are compiled
-# as users have them (test_compiled_eager.py), and so is all of `make test-all`. A version that does
-# not know a flag ends the process: others get none.
-if os.environ.get("ISOMORPH_XLA") != "full" and "XLA_FLAGS" not in os.environ:
-    with suppress(ImportError):
-        if version("jax").startswith("0.10.") and version("tensorflow").startswith("2.21."):
-            os.environ["XLA_FLAGS"] = (
-                "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 "
-                "--xla_llvm_disable_expensive_passes=true"
-            )
-
 import jax
 import pytest
 
 import isomorph as iso
 from isomorph.dispatch import load
 from oracles import noted
+
+# JAX compiles every operation it is asked for by itself, 35 ms each on a slow core, more than half
+# of all the time the tests take: with XLA's plainer code generators it is half of that. What is
+# optimized before code is generated stays. Programs that are held against eager ones are compiled
+# as users have them (`oracles.as_users_have_it`), and so is all of `make test-all`. JAX reads the
+# flags when it first computes; TensorFlow, which would read them too, shall not. A version that
+# does not know a flag ends the process: only those known to know them get any.
+if (
+    os.environ.get("ISOMORPH_XLA") != "full"
+    and "XLA_FLAGS" not in os.environ
+    and jax.__version__.startswith("0.10.")
+):
+    os.environ["XLA_FLAGS"] = (
+        "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 "
+        "--xla_llvm_disable_expensive_passes=true"
+    )
+    jax.block_until_ready(jax.numpy.zeros(1) + 1)
+    del os.environ["XLA_FLAGS"]
 
 BACKENDS = ("numpy", "jax", "tensorflow", "torch")
 

@@ -33,6 +33,12 @@ CANNOT = {
     ("tensorflow", "linalg.svd", "of size zero"): "greater than dynamic slice dimension: 0",
     ("tensorflow", "linalg.pinv", "nothing"): "greater than dynamic slice dimension: 0",
     ("tensorflow", "linalg.det", "of size zero"): "Requires start <= limit",
+    ("torch", "linalg.svd", "complex"): "cannot decide which Python code runs",
+    ("torch", "linalg.det", "NaN"): "contained non-finite values",
+    ("torch", "from_dlpack", "nothing"): "Cannot access data pointer",
+    ("torch", "repeat", "0 times"): "cannot decide which Python code runs",
+    ("jax", "from_dlpack", "nothing"): "must have __dlpack__",
+    ("jax", "repeat", "0 times"): "Abstract tracer value",
 }
 for name, edges in (
     ("linalg.det", ("singular", "rank one of three", "singular, complex", "NaN")),
@@ -47,6 +53,12 @@ OTHERWISE = {
     ("tensorflow", "sqrt", "complex"): "the infinite derivative at 0 is NaN",
     ("tensorflow", "iso.elu", "specials"): "beside NaN the derivative of a piece is free",
     ("tensorflow", "linalg.cholesky", "NaN"): "the rows before a NaN are NaN too",
+    ("torch", "acosh", "specials"): "Inductor squares: beyond 1e154 it is infinite",
+    ("torch", "floor_divide", "specials"): "Inductor divides infinities as they are",
+    ("torch", "remainder", "specials"): "Inductor's is x - y·⌊x/y⌋, NaN for an infinite y",
+    ("torch", "pow", "to 0.5"): "by a square root, whose derivative at -0.0 and -inf is another",
+    ("torch", "prod", "NaN"): "beside NaN as it is all is NaN, compiled the others' product is one",
+    ("torch", "iso.elu", "specials"): "beside NaN the derivative of a piece is free",
 }
 
 
