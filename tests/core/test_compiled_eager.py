@@ -28,6 +28,10 @@ SAMPLE = {"jax": 12, "tensorflow": 16, "torch": 12}
 # Inductor takes minutes for the second derivative of a loop that is unrolled.
 MINUTES = {("torch", name) for name in ("lstm", "gru", "LSTM", "GRU")}
 
+# JAX calls back from a thread of its own, where the context manager that turns 64 bits on is off,
+# if a program is not a small one: beside others this one raises.
+SMALL_ONLY = {("jax", "hosted")}
+
 # Programs that a framework cannot compile, with what it says; one that compiles fails its test.
 CANNOT = {
     ("jax", "multiply_rows"): "scatter_mul gradients are only implemented if",
@@ -154,7 +158,7 @@ def test_programs_that_were_wrong(backend, name):
 @COMPILED
 @pytest.mark.parametrize("part", range(BATCHES))
 def test_a_sample_of_programs(backend, part):
-    names = [name for name in TABLE if (backend, name) not in {*CANNOT, *MINUTES}]
+    names = [name for name in TABLE if (backend, name) not in {*CANNOT, *MINUTES, *SMALL_ONLY}]
     drawn = random.Random(SEED).sample(names, SAMPLE[backend])[part::BATCHES]
     print(f"ISOMORPH_SEED={SEED}: {', '.join(drawn)}")
     run(backend, drawn)
