@@ -20,7 +20,7 @@ import pytest
 
 import isomorph as iso
 from isomorph.dispatch import load
-from oracles import noted
+from oracles import QUICK_XLA, noted
 
 # JAX compiles every operation it is asked for by itself, 35 ms each on a slow core, more than half
 # of all the time the tests take: with XLA's plainer code generators it is half of that. What is
@@ -33,12 +33,10 @@ if (
     and "XLA_FLAGS" not in os.environ
     and jax.__version__.startswith("0.10.")
 ):
-    os.environ["XLA_FLAGS"] = (
-        "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 "
-        "--xla_llvm_disable_expensive_passes=true"
-    )
+    os.environ["XLA_FLAGS"] = QUICK_XLA
     jax.block_until_ready(jax.numpy.zeros(1) + 1)
     del os.environ["XLA_FLAGS"]
+    os.environ["ISOMORPH_XLA"] = "quick"  # for processes that must end with the same bits
 
 BACKENDS = ("numpy", "jax", "tensorflow", "torch")
 

@@ -7,6 +7,12 @@ import numpy as np
 
 from isomorph.scoreboard import record_mode
 
+# What conftest.py gives to JAX, and why, stands there.
+QUICK_XLA = (
+    "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 "
+    "--xla_llvm_disable_expensive_passes=true"
+)
+
 
 def central_gradient(func, x, step=1e-6):
     """The gradient of a real scalar `func` at the float64 array `x`, by central differences: error
