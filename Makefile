@@ -21,7 +21,7 @@ test: lint browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PROVEN)
 
 test-all: lint browser
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(PROVEN)
+	ISOMORPH_XLA=full $(BIN)/python -m pytest -n 2 --dist worksteal $(PROVEN)
 
 # Run all but the slow tests, then say in docs/scoreboard what became of every cell of the seed tables.
 scoreboard: $(VENV)/test browser

@@ -2,9 +2,16 @@
 
 from functools import wraps
 
+import jax
 import numpy as np
 
 from isomorph.scoreboard import record_mode
+
+# What conftest.py gives to JAX, and why, stands there.
+QUICK_XLA = (
+    "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 "
+    "--xla_llvm_disable_expensive_passes=true"
+)
 
 
 def central_gradient(func, x, step=1e-6):
@@ -63,3 +70,15 @@ def compiled(backend, func):
 def kind_of(x):
     """The framework of an array, by where its type is defined."""
     return {"jaxlib": "jax"}.get(root := type(x).__module__.partition(".")[0], root)
+
+
+def as_users_have_it(backend, program):
+    """What conftest.py takes away for the sake of speed."""
+    if backend != "jax":
+        return program
+    whole = {
+        "xla_cpu_use_fusion_emitters": True,
+        "xla_backend_optimization_level": 3,
+        "xla_llvm_disable_expensive_passes": False,
+    }
+    return jax.jit(program, compiler_options=whole)

@@ -10,7 +10,7 @@ import numpy as np
 
 import isomorph as iso
 from isomorph import tree
-from oracles import numpy_of
+from oracles import QUICK_XLA, numpy_of
 
 ADAMW = iso.optimizers.adamw(3e-2)
 
@@ -76,4 +76,6 @@ def child(code, *args, **kw):
     paths = [str(Path(iso.__file__).parents[1]), str(Path(__file__).parent)]
     kw = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **kw}
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    if "jax" in args and os.environ.get("ISOMORPH_XLA") == "quick":
+        env["XLA_FLAGS"] = QUICK_XLA
     return subprocess.Popen([sys.executable, "-c", code, *map(str, args)], text=True, env=env, **kw)

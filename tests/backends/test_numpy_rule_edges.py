@@ -415,3 +415,21 @@ def test_every_array_method_works_or_says_what_to_write(backend):
     ):  # fmt: skip
         with pytest.raises(TypeError, match="which a traced NumPy value cannot: "):
             grad(call, R(3))
+
+
+@pytest.mark.parametrize("lost", [3, 4])
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_a_variance_of_nothing_left_has_no_derivative(backend, name, lost):
+    """`np.var` itself, which gives NaN or infinity there and says so."""
+    func = lambda x: getattr(np, name)(x, ddof=lost)
+    with pytest.warns(RuntimeWarning):
+        value, grad = iso.value_and_grad(func)(np.array([1.0, 2.0, 4.0]))
+    assert not np.isfinite(value)
+    assert np.isnan(grad).all()
+    xp = iso.namespace(np.ones(1))
+    with pytest.warns(RuntimeWarning):
+        value, grad = iso.value_and_grad(lambda x: getattr(xp, name)(x, correction=lost))(
+            np.array([1.0, 2.0, 4.0])
+        )
+    assert np.isnan(value)
+    assert np.isnan(grad).all()

@@ -1,5 +1,6 @@
 """`host_function`: code that runs in NumPy only, inside programs of every backend."""
 
+import jax
 import numpy as np
 import pytest
 from scipy import special
@@ -161,3 +162,18 @@ def test_results_unlike_those_announced_raise(backend, xp):
 
 def test_without_arrays_it_is_called_as_it_is(backend, xp):
     assert iso.host_function(lambda n: n + 1)(2) == 3
+
+
+@pytest.mark.parametrize("backend", ["jax"], indirect=True)
+def test_no_bits_are_lost_where_jax_calls_without_its_64_bits(backend):
+    """Its context manager does not reach the threads that a program calls back from."""
+    third = iso.host_function(lambda x: np.asarray(x[0] == 1 / 3))
+    x = jax.numpy.asarray([1 / 3])
+    program = jax.jit(third).lower(x).compile()
+    with (
+        jax.enable_x64(False),
+        pytest.raises(
+            Exception, match=r"needed \[dtype\('float64'\)\], got \[dtype\('float32'\)\]"
+        ),
+    ):
+        jax.block_until_ready(program(x))

@@ -7,6 +7,7 @@ import pytest
 
 import isomorph as iso
 from isomorph.dispatch import load
+from isomorph.layers.embedding import rows
 from oracles import numpy_of
 
 LOGITS = np.array([[0.0, 1.0, -1.0], [2.0, 0.5, 0.0]])
@@ -88,6 +89,17 @@ def test_compiled_a_row_of_no_id_is_nan_and_no_row_gets_its_gradient(backend):
     some = lambda table, ids: iso.namespace(table).sum(iso.embedding(ids, table))
     slope = numpy_of(iso.jit(iso.grad(some))(table, ids))
     np.testing.assert_array_equal(slope, [[0, 0], [1, 1], [0, 0]])
+
+
+@TRACED
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+def test_the_composed_meaning_is_that_of_the_kernel(backend, dtype):
+    xp = load(backend)
+    ids, table = xp.from_numpy(np.array([1, -1, 3, 2])), xp.from_numpy(TABLE.astype(dtype))
+    kernel = numpy_of(iso.jit(lambda ids, table: xp.take_rows(table, ids))(ids, table))
+    meaning = numpy_of(iso.jit(lambda ids, table: rows(xp, table, ids))(ids, table))
+    np.testing.assert_array_equal(meaning, kernel)
+    assert meaning.dtype == kernel.dtype
 
 
 @TRACED

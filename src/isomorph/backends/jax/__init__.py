@@ -72,8 +72,17 @@ class JAX(Layers):
         likes = [np.empty(y.shape, canonicalize_dtype(y.dtype)) for y in examples]
         kinds = [jax.ShapeDtypeStruct(y.shape, y.dtype) for y in likes]
 
+        dtypes = [x.dtype for x in arrays]
+
         def call(*values):
-            return xp.host_results(host.func(*map(np.asarray, values)), likes)
+            found = [np.asarray(x) for x in values]
+            if [x.dtype for x in found] != dtypes:
+                raise TypeError(
+                    f"host_function: needed {dtypes}, got {[x.dtype for x in found]}: JAX called it "
+                    "from a thread of its own, which `jax.enable_x64()` does not reach; use "
+                    'jax.config.update("jax_enable_x64", True)'
+                )
+            return xp.host_results(host.func(*found), likes)
 
         # its derivative is the rule around it: a callback refuses to have any
         arrays = jax.lax.stop_gradient(arrays)

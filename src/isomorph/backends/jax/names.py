@@ -252,6 +252,35 @@ def _std_jvp(axis, correction, keepdims, primals, tangents):
 _compiled_std = jax.jit(_std, static_argnums=(1, 2, 3))
 
 
+# The largest and the smallest: compiled, XLA drops the NaN of JAX's derivative beside a NaN.
+
+
+def max(x, /, *, axis=None, keepdims=False):
+    return _largest(x, axis, keepdims) if _is_traced(x) else jnp.max(x, axis, keepdims=keepdims)
+
+
+def min(x, /, *, axis=None, keepdims=False):
+    return -_largest(-x, axis, keepdims) if _is_traced(x) else jnp.min(x, axis, keepdims=keepdims)
+
+
+def _is_traced(x):
+    return isinstance(x, Tracer) and jnp.issubdtype(x.dtype, jnp.floating)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+def _largest(x, axis, keepdims):
+    return jnp.max(x, axis, keepdims=keepdims)
+
+
+@_largest.defjvp
+def _largest_jvp(axis, keepdims, primals, tangents):
+    (x,), (dx,) = primals, tangents
+    wide = _largest(x, axis, True)
+    hit = jnp.astype(x == wide, x.dtype)
+    share = jnp.where(jnp.isnan(wide), jnp.nan, hit / jnp.sum(hit, axis, keepdims=True))
+    return _largest(x, axis, keepdims), jnp.sum(share * dx, axis, keepdims=keepdims)
+
+
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     """JAX's derivative at zero is 0/0; here it is 0."""
     return _compiled_norm(x, axis, keepdims, ord)
@@ -266,8 +295,11 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
 @partial(jax.jit, static_argnums=(1, 2))
 def _other_norm(x, keepdims, ord):
     some = jnp.any(x != 0, (-2, -1), keepdims=keepdims)
-    parts = x if ord in (2, -2, "nuc") else _size(x)
-    return jnp.where(some, jnp.linalg.matrix_norm(parts, keepdims=keepdims, ord=ord), 0)
+    if ord not in (1, -1, jnp.inf, -jnp.inf):
+        return jnp.where(some, jnp.linalg.matrix_norm(x, keepdims=keepdims, ord=ord), 0)
+    sums = jnp.sum(_size(x), -2 if abs(ord) == 1 else -1, keepdims=True)
+    y = (max if ord > 0 else min)(sums, axis=(-2, -1), keepdims=keepdims)
+    return jnp.where(some, y, 0)
 
 
 def _size(x):
@@ -289,7 +321,7 @@ def _norm_jvp(axis, keepdims, ord, primals, tangents):
         return y, along / jnp.where(y == 0, 1, y)
     whole = _norm(x, axis, True, ord)
     if ord in (0, jnp.inf, -jnp.inf):
-        native = partial(jnp.linalg.vector_norm, axis=axis, keepdims=keepdims, ord=ord)
+        native = partial(_sharp_norm, axis=axis, keepdims=keepdims, ord=ord)
         dy = jax.jvp(native, (jnp.where(whole == 0, 1, x),), (dx,))[1]
     else:
         size = jnp.abs(jnp.where(x == 0, 1, x))
@@ -297,6 +329,12 @@ def _norm_jvp(axis, keepdims, ord, primals, tangents):
         along = jnp.real(jnp.conj(sign(x)) * dx)
         dy = jnp.sum(jnp.where(x == 0, 0, share * along), axis, keepdims=keepdims)
     return y, jnp.where((whole == 0).reshape(y.shape), 0, dy)
+
+
+def _sharp_norm(x, axis, keepdims, ord):
+    if ord == 0:
+        return jnp.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
+    return (max if ord > 0 else min)(jnp.abs(x), axis=axis, keepdims=keepdims)
 
 
 _compiled_norm = jax.jit(_norm, static_argnums=(1, 2, 3))

@@ -47,11 +47,31 @@ def cholesky(x: Any, /, *, upper: bool = False) -> tf.Tensor:
     except Wrong:
         square("cholesky", x)
         raise LinAlgError("cholesky: needed positive definite matrices") from None
+    if type(lower) is not Eager and lower.dtype.is_complex:
+        lower = _complex_cholesky(tensor(x))
     if type(lower) is not Eager or not lower.device.endswith("CPU:0"):
         lower = tf.linalg.band_part(lower, -1, 0)  # where it fails, the rest is anything
     elif 0 not in x.shape and _fails(x, lower):
         raise LinAlgError("cholesky: needed positive definite matrices, got one that is not")
     return adjoint(lower) if upper else lower
+
+
+@tf.custom_gradient
+def _complex_cholesky(x: tf.Tensor) -> Any:
+    """XLA leaves imaginary parts on the diagonal, and TensorFlow's gradient reads them."""
+
+    def pullback(grad: tf.Tensor) -> tf.Tensor:
+        lower = _complex_cholesky(x)
+        inner = tf.linalg.band_part(matmul(adjoint(lower), grad), -1, 0)
+        half = tf.linalg.diag_part(inner) * scalar(0.5, x.dtype)
+        inner = tf.linalg.set_diag(inner, half)
+        right = tf.linalg.triangular_solve(lower, inner, adjoint=True)
+        both = adjoint(tf.linalg.triangular_solve(lower, adjoint(right), adjoint=True))
+        return (both + adjoint(both)) * scalar(0.5, x.dtype)
+
+    lower = tf.linalg.cholesky(x)
+    diagonal = cast(tf.math.real(tf.linalg.diag_part(lower)), x.dtype)
+    return tf.linalg.band_part(tf.linalg.set_diag(lower, diagonal), -1, 0), pullback
 
 
 def _fails(x: Any, lower: Any) -> bool:
@@ -96,23 +116,38 @@ def _hermitian(x: tf.Tensor) -> Any:
     return tf.linalg.set_diag(below + adjoint(below), diagonal), pullback
 
 
-def _pairs(x: tf.Tensor, vectors: bool = True) -> tuple[tf.Tensor, tf.Tensor]:
+def _pairs(x: tf.Tensor, vectors: bool = True) -> tuple[tf.Tensor, ...]:
     """Eigenvalues and vectors. Complex matrices in a graph: compiled by XLA, the kernel's vectors
     are right, but its values are real numbers labelled complex, two read as one. They are found
     again from the vectors. What is not finite gives NaN; the eager kernel raises there.
     """
-    graph = not tf.executing_eagerly()
+    if not tf.executing_eagerly():
+        values, found = ops.SelfAdjointEigV2(input=_safe(x), compute_v=True)
+        if x.dtype.is_complex:
+            values = ops.Sum(input=conj(found) * matmul(x, found), axis=-2)
+        return _but_finite(x, cast(values, real_of(x.dtype)), found)
     try:
-        values, found = ops.SelfAdjointEigV2(input=x, compute_v=vectors or graph)
+        values, found = ops.SelfAdjointEigV2(input=x, compute_v=vectors)
     except tf.errors.InvalidArgumentError:
-        finite = tf.reduce_all(tf.math.is_finite(tf.abs(x)), (-2, -1), keepdims=True)
-        safe = tf.where(finite, x, tf.eye(size_of(x, -1), dtype=x.dtype))
-        values, found = _pairs(safe, vectors)
-        values = tf.where(tf.squeeze(finite, -1), values, scalar(math.nan, values.dtype))
-        return values, tf.where(finite, found, scalar(math.nan, x.dtype)) if vectors else found
-    if graph and x.dtype.is_complex:
-        values = ops.Sum(input=conj(found) * matmul(x, found), axis=-2)
+        return _but_finite(x, *_pairs(_safe(x), True))
     return cast(values, real_of(x.dtype)), found
+
+
+def _is_finite(x: tf.Tensor) -> tf.Tensor:
+    """Which matrices are finite, as [..., 1, 1]."""
+    return tf.reduce_all(tf.math.is_finite(tf.abs(x)), (-2, -1), keepdims=True)
+
+
+def _safe(x: tf.Tensor) -> tf.Tensor:
+    """A unit matrix for one that is not finite."""
+    return tf.where(_is_finite(x), x, tf.eye(size_of(x, -1), dtype=x.dtype))
+
+
+def _but_finite(x: tf.Tensor, values: tf.Tensor, *vectors: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """NaN for what was found of matrices that are not finite."""
+    finite = _is_finite(x)
+    values = tf.where(tf.squeeze(finite, -1), values, scalar(math.nan, values.dtype))
+    return values, *(tf.where(finite, y, scalar(math.nan, y.dtype)) for y in vectors)
 
 
 @tf.custom_gradient
@@ -203,9 +238,16 @@ def _svd(x: tf.Tensor, full_matrices: bool) -> Any:
                 grad = grad + matmul(u, adjoint(_over(outside, row + tf.zeros_like(v))))
             return grad
 
-        return tuple(ops.Svd(input=x, full_matrices=full_matrices)), pullback
+        return _svd_parts(x, full_matrices), pullback
 
     return parts(x)
+
+
+def _svd_parts(x: tf.Tensor, full_matrices: bool) -> tuple:
+    """The kernel; XLA's finds vectors of what is not finite."""
+    if tf.executing_eagerly():
+        return tuple(ops.Svd(input=x, full_matrices=full_matrices))
+    return _but_finite(x, *ops.Svd(input=x, full_matrices=full_matrices))
 
 
 def _narrow(full: Any, grad: Any, s: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -67,12 +67,15 @@ def largest(xp: Any, x: Any, window: Sizes, strides: Sizes, pads: tuple, size: S
     def run(phases: Any) -> tuple:
         y = cut(phases, *places[0])
         for place in places[1:]:
-            y = tf.maximum(y, cut(phases, *place))
+            y = _larger(y, cut(phases, *place))
 
         def back(grad: Any) -> Any:
             """`grad` shared by the places that hold the largest."""
             same = [tf.cast(cut(phases, *place) == y, y.dtype) for place in places]
             share, found = grad / tf.add_n(same), {}
+            if not tf.executing_eagerly():  # XLA takes a product with a truth value for a choice
+                share = tf.where(tf.math.is_nan(y), y, share)
+                same = [tf.where(tf.math.is_nan(y), tf.ones_like(y), held) for held in same]
             for (phase, starts), held in zip(places, same):
                 around = [(a, b - m - a) for a, b, m in zip(starts, blocks, size)]
                 part = _padded(xp, share * held, tuple(around), 0)
@@ -84,6 +87,13 @@ def largest(xp: Any, x: Any, window: Sizes, strides: Sizes, pads: tuple, size: S
         return y, back
 
     return run(phases)
+
+
+def _larger(a: Any, b: Any) -> Any:
+    """The larger of two, NaN if one is: XLA's passes over it."""
+    if tf.executing_eagerly():
+        return tf.maximum(a, b)
+    return tf.where((b > a) | tf.math.is_nan(b), b, a)
 
 
 def _padded(xp: Any, x: Any, pads: tuple, value: float) -> Any:

@@ -146,8 +146,13 @@ def _pow(x: Any, y: Any) -> tf.Tensor:
     if x.dtype not in COMPLEX:
         return ops.Pow(x=x, y=y)
     zero, one = _like(0, x), _like(1, x)
-    both = ops.LogicalAnd(x=ops.Equal(x=x, y=zero), y=ops.Equal(x=y, y=zero))
-    return tf.where(both, one, ops.Pow(x=tf.where(both, one, x), y=y))
+    none = ops.Equal(x=x, y=zero)
+    both = ops.LogicalAnd(x=none, y=ops.Equal(x=y, y=zero))
+    out = tf.where(both, one, ops.Pow(x=tf.where(both, one, x), y=y))
+    if type(out) is Eager:
+        return out
+    rises = ops.Greater(x=tf.math.real(y), y=_like(0, tf.math.real(y)))
+    return tf.where(ops.LogicalAnd(x=none, y=rises), zero, out)  # XLA's, by logarithms, is NaN
 
 
 def complex_pow(x: Any, y: Any) -> tf.Tensor:

@@ -83,12 +83,16 @@ def _extreme(function: str, kernel: Any, x: Any, axis: Axes | None, keepdims: bo
         _real(function, x)
     axes = reduced(function, x, axis)
     nonempty(function, x, axes)
+    if type(x) is Eager or not x.dtype.is_floating:
+        return kernel(input=x, axis=axes, keep_dims=keepdims)
+    # Compiled by XLA, Max and Min pass over NaN; the graph cannot know how it will be run. The
+    # factor is for the gradient, which is NaN as well for all that stands beside one.
+    unknown, nan = ops.IsNan(x=x), scalar(np.nan, x.dtype)
+    lost = ops.Any(input=unknown, axis=axes, keep_dims=True)
+    x = ops.Mul(x=x, y=ops.SelectV2(condition=lost, t=nan, e=scalar(1, x.dtype)))
     out = kernel(input=x, axis=axes, keep_dims=keepdims)
-    if type(out) is Eager or not x.dtype.is_floating:
-        return out
-    # Compiled by XLA, Max and Min pass over NaN; the graph cannot know how it will be run.
-    poisoned = ops.Any(input=ops.IsNan(x=x), axis=axes, keep_dims=keepdims)
-    return ops.SelectV2(condition=poisoned, t=scalar(np.nan, x.dtype), e=out)
+    lost = ops.Any(input=unknown, axis=axes, keep_dims=keepdims)
+    return ops.SelectV2(condition=lost, t=nan, e=out)
 
 
 def var(
