@@ -147,6 +147,8 @@ def _updated(xp: Backend, x: Any, index: Any, value: Any, how: str) -> Any:
     if spot is None:
         return xp.index_update(x, index, value, how)
     start, length = index[spot]
+    if length == 0:
+        return x
     axis = _axis(x, index, spot)
     part = xp.window(x, start, 1 if length is None else length, axis)
     return xp.put_window(x, _updated(xp, part, _inside(index, spot), value, how), start, axis)

@@ -5,6 +5,7 @@ import os
 import random
 import socket
 import subprocess
+from copy import deepcopy
 from zlib import crc32
 
 import numpy as np
@@ -22,7 +23,19 @@ NEST = {
     "pair": (np.float32(1.5).reshape(()), {"empty": np.zeros((0, 3), np.int64)}),
 }
 ODD = [None, True, False, 0, -1, 1, 3, 2**70, 1.5, float("inf"), float("nan"), "", "w", "F8_E4M3"]
-ODD += ["0x5", "nan", "0x1p+99999", [], {}, [[]], [0, 0], {"list": 3}, {"array": "w"}, "F64", 10**400]
+ODD += [
+    "0x5",
+    "nan",
+    "0x1p+99999",
+    [],
+    {},
+    [[]],
+    [0, 0],
+    {"list": 3},
+    {"array": "w"},
+    "F64",
+    10**400,
+]
 
 
 @pytest.fixture
@@ -80,15 +93,19 @@ def changed(draw, trees):
         elif how == "swap":
             holder[key] = json.loads(json.dumps(other[its_key]))
         elif how == "rename" and isinstance(holder, dict):
-            holder[draw.choice(["w", "dict", "array", "dtype", "x", "list", "int"])] = holder.pop(key)
+            holder[draw.choice(["w", "dict", "array", "dtype", "x", "list", "int"])] = holder.pop(
+                key
+            )
         elif how == "nudge" and type(holder[key]) is int:
             holder[key] += draw.choice([-8, -1, 1, 8, 2**40])
         elif how == "wrap":
-            holder[key] = draw.choice([[holder[key]], {"list": [holder[key]]}, {"dict": holder[key]}])
+            holder[key] = draw.choice(
+                [[holder[key]], {"list": [holder[key]]}, {"dict": holder[key]}]
+            )
         elif how == "twin" and isinstance(holder, list):
             holder.insert(key, json.loads(json.dumps(holder[key])))
         else:
-            holder[key] = draw.choice(ODD)
+            holder[key] = deepcopy(draw.choice(ODD))
 
 
 def loaded(path, like=()):
@@ -121,7 +138,9 @@ def test_changed_bytes_with_forged_checksums(backend, saved):
     raw, draw = saved.read_bytes(), random.Random(1)
     length = int.from_bytes(raw[:8], "little")
     for _ in range(2000):
-        head = bytearray(raw[8 : 8 + length].replace(f'"{CHECK}":"'.encode(), f'"{CHECK}": "'.encode()))
+        head = bytearray(
+            raw[8 : 8 + length].replace(f'"{CHECK}":"'.encode(), f'"{CHECK}": "'.encode())
+        )
         for _ in range(draw.choice([1, 1, 2, 5])):
             head[draw.randrange(len(head))] = draw.choice(b'{}[]",:0129ew\\ \xff\x00')
         saved.write_bytes(signed(bytes(head), raw[8 + length :]))
@@ -218,7 +237,9 @@ def test_what_is_no_file_is_refused(backend, tmp_path, function):
     run = iso.load if function == "load" else lambda path: iso.save(path, np.ones(2))
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    with pytest.raises(iso.CheckpointError, match=f"{function}: needed the name of a file, got a pipe"):
+    with pytest.raises(
+        iso.CheckpointError, match=f"{function}: needed the name of a file, got a pipe"
+    ):
         run(path)
     assert path.is_fifo()
 
@@ -261,7 +282,9 @@ def test_links_to_files_are_followed(backend, tmp_path):
 def test_a_nest_that_holds_itself_is_named(backend, tmp_path):
     nest = {"a": [np.ones(2), {}]}
     nest["a"][1]["back"] = nest["a"]
-    with pytest.raises(ValueError, match="needed a nest that ends, got one that holds itself at a/1/back"):
+    with pytest.raises(
+        ValueError, match="needed a nest that ends, got one that holds itself at a/1/back"
+    ):
         iso.save(tmp_path / "file", nest)
     assert not [*tmp_path.iterdir()]
     shared = [np.ones(2)]

@@ -22,9 +22,11 @@ class Counting(iso.Module):
         self.calls = iso.State(0)  # the counter of State's own docstring
         self.total = iso.State(0.5)
         self.ever = iso.State(False)
-        self.mean = iso.State(iso.zeros(3))
+        self.mean = iso.State(iso.zeros(3, dtype="float32"))
         self.noise = iso.Dropout(0.25)
-        self.nest = iso.State({"steps": 0, "sums": [0.0, iso.zeros(2)], "none": None})
+        self.nest = iso.State(
+            {"steps": 0, "sums": [0.0, iso.zeros(2, dtype="float32")], "none": None}
+        )
 
     def forward(self, x):
         xp = iso.namespace(x)
@@ -87,7 +89,13 @@ def test_a_number_is_loaded_like_an_array_of_its_kind_and_back(backend, tmp_path
         assert type(found) is type(array)
         assert found.dtype == array.dtype
         assert numpy_of(found)[()] == number
-    for saved, like in ((to([3]), 3), (to(0.5), 3), (to(np.int64(3)), 0.5), (3, to(0.5)), (to(True), 1)):
+    for saved, like in (
+        (to([3]), 3),
+        (to(0.5), 3),
+        (to(np.int64(3)), 0.5),
+        (3, to(0.5)),
+        (to(True), 1),
+    ):
         iso.save(path, saved)
         with pytest.raises(iso.CheckpointError, match="needed an? "):
             iso.load(path, like)

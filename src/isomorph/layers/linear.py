@@ -23,8 +23,10 @@ def linear(x: Any, weight: Any, /, *, bias: Any = None) -> Any:
         raise TypeError(f"linear: needed arrays of x, weight and bias, got {kinds}") from None
     dtype = x.dtype
     if weight.dtype != dtype or (bias is not None and bias.dtype != dtype):
-        found = ", ".join(dtype_of(a) for a in (x, weight, bias) if a is not None)
-        raise TypeError(f"linear: needed x, weight and bias of one dtype, got {found}")
+        found = [dtype_of(a) for a in (x, weight, bias) if a is not None]
+        if len({*found}) > 1:  # of one, the order of bytes may be another
+            words = ", ".join(found)
+            raise TypeError(f"linear: needed x, weight and bias of one dtype, got {words}")
     return xp.linear(x, weight, bias)
 
 

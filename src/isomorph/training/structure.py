@@ -150,7 +150,9 @@ def build(node: Node, like: Any, array: Callable[[Node, Any], Any]) -> Any:
             return type(like)(*items)
         return items if kind == "list" else tuple(items)
     if kind == "array":
-        return NUMBERS[type(like)](array(node, None)) if type(like) in NUMBERS else array(node, like)
+        return (
+            NUMBERS[type(like)](array(node, None)) if type(like) in NUMBERS else array(node, like)
+        )
     value = READ[kind](inner)
     if kind in KINDS and find_backend(like) is not None:
         return like_number(value, like)

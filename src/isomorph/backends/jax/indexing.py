@@ -108,8 +108,9 @@ def _multiplied_jvp(primals: tuple, tangents: tuple) -> tuple:
     """JAX has no derivative of that: the factors of each position, side by side, are multiplied one
     after the other.
     """
-    *numbers, where = primals
-    return jax.jvp(lambda x, value: _side_by_side(x, value, where), numbers, tangents[:2])
+    x, value, where = primals
+    along = tuple(tangents[:2])
+    return jax.jvp(lambda x, value: _side_by_side(x, value, where), (x, value), along)
 
 
 def _side_by_side(x: Any, value: Any, where: Any) -> Any:

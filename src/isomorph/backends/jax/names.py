@@ -340,6 +340,13 @@ def _sharp_norm(x, axis, keepdims, ord):
 _compiled_norm = jax.jit(_norm, static_argnums=(1, 2, 3))
 
 
+def det(x, /):
+    """JAX has no derivative of that of nothing, which is the constant 1."""
+    if x.ndim > 1 and x.shape[-2:] == (0, 0):
+        return jnp.ones(x.shape[:-2], x.dtype)
+    return jnp.linalg.det(x)
+
+
 # Decompositions of which NumPy reads one triangle, and JAX the mean of both.
 
 

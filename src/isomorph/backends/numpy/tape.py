@@ -55,7 +55,7 @@ class Tape:
         """
         if type(x) is not ndarray or not x.flags.writeable:
             return x
-        if x.base is not None and not _is_releasable(x):
+        if not x.flags.owndata and not _is_releasable(x):
             return x.copy()
         x.flags.writeable = False
         self.held.append(x)
@@ -95,11 +95,11 @@ def _is_releasable(x: ndarray) -> bool:
     """Whether NumPy lets an array be writeable again: not one in memory of which it knows only the
     address, a tensor's for one.
     """
-    owner = [x, *_owners(x)][-1].base
-    if owner is None:
-        return True
+    last = [x, *_owners(x)][-1]
+    if last.base is None:
+        return last.flags.owndata
     try:
-        with memoryview(owner) as memory:  # type: ignore[arg-type]
+        with memoryview(last.base) as memory:  # type: ignore[arg-type]
             return memory.contiguous and not memory.readonly
     except TypeError:
         return False

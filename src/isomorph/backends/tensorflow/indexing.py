@@ -44,7 +44,9 @@ def index_get(x: Any, index: Any) -> tf.Tensor:
 
 def distance(start: Any, stop: Any) -> int | None:
     """`Backend.distance`: graphs know what a tensor was made of."""
-    same = lambda x, y: x is y or (isinstance(x, tf.Tensor) and y is not None and x.ref() == y.ref())
+    same = lambda x, y: (
+        x is y or (isinstance(x, tf.Tensor) and y is not None and x.ref() == y.ref())
+    )
     return affine.distance(start, stop, _step, same)
 
 

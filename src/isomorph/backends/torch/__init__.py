@@ -133,7 +133,9 @@ class Torch(Layers):
         return Custom.apply(rule, *arrays)[: rule.n_outs]
 
     def map_rows(xp, func, *rows):
-        return torch.func.vmap(func)(*rows) if rows[0].shape[0] else super().map_rows(func, *rows)
+        if not rows[0].shape[0]:
+            return super().map_rows(func, *rows)
+        return tuple(map(_whole, torch.func.vmap(func)(*rows)))
 
     def host_call(xp, host, arrays):
         if any(is_functorch_wrapped_tensor(x) or isinstance(x, FakeTensor) for x in arrays):
@@ -344,6 +346,13 @@ def _filled(x: torch.Tensor) -> torch.Tensor:
     if not x._is_zerotensor():
         return x
     return torch.zeros(x.shape, dtype=x.dtype, device=x.device)
+
+
+def _whole(x: torch.Tensor) -> torch.Tensor:
+    """A tensor that may be written to: not one expanded over its memory."""
+    if torch.compiler.is_compiling() or 0 not in x.stride() or x.numel() < 2:
+        return x
+    return x.clone(memory_format=torch.contiguous_format)
 
 
 def _owned(grads: tuple, cotangents: tuple) -> tuple:

@@ -54,7 +54,8 @@ def distance(start: Any, stop: Any) -> int | None:
     """`Backend.distance`: the graph that is being made knows what a number was made of."""
     mode = get_proxy_mode()
     if mode is None:
-        return None
+        plain = not any(is_functorch_wrapped_tensor(torch.as_tensor(x)) for x in (start, stop))
+        return int(stop) - int(start) if plain else None
     node = partial(_node, mode.tracer)
     return affine.distance(node(start), node(stop), _step, operator.is_)
 
