@@ -120,6 +120,8 @@ def difference(x: Any, y: Any, scale: float, path: str) -> Difference:
         words = f"compiled of shape {x.shape}, as it is of shape {y.shape}"
         return Difference(math.inf, math.inf, 0.0, path, words)
     names = [dtype_of(x), dtype_of(y)]
+    if names[0] != names[1]:
+        return Difference(math.inf, math.inf, 0.0, path, "compiled {}, as it is {}".format(*names))
     eps = max(EPS.get(PARTS.get(name, name), 0.0) for name in names)
     allowed = eps**0.5 * largest(y) + eps**0.75 * scale
     if eps:  # integers as they are: float64 does not hold them all

@@ -109,7 +109,8 @@ LEDGER = [
     Entry("jax", "iso.leaky_relu", "specials", "grad", KINK, zero),
     Entry("jax torch", "iso.mae", "specials", "grad", FREE, unknown),
     Entry("jax", "iso.mae", "equal", "grad", KINK, equal),
-    Entry("torch", "linalg.vector_norm", "order 1", "grad", FREE),
+    Entry("torch", "linalg.vector_norm", "order 1", "grad", FREE,
+          lambda inputs, values: np.isnan(inputs[0])),
     Entry("jax", "sort", "rows, descending", "grad",
           "JAX turns the ascending order around, and equal numbers with it", ties),
     # Numbers so large or small that their squares or products are not.

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from compiled_programs import INPUTS
 from compiled_table import LINALG, TABLE
-from test_compiled_eager import SEED, measured
+from test_compiled_eager import SEED, direction, measured
 
 import isomorph as iso
 from oracles import numpy_of
@@ -60,7 +60,7 @@ def check(backend, name):
     if backend == "jax":  # operation by operation it would compile every one for every shape
         whole = iso.jit(whole)
     run = lambda key: lambda x: numpy_of(whole(iso.convert(x, backend))[key])
-    along = np.sin(2.0 + np.arange(x.shape[-1])) * np.ones_like(x)  # as `measured` takes it
+    along = direction(x.shape)
     if (backend, name) in CANNOT:
         with pytest.raises(TypeError, match=CANNOT[backend, name]):
             run("value")(x)

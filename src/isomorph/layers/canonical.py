@@ -404,7 +404,9 @@ def strays(xp: Any, name: str, numbers: Any, size: int, what: str) -> Any:
     """
     inside = xp.is_inside(numbers, size)
     if inside is None:
-        return (numbers < 0) | (numbers >= size)
+        low = numbers < 0
+        # a narrow dtype may not hold the size: then nothing is too large
+        return low | (numbers >= size) if size <= xp.iinfo(numbers.dtype).max else low
     if not inside:
         found = xp.values(numbers)
         wrong = found[(found < 0) | (found >= size)]

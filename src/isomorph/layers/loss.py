@@ -53,6 +53,10 @@ def cross_entropy(
         )
     if ignore_index is not None and not hard:
         raise TypeError(f"{name}: ignore_index needed integer labels, got {dtype_of(labels)}")
+    if ignore_index is not None:
+        held = xp.iinfo(labels.dtype)
+        if not held.min <= ignore_index <= held.max:  # no label is that; it would be wrapped
+            ignore_index = None
     return xp.cross_entropy(logits, labels, axis, label_smoothing, ignore_index, reduction)
 
 

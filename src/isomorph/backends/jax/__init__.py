@@ -76,10 +76,11 @@ class JAX(Layers):
 
         def call(*values):
             found = [np.asarray(x) for x in values]
-            if [x.dtype for x in found] != dtypes:
+            got = [x.dtype for x in found]
+            if got != dtypes:
                 raise TypeError(
-                    f"host_function: needed {dtypes}, got {[x.dtype for x in found]}: JAX called it "
-                    "from a thread of its own, which `jax.enable_x64()` does not reach; use "
+                    f"host_function: needed {dtypes}, got {got}: JAX called it from a thread "
+                    "of its own, which `jax.enable_x64()` does not reach; use "
                     'jax.config.update("jax_enable_x64", True)'
                 )
             return xp.host_results(host.func(*found), likes)

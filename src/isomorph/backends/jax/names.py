@@ -32,7 +32,7 @@ def take(x, indices, /, *, axis=None):
     size = x.shape[axis or 0]
     mode = _bounded("take", x, indices, size)
     if mode is None:
-        return jnp.take(x, indices, axis=axis)
+        return jnp.take(x, _wide(indices), axis=axis)
     return jnp.take(x, _counted(indices, size, mode), axis=axis, mode=mode)
 
 
@@ -41,8 +41,14 @@ def take_along_axis(x, indices, /, *, axis=-1):
     size = x.shape[axis]
     mode = _bounded("take_along_axis", x, indices, size)
     if mode is None:
-        return jnp.take_along_axis(x, indices, axis=axis)
+        return jnp.take_along_axis(x, _wide(indices), axis=axis)
     return jnp.take_along_axis(x, _counted(indices, size, mode), axis=axis, mode=mode)
+
+
+def _wide(indices):
+    """JAX counts a negative index from the end in its own dtype, which may be too narrow."""
+    narrow = isinstance(indices, jax.Array) and indices.dtype.itemsize < 4
+    return indices.astype(jnp.int32) if narrow else indices
 
 
 def _bounded(function, x, indices, size):

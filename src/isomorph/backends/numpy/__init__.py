@@ -66,7 +66,9 @@ class NumPy(Backend):
     def is_inside(xp, x, size):
         x = concrete(x)
         if x.dtype.kind == "i":  # one look for both ends: what is negative is large without a sign
-            x = x.view(f"u{x.dtype.itemsize}")
+            unsigned = np.dtype(f"u{x.dtype.itemsize}")
+            size = min(size, 1 << (8 * unsigned.itemsize - 1))
+            x = x.view(unsigned.newbyteorder(x.dtype.byteorder))
         return not x.size or bool(x.max() < size)
 
     def quick(xp, key, shape, dtype, normal):

@@ -51,7 +51,15 @@ def added(x: Any, value: Any, index: Any) -> Any:
 def _replaced(y, x, value, index):
     kept = np.ones(y.shape, bool)
     kept[index] = False
-    return lambda g: np.where(kept, g, 0.0), lambda g: g[index]
+    to_x = lambda g: np.where(kept, g, 0.0)
+    if takes_once(index):
+        return to_x, lambda g: g[index]
+    where = np.arange(y.size).reshape(y.shape)[index]
+    turns = np.arange(where.size).reshape(where.shape)
+    last = np.zeros(y.size, int)
+    last[where] = turns
+    stays = last[where] == turns  # of a position that is set twice the last value
+    return to_x, lambda g: np.where(stays, g[index], 0.0)
 
 
 @rule(added)

@@ -20,6 +20,7 @@ from .manipulation import (
     broadcast_arrays,
     flat,
     ints,
+    is_checked,
     places_in,
     rank_of,
     shape_of,
@@ -228,6 +229,13 @@ def index_update(x: Any, index: Any, value: Any, how: str) -> tf.Tensor:
     x = tensor(x)
     value = _value(x, value, how)
     items = _items(x, index)
+    try:
+        return _updated(x, items, value, how)
+    except tf.errors.InvalidArgumentError:
+        raise IndexError(f"index_update: out of bounds for {tuple(x.shape)}: {items}") from None
+
+
+def _updated(x: tf.Tensor, items: list[Any], value: tf.Tensor, how: str) -> tf.Tensor:
     if not any(_is_array(item) for item in items):
         return _update_slice(x, items, value, how)
     if _masks_all(x, items, value):
@@ -320,6 +328,8 @@ def _scatter(x: tf.Tensor, places: tf.Tensor, value: tf.Tensor, how: str) -> tf.
     value = ops.Reshape(tensor=value, shape=sizes("index_update", [_count(places), *row]))
     places = flat(places)
     if how == "multiply":
+        if is_checked(x):
+            ops.GatherV2(params=x, indices=places, axis=0)  # refuses what is out of bounds
         factors = ops.UnsortedSegmentProd(
             data=value, segment_ids=places, num_segments=size_of(x, 0)
         )

@@ -101,6 +101,8 @@ def written(x: torch.Tensor, index: tuple, value: torch.Tensor) -> torch.Tensor:
     """A copy of `x` with `x[index]` set; steps are positive. Into a copy where nobody looks on; by
     value inside a trace or transform, where a write in place is a trap.
     """
+    if _repeats(index) and (is_tracing() or x.requires_grad or value.requires_grad):
+        return _last(x, _positions(x, index), value)
     if not is_tracing():
         y = x.clone()
         y[index] = value
@@ -112,6 +114,20 @@ def written(x: torch.Tensor, index: tuple, value: torch.Tensor) -> torch.Tensor:
         flat = value.broadcast_to(where.shape).reshape(-1)
         return x.reshape(-1).index_put((where.reshape(-1),), flat).reshape(x.shape)
     return _scattered(x, index, value)
+
+
+def _last(x: torch.Tensor, where: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """`x` with flat positions set; of those that repeat the last one stays, and has the gradient,
+    which torch gives to all of them.
+    """
+    where, value = where.reshape(-1), value.broadcast_to(where.shape).reshape(-1)
+    if not where.numel():
+        return x.clone()
+    turns = torch.arange(where.numel(), device=x.device)
+    none = torch.full((x.numel(),), -1, device=x.device)
+    last = none.scatter_reduce(0, where, turns, "amax")
+    found = torch.where(last < 0, x.reshape(-1), value[last.clamp(min=0)])
+    return found.reshape(x.shape)
 
 
 def _scattered(x: torch.Tensor, index: tuple, value: torch.Tensor) -> torch.Tensor:

@@ -181,7 +181,7 @@ def min(x, /, *, axis=None, keepdims=False):
 def take(x, indices, /, *, axis=None):
     """array-api-compat's, with one kind of error for what is out of bounds."""
     try:
-        return compat.take(x, indices, axis=axis)
+        return compat.take(x, indices.long(), axis=axis)
     except RuntimeError as error:
         if "out of" not in str(error):
             raise
@@ -191,7 +191,8 @@ def take(x, indices, /, *, axis=None):
 def take_along_axis(x, indices, /, *, axis=-1):
     """`torch.take_along_dim` counts what is beyond the end from the start again."""
     size = x.shape[axis]
-    places = torch.where(indices < 0, indices + size, indices).long()
+    indices = indices.long()  # first: a narrow one may not hold the size
+    places = torch.where(indices < 0, indices + size, indices)
     if x.shape != places.shape and x.ndim == places.ndim:
         axis %= x.ndim
         others = lambda y: (*y.shape[:axis], 1, *y.shape[axis + 1 :])
