@@ -195,7 +195,7 @@ def transforms() -> list[Case]:
                 Case(
                     f"fft.{name}",
                     f"of {n}",
-                    lambda xp, x, n=n, name=name: xp.astype(getattr(xp.fft, name)(n), x.dtype),
+                    lambda xp, x, n=n, name=name: xp.astype(getattr(xp.fft, name)(n), xp.float32),
                     ([0.0],),
                 )
             )
