@@ -220,7 +220,7 @@ def _is_array(item: Any) -> bool:
 
 def _read(xp: Backend, number: Any) -> int | None:
     """An integer, if its value is there to be read."""
-    if number is None or hasattr(number, "__index__") and not hasattr(number, "shape"):
+    if number is None or (hasattr(number, "__index__") and not hasattr(number, "shape")):
         return number if number is None else operator.index(number)
     if find_backend(number) is not xp:
         return operator.index(number)  # a number of NumPy's

@@ -55,7 +55,7 @@ def locked(x):
 
 
 def mapped():
-    file = tempfile.TemporaryFile()
+    file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `released`)
     file.write(SIX.tobytes())
     file.flush()
     KEPT.append(file)
@@ -193,8 +193,8 @@ def test_written_to_meanwhile_it_raises_or_does_not_matter(backend, memory):
     try:
         found = iso.grad(fills)(np.array(1.5))
     except ValueError as error:
-        assert "read-only" in str(error)
-    else:
+        found = None if "read-only" in str(error) else error
+    if found is not None:
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
     assert x.flags.writeable
 

@@ -78,6 +78,7 @@ ORDER = [
     ("medians", "r", 2, lambda iso, xp, x: xp.sort(x, axis=1)[:, 2] * xp.sum(x)),
 ]
 INDEXING = [
+    ("spans", "m", 2, lambda iso, xp, x: iso.at(x)[iso.span(ints(xp, 1)[0], 2)].multiply(iso.at(x)[:, iso.span(ints(xp, 2)[0], 1)].get()[:2])),
     ("slices", "t", 2, lambda iso, xp, x: x[:, 1:] * x[:, :-1] + x[:, :1, ::2][..., :1]),
     ("takes", "r", 2, lambda iso, xp, x: xp.take(x, ints(xp, 2, 0, 0, 1), axis=0) * xp.sum(x, axis=0)),
     ("take_rows", "r", 2, lambda iso, xp, x: iso.at(x)[ints(xp, 2, 0, 0)].get() ** 2),

@@ -112,8 +112,7 @@ def loaded(path, like=()):
     """Whether a file loads; anything but a CheckpointError goes on up."""
     try:
         iso.load(path, *like)
-    except iso.CheckpointError as error:
-        assert str(error).startswith("load: ")
+    except iso.CheckpointError:
         return False
     return True
 

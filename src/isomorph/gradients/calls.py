@@ -153,9 +153,9 @@ def like(backend: Backend, name: str, what: str, y: Any, g: Any) -> Any:
     """A gradient or tangent given for the array `y`: one like it, or a number where it is 0-d."""
     if type(g) in (int, float, complex):
         g = backend.asarray(g, dtype=y.dtype, device=backend.device_of(y))
-    if backend_of(y, g) and tuple(g.shape) == tuple(y.shape):
-        if g.dtype == y.dtype or dtype_of(g) == dtype_of(y):  # the order of bytes may be another
-            return g
+    alike = backend_of(y, g) and tuple(g.shape) == tuple(y.shape)
+    if alike and (g.dtype == y.dtype or dtype_of(g) == dtype_of(y)):
+        return g  # in another order of bytes, perhaps
     raise ValueError(
         f"{name}: needed an array like the {what}, {dtype_of(y)} of shape {tuple(y.shape)}, "
         f"got {dtype_of(g)} of shape {tuple(g.shape)}"

@@ -211,7 +211,7 @@ def _own(raw: bytes, meta: dict[str, str], tensors: dict[str, Tensor]) -> dict[s
             f"needed format {FORMAT}, got {head.get('format')}; it was made by isomorph "
             f"{head.get('version')}"
         )
-    checks = head.get("checks")
+    checks: Any = head.get("checks")
     if not _is_dict(checks) or checks.keys() != tensors.keys():
         raise ValueError("the checks are not those of its tensors")
     return head

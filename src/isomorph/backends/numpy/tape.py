@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy
 
+from .holding import is_releasable, release
 from .traced import TRACED, Traced, concrete, no_rule
 
 np: Any = numpy  # its stubs know no traced values
@@ -55,7 +56,7 @@ class Tape:
         """
         if type(x) is not ndarray or not x.flags.writeable:
             return x
-        if not x.flags.owndata and not _is_releasable(x):
+        if not x.flags.owndata and not is_releasable(x):
             return x.copy()
         x.flags.writeable = False
         self.held.append(x)
@@ -66,43 +67,7 @@ class Tape:
         self.running = False
         with RELEASE:
             for x in self.held:
-                _release(x)
-
-
-def _release(x: ndarray) -> None:
-    """Make an array writeable again; its owners stay as they are."""
-    try:
-        x.flags.writeable = True
-    except ValueError:  # a view, while its owner is read-only
-        owners = [owner for owner in _owners(x) if not owner.flags.writeable]
-        for owner in reversed(owners):
-            owner.flags.writeable = True
-        x.flags.writeable = True
-        for owner in owners:
-            owner.flags.writeable = False
-
-
-def _owners(x: ndarray) -> list[ndarray]:
-    """The arrays whose memory an array is a part of, the next one first."""
-    owners = []
-    while isinstance(x.base, ndarray):
-        x = x.base
-        owners.append(x)
-    return owners
-
-
-def _is_releasable(x: ndarray) -> bool:
-    """Whether NumPy lets an array be writeable again: not one in memory of which it knows only the
-    address, a tensor's for one.
-    """
-    last = [x, *_owners(x)][-1]
-    if last.base is None:
-        return last.flags.owndata
-    try:
-        with memoryview(last.base) as memory:  # type: ignore[arg-type]
-            return memory.contiguous and not memory.readonly
-    except TypeError:
-        return False
+                release(x)
 
 
 # A node is a tuple, the cheapest object there is: (order, partials, saved, parents, shape, dtype).

@@ -11,7 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor  # pyright: ignore
+from torch._C._functorch import (  # pyright: ignore
+    get_unwrapped,
+    is_functorch_wrapped_tensor,
+    is_gradtrackingtensor,
+)
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
 
@@ -54,18 +58,25 @@ def distance(start: Any, stop: Any) -> int | None:
     """`Backend.distance`: the graph that is being made knows what a number was made of."""
     mode = get_proxy_mode()
     if mode is None:
-        plain = not any(is_functorch_wrapped_tensor(torch.as_tensor(x)) for x in (start, stop))
-        return int(stop) - int(start) if plain else None
+        start, stop = (_peeled(torch.as_tensor(x)) for x in (start, stop))
+        mapped = is_functorch_wrapped_tensor(start) or is_functorch_wrapped_tensor(stop)
+        return None if mapped else int(stop) - int(start)
     node = partial(_node, mode.tracer)
     return affine.distance(node(start), node(stop), _step, operator.is_)
+
+
+def _peeled(x: torch.Tensor) -> torch.Tensor:
+    """A number without what torch.func puts around all that is computed while it differentiates."""
+    while is_gradtrackingtensor(x):
+        x = get_unwrapped(x)
+    return x
 
 
 def _node(tracer: Any, x: Any) -> Any:
     """The node of a traced number; itself, if it is none."""
     while isinstance(x, torch.Tensor) and is_functorch_wrapped_tensor(x):
         x = get_unwrapped(x)
-    found = get_proxy_slot(x, tracer, x, lambda slot: slot.proxy.node)
-    return found
+    return get_proxy_slot(x, tracer, x, lambda slot: slot.proxy.node)
 
 
 def _step(node: Any) -> tuple[Any, int] | None:

@@ -1,0 +1,41 @@
+"""Arrays that are read-only for a while, and whether they can be made writeable again."""
+
+from __future__ import annotations
+
+from numpy import ndarray
+
+
+def release(x: ndarray) -> None:
+    """Make an array writeable again; its owners stay as they are."""
+    try:
+        x.flags.writeable = True
+    except ValueError:  # a view, while its owner is read-only
+        owners = [owner for owner in _owners(x) if not owner.flags.writeable]
+        for owner in reversed(owners):
+            owner.flags.writeable = True
+        x.flags.writeable = True
+        for owner in owners:
+            owner.flags.writeable = False
+
+
+def _owners(x: ndarray) -> list[ndarray]:
+    """The arrays whose memory an array is a part of, the next one first."""
+    owners = []
+    while isinstance(x.base, ndarray):
+        x = x.base
+        owners.append(x)
+    return owners
+
+
+def is_releasable(x: ndarray) -> bool:
+    """Whether NumPy lets an array be writeable again: not one in memory of which it knows only the
+    address, a tensor's for one.
+    """
+    last = [x, *_owners(x)][-1]
+    if last.base is None:
+        return last.flags.owndata
+    try:
+        with memoryview(last.base) as memory:  # type: ignore[arg-type]
+            return memory.contiguous and not memory.readonly
+    except TypeError:
+        return False
