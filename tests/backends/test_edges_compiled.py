@@ -32,7 +32,7 @@ CANNOT = {
     ("tensorflow", "linalg.svdvals", "of size zero"): "greater than dynamic slice dimension: 0",
     ("tensorflow", "linalg.svd", "of size zero"): "greater than dynamic slice dimension: 0",
     ("tensorflow", "linalg.pinv", "nothing"): "greater than dynamic slice dimension: 0",
-    ("tensorflow", "linalg.det", "of size zero"): "Requires start <= limit",
+    ("tensorflow", "linalg.det", "of size zero"): NO_KERNEL,
     ("torch", "linalg.svd", "complex"): "cannot decide which Python code runs",
     ("torch", "linalg.det", "NaN"): "contained non-finite values",
     ("torch", "from_dlpack", "nothing"): "Cannot access data pointer",
@@ -100,7 +100,6 @@ RAISES = {
     *(("torch", "linalg.slogdet", edge) for edge in ("zero", "singular")),
     *(("tensorflow", "linalg.slogdet", edge) for edge in ("zero", "singular")),
     ("jax", "nextafter", "specials"),
-    ("jax", "linalg.det", "of size zero"),
 }
 
 
@@ -127,7 +126,8 @@ def apart(backend, numbers):
     arrays = lambda nest: [np.array(numpy_of(plain(x))) for x in nest]
     got, found = compiled(backend, numbers), {}
     for n in numbers:
-        for what, x, y in zip(("value", "grad"), wanted[n], got[str(n)], strict=True):
+        parts = ("value", "grad")[: len(wanted[n])]
+        for what, x, y in zip(parts, wanted[n], got[str(n)], strict=True):
             x, y = arrays(x), arrays(y)
             signs = what == "value" and CASES[n].elementwise and backend != "jax"
             if differing(x, y, "float64", signs) is not None:

@@ -72,6 +72,7 @@ SCALARS = {
     "logsumexp": iso.logsumexp,
     "huber": lambda x: iso.huber(x * 3, const(x, 0.1) + x * 0, reduction="none"),
     "mse": lambda x: iso.mse(x, const(x, 0.1) + x * 0, reduction="none"),
+    "span": lambda x: iso.at(x)[iso.span(ints(x, [1, 2])[0], 3)].multiply(x[5:8]),
     "Mean": lambda x: iso.Mean(iso.namespace(x).sum(x * x), 3.0).value,
     "mae": lambda x: iso.mae(x * x, const(x, 5.0) + x * 0, reduction="none"),
     "binary_cross_entropy": lambda x: iso.binary_cross_entropy(
