@@ -72,7 +72,6 @@ SCALARS = {
     "logsumexp": iso.logsumexp,
     "huber": lambda x: iso.huber(x * 3, const(x, 0.1) + x * 0, reduction="none"),
     "mse": lambda x: iso.mse(x, const(x, 0.1) + x * 0, reduction="none"),
-    "span": lambda x: iso.at(x)[iso.span(ints(x, [1, 2])[0], 3)].multiply(x[5:8]),
     "Mean": lambda x: iso.Mean(iso.namespace(x).sum(x * x), 3.0).value,
     "mae": lambda x: iso.mae(x * x, const(x, 5.0) + x * 0, reduction="none"),
     "binary_cross_entropy": lambda x: iso.binary_cross_entropy(
@@ -265,6 +264,7 @@ VECTORS = {
     "at.get": lambda x: iso.at(x)[ints(x, [3, 1, 3])].get(),
     "at.set": lambda x: iso.at(x)[1:4].set(x[5:8] ** 2),
     "at.add": lambda x: iso.at(x)[ints(x, [3, 1, 3])].add(x[5:8] ** 2),
+    "span": lambda x: iso.at(x)[iso.span(ints(x, [1, 2])[0], 3)].multiply(x[5:8]),
     "at.multiply": lambda x: iso.at(x)[ints(x, [3, 1, 2])].multiply(x[5:8]),
     "at.min": lambda x: iso.at(x)[2:5].min(x[5:8]),
     "at.max": lambda x: iso.at(x)[2:5].max(x[5:8]),
