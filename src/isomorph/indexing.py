@@ -9,7 +9,7 @@ left of the index applies to the window.
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from .dispatch import backend_of, dtype_of, find_backend
 
@@ -47,7 +47,8 @@ class at:
     may hold ints, slices, None, Ellipsis, one boolean mask, or integer arrays; positions that occur
     twice are added twice by `.add`, and must not occur twice in `.set`. An integer that is not
     known yet, one that a compiled program is given or counts, may stand for an int, and for the
-    start of a slice whose length is known: `p : p + 3`, or `iso.span(p, 3)`.
+    start of a slice whose length is known: `p : p + 3`, or `iso.span(p, 3)`. Such a slice cannot
+    become shorter at an end, as NumPy's does: where it does not fit it is like a span.
 
     >>> iso.at(np.zeros(3))[1:].set(5.0)
     array([0., 5., 5.])
@@ -195,7 +196,7 @@ def _known(xp: Backend, x: Any, index: Any) -> Any:
         if type(item) is span:
             item = _spanned(xp, x, parts, spot)
         elif type(item) is slice:
-            item = _sliced(xp, item)
+            item = _sliced(xp, x, parts, spot)
         elif not arrays and getattr(item, "shape", None) == () and "int" in str(item.dtype):
             number = _read(xp, item)
             item = Window(item, None) if number is None else number
@@ -220,16 +221,16 @@ def _is_array(item: Any) -> bool:
 
 def _read(xp: Backend, number: Any) -> int | None:
     """An integer, if its value is there to be read."""
-    if number is None or (hasattr(number, "__index__") and not hasattr(number, "shape")):
-        return number if number is None else operator.index(number)
-    if find_backend(number) is not xp:
-        return operator.index(number)  # a number of NumPy's
-    found = xp.at_hand(number)
-    return None if found is None else operator.index(found[()])
+    if number is None:
+        return None
+    return xp.integer(number) if find_backend(number) is xp else operator.index(number)
 
 
-def _sliced(xp: Backend, item: slice) -> Any:
-    """A slice with known bounds, or a window."""
+def _sliced(xp: Backend, x: Any, parts: tuple, spot: int) -> Any:
+    """A slice with known bounds, or a window. From a negative start on NumPy's slice is empty where
+    it would end at the front or behind it: a window there does not fit.
+    """
+    item = parts[spot]
     bounds = [item.start, item.stop, item.step]
     read = [_read(xp, bound) for bound in bounds]
     if all(bound is None or number is not None for bound, number in zip(bounds, read)):
@@ -242,7 +243,10 @@ def _sliced(xp: Backend, item: slice) -> Any:
             "at(x)[start:stop]: needed a slice whose length is known while the program is traced, "
             "got bounds that depend on its inputs; write iso.at(x)[iso.span(start, length)]"
         )
-    return Window(item.start, max(length, 0))
+    length, start = max(length, 0), cast(Any, item.start)
+    size = x.shape[_axis(x, parts, spot)]
+    crosses = (start < 0) & (start + length >= 0)
+    return Window(xp.where(crosses, xp.full_like(start, size), start), length)
 
 
 def _spanned(xp: Backend, x: Any, parts: tuple, spot: int) -> Any:

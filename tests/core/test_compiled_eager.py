@@ -34,7 +34,6 @@ SMALL_ONLY = {("jax", "hosted")}
 
 # Programs that a framework cannot compile, with what it says; one that compiles fails its test.
 CANNOT = {
-    ("torch", "multiply_rows"): "cannot decide which Python code runs",
     ("tensorflow", "joins"): "no entry for: XlaDynamicUpdateSlice",  # its second derivative
     ("tensorflow", "pads"): "no entry for: XlaDynamicUpdateSlice",
     ("tensorflow", "cumulated"): "no entry for: XlaDynamicUpdateSlice",

@@ -385,6 +385,11 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         """A copy of `x` in which `part` stands where `window` would read."""
         return windows.written(xp, x, part, start, axis)
 
+    def integer(xp, x: Any) -> int | None:
+        """The integer that an array without axes holds; None while it is not known."""
+        found = xp.at_hand(x)
+        return None if found is None else int(found[()])
+
     def distance(xp, start: Any, stop: Any) -> int | None:
         """How far apart two integers of a traced program are, where it can be seen: `p` and
         `p + 3`.

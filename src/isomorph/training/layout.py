@@ -92,7 +92,7 @@ def read(file: FileIO) -> Content:
     try:
         entries = _parsed(raw)
         meta = entries.pop("__metadata__", {})
-        if not _is_dict(meta) or not all(type(word) is str for word in meta.values()):
+        if type(meta) is not dict or not all(type(word) is str for word in meta.values()):
             raise ValueError("__metadata__ is no dict of strings")
         tensors = {name: _tensor(name, entry) for name, entry in entries.items()}
         _check_places(list(tensors.values()))
@@ -120,7 +120,7 @@ def _parsed(raw: bytes | bytearray | str) -> dict[str, Any]:
     """A dict from JSON: in UTF-8, of which every key stands there once."""
     text = raw if isinstance(raw, str) else raw.decode("utf-8")
     parsed = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
-    if not _is_dict(parsed):
+    if type(parsed) is not dict:
         raise ValueError("it is no dict")
     return parsed
 
@@ -136,10 +136,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(word: str) -> None:
     raise ValueError(f"{word} is no JSON")
-
-
-def _is_dict(x: Any) -> bool:
-    return type(x) is dict
 
 
 def fill(file: FileIO, content: Content, tensor: Tensor) -> Callable[[memoryview], None]:
@@ -212,13 +208,13 @@ def _own(raw: bytes, meta: dict[str, str], tensors: dict[str, Tensor]) -> dict[s
             f"{head.get('version')}"
         )
     checks: Any = head.get("checks")
-    if not _is_dict(checks) or checks.keys() != tensors.keys():
+    if type(checks) is not dict or checks.keys() != tensors.keys():
         raise ValueError("the checks are not those of its tensors")
     return head
 
 
 def _tensor(name: str, entry: Any) -> Tensor:
-    if not _is_dict(entry) or entry.keys() != {"dtype", "shape", "data_offsets"}:
+    if type(entry) is not dict or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise ValueError(f"{name} needs dtype, shape and data_offsets, and has {entry}")
     code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if type(shape) is not list or type(offsets) is not list or len(offsets) != 2:

@@ -32,7 +32,7 @@ READ: dict[str, Callable[[Any], Any]] = {
 
 
 # A number that a program has counted with is an array without axes: one is loaded like the other.
-NUMBERS: dict[type, Callable[[Any], Any]] = {bool: bool, int: int, float: float, complex: complex}
+NUMBERS = (bool, int, float, complex)
 KINDS = {
     "bool": ("bool",),
     "int": ("int", "uint"),
@@ -150,16 +150,14 @@ def build(node: Node, like: Any, array: Callable[[Node, Any], Any]) -> Any:
             return type(like)(*items)
         return items if kind == "list" else tuple(items)
     if kind == "array":
-        return (
-            NUMBERS[type(like)](array(node, None)) if type(like) in NUMBERS else array(node, like)
-        )
+        return type(like)(array(node, None)) if type(like) in NUMBERS else array(node, like)
     value = READ[kind](inner)
     if kind in KINDS and find_backend(like) is not None:
-        return like_number(value, like)
+        return _array_like(value, like)
     return value
 
 
-def like_number(value: Any, like: Any) -> Any:
+def _array_like(value: Any, like: Any) -> Any:
     """A number as an array without axes, of the kind and dtype of another."""
     xp: Any = find_backend(like)
     return xp.asarray(value, dtype=like.dtype, device=xp.device_of(like))

@@ -79,8 +79,8 @@ class JAX(Layers):
             got = [x.dtype for x in found]
             if got != dtypes:
                 raise TypeError(
-                    f"host_function: needed {dtypes}, got {got}: JAX called it from a thread "
-                    "of its own, which `jax.enable_x64()` does not reach; use "
+                    f"host_function: needed {dtypes}, got {got}: JAX called it where 64 bits are "
+                    "off, as they are in threads of its own inside `jax.enable_x64()`; use "
                     'jax.config.update("jax_enable_x64", True)'
                 )
             return xp.host_results(host.func(*found), likes)

@@ -15,6 +15,7 @@ import numpy as np
 from jax.core import Tracer
 
 from .. import affine
+from ..repeating import multiplied
 from ..windows import placed
 from .literals import native
 
@@ -67,6 +68,8 @@ def _variable(x: Any) -> Any:
 
 def _step(x: Any) -> tuple[Any, int] | None:
     made = getattr(x, "parent", None)
+    if made is None or not jnp.issubdtype(x.dtype, jnp.integer):
+        return None
     name = getattr(getattr(made, "primitive", None), "name", None)
     inputs = getattr(made, "in_tracers", ())
     if name == "convert_element_type" and len(inputs) == 1:
@@ -105,30 +108,14 @@ def _multiplied(x: Any, value: Any, where: Any) -> Any:
 
 @_multiplied.defjvp
 def _multiplied_jvp(primals: tuple, tangents: tuple) -> tuple:
-    """JAX has no derivative of that: the factors of each position, side by side, are multiplied one
-    after the other.
-    """
+    """JAX has no derivative of that."""
     x, value, where = primals
-    along = tuple(tangents[:2])
-    return jax.jvp(lambda x, value: _side_by_side(x, value, where), (x, value), along)
+    rows = jnp.arange(x.size)
 
+    def product(x: Any, value: Any) -> Any:
+        return multiplied(jnp, x.reshape(-1), value, where, rows).reshape(x.shape)
 
-def _side_by_side(x: Any, value: Any, where: Any) -> Any:
-    if not where.size:
-        return x
-    order = jnp.argsort(where)
-    where, value = where[order], value[order]
-    begins = jnp.concatenate([jnp.ones(1, bool), where[1:] != where[:-1]])
-
-    def both(left: tuple, right: tuple) -> tuple:
-        (cut, product), (cuts, more) = left, right
-        return cut | cuts, jnp.where(cuts, more, product * more)
-
-    _, products = jax.lax.associative_scan(both, (begins, value))
-    ends = jnp.concatenate([begins[1:], jnp.ones(1, bool)])
-    last = jnp.where(ends, where, x.size)
-    factors = jnp.ones(x.size, x.dtype).at[last].set(products, mode="drop")
-    return x * factors.reshape(x.shape)
+    return jax.jvp(product, (x, value), tuple(tangents[:2]))
 
 
 def _fitted(place: tuple[int, ...], value: Any, how: str) -> Any:

@@ -204,7 +204,7 @@ class TensorFlow(Layers):
         return indexing.index_get(x, index)
 
     def index_update(xp, x, index, value, how):
-        return indexing.index_update(x, index, value, how)
+        return indexing.index_update(xp, x, index, value, how)
 
     def distance(xp, start, stop):
         return indexing.distance(start, stop)

@@ -13,9 +13,10 @@ import numpy as np
 import tensorflow as tf
 
 from .. import affine
+from ..repeating import multiplied
 from .dtypes import cast, tensor
 from .elementwise import maximum, minimum
-from .kernels import Eager, ops
+from .kernels import Eager, ops, recorded
 from .manipulation import (
     broadcast_arrays,
     flat,
@@ -52,7 +53,7 @@ def distance(start: Any, stop: Any) -> int | None:
 
 
 def _step(x: Any) -> tuple[Any, int] | None:
-    if not isinstance(x, tf.Tensor) or type(x) is Eager:
+    if not isinstance(x, tf.Tensor) or type(x) is Eager or not x.dtype.is_integer:
         return None
     op = x.op
     if op.type in ("Identity", "Cast"):
@@ -219,7 +220,7 @@ def _take(x: Any, arrays: list[tuple[int, tf.Tensor]], together: bool) -> tf.Ten
 # Updates.
 
 
-def index_update(x: Any, index: Any, value: Any, how: str) -> tf.Tensor:
+def index_update(xp: Any, x: Any, index: Any, value: Any, how: str) -> tf.Tensor:
     """A copy of `x` in which `x[index]` is set to, or combined with, `value`.
 
     Elements named twice are combined twice (np.add.at); `set` keeps the last value.
@@ -230,14 +231,14 @@ def index_update(x: Any, index: Any, value: Any, how: str) -> tf.Tensor:
     value = _value(x, value, how)
     items = _items(x, index)
     try:
-        return _updated(x, items, value, how)
+        return _updated(xp, x, items, value, how)
     except tf.errors.InvalidArgumentError:
         raise IndexError(f"index_update: out of bounds for {tuple(x.shape)}: {items}") from None
 
 
-def _updated(x: tf.Tensor, items: list[Any], value: tf.Tensor, how: str) -> tf.Tensor:
+def _updated(xp: Any, x: tf.Tensor, items: list[Any], value: tf.Tensor, how: str) -> tf.Tensor:
     if not any(_is_array(item) for item in items):
-        return _update_slice(x, items, value, how)
+        return _update_slice(xp, x, items, value, how)
     if _masks_all(x, items, value):
         mask = items[0]
         rest = [1] * (rank_of(x) - rank_of(mask))
@@ -246,8 +247,10 @@ def _updated(x: tf.Tensor, items: list[Any], value: tf.Tensor, how: str) -> tf.T
     first, *rest = items
     rows = _is_array(first) and first.dtype is not tf.bool
     if rows and all(item is Ellipsis or _is_whole(item) for item in rest):
-        return _scatter(x, places_in(first, size_of(x, 0)), value, how)  # not element by element
-    flattened = _scatter(flat(x), _positions(x, items), value, how)
+        return _scatter(
+            xp, x, places_in(first, size_of(x, 0)), value, how
+        )  # not element by element
+    flattened = _scatter(xp, flat(x), _positions(x, items), value, how)
     return ops.Reshape(tensor=flattened, shape=ops.Shape(input=x))
 
 
@@ -286,12 +289,12 @@ def _fit(value: tf.Tensor, target: list[Any]) -> tf.Tensor:
         raise ValueError(f"index_update: needed a value that broadcasts to {shapes}") from None
 
 
-def _update_slice(x: tf.Tensor, items: list[Any], value: tf.Tensor, how: str) -> tf.Tensor:
+def _update_slice(xp: Any, x: tf.Tensor, items: list[Any], value: tf.Tensor, how: str) -> tf.Tensor:
     old = _slice(x, items)
     value = _fit(_combined(old, value, how), shape_of(old))
     steps = (item.step for item in items if isinstance(item, slice))
     if not tf.executing_eagerly() and any(step not in (None, 1, -1) for step in steps):
-        flattened = _scatter(flat(x), _positions(x, items), value, "set")
+        flattened = _scatter(xp, flat(x), _positions(x, items), value, "set")
         return ops.Reshape(tensor=flattened, shape=ops.Shape(input=x))  # XLA has no other step
     return ops.TensorStridedSliceUpdate(input=x, value=value, **_strides(items))
 
@@ -317,12 +320,12 @@ def _positions(x: tf.Tensor, items: list[Any]) -> tf.Tensor:
     return _gather(places, items) if advanced else _slice(places, items)
 
 
-def _scatter(x: tf.Tensor, places: tf.Tensor, value: tf.Tensor, how: str) -> tf.Tensor:
+def _scatter(xp: Any, x: tf.Tensor, places: tf.Tensor, value: tf.Tensor, how: str) -> tf.Tensor:
     """`x` with its elements (its rows, if it has more axes) at `places` updated."""
     if x.dtype is tf.bool and how != "set":
         how = "max" if how in ("add", "max") else "min"
         x, value = tf.cast(x, tf.int32), tf.cast(value, tf.int32)
-        return tf.cast(_scatter(x, places, value, how), tf.bool)
+        return tf.cast(_scatter(xp, x, places, value, how), tf.bool)
     row = shape_of(x)[1:]
     value = _fit(value, [*shape_of(places), *row])
     value = ops.Reshape(tensor=value, shape=sizes("index_update", [_count(places), *row]))
@@ -330,6 +333,8 @@ def _scatter(x: tf.Tensor, places: tf.Tensor, value: tf.Tensor, how: str) -> tf.
     if how == "multiply":
         if is_checked(x):
             ops.GatherV2(params=x, indices=places, axis=0)  # refuses what is out of bounds
+        if (x.dtype.is_floating or x.dtype.is_complex) and (recorded(x) or recorded(value)):
+            return multiplied(xp, x, value, places, tf.range(size_of(x, 0), dtype=places.dtype))
         factors = ops.UnsortedSegmentProd(
             data=value, segment_ids=places, num_segments=size_of(x, 0)
         )

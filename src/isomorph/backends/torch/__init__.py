@@ -286,7 +286,13 @@ class Torch(Layers):
         return indexing.get(x, index)
 
     def index_update(xp, x, index, value, how):
-        return indexing.update(x, index, value, how)
+        return indexing.update(xp, x, index, value, how)
+
+    def integer(xp, x):
+        # torch.func, while it differentiates, wraps all that is computed
+        while is_gradtrackingtensor(x):
+            x = get_unwrapped(x)
+        return super().integer(x)
 
     def distance(xp, start, stop):
         return indexing.distance(start, stop)

@@ -11,15 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._C._functorch import (  # pyright: ignore
-    get_unwrapped,
-    is_functorch_wrapped_tensor,
-    is_gradtrackingtensor,
-)
-from torch.autograd import forward_ad
+from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor  # pyright: ignore
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
 
 from .. import affine
+from ..repeating import multiplied
 from .compiling import is_tracing
 from .creation import asarray
 
@@ -34,22 +30,17 @@ def get(x: torch.Tensor, index: Any) -> torch.Tensor:
     return x[index]
 
 
-def update(x: torch.Tensor, index: Any, value: Any, how: str) -> torch.Tensor:
+def update(xp: Any, x: torch.Tensor, index: Any, value: Any, how: str) -> torch.Tensor:
     """A copy of `x` with `x[index]` set or combined."""
     ready, index = _ready(x, index)
-    if how == "multiply" and _repeats(index) and (_has_tangent(x) or _has_tangent(value)):
-        raise NotImplementedError(
-            "at(x)[index].multiply: torch gives 0 for the forward-mode derivative of a product "
-            "over positions that may repeat; use iso.jvp, or a slice as the index"
-        )
     value = torch.as_tensor(value, dtype=x.dtype, device=x.device)
     flips = _backward_axes(ready, index)
     turned, index = _forward(ready, index)
     try:
-        y = _updated(turned, index, value, how)
+        y = _updated(xp, turned, index, value, how)
     except RuntimeError:
         value = _fitted(tuple(turned[index].shape), value, how)
-        y = _updated(turned, index, value, how)
+        y = _updated(xp, turned, index, value, how)
     y = y.flip(flips) if flips else y
     return y if ready is x else y.reshape(x.shape)
 
@@ -58,18 +49,9 @@ def distance(start: Any, stop: Any) -> int | None:
     """`Backend.distance`: the graph that is being made knows what a number was made of."""
     mode = get_proxy_mode()
     if mode is None:
-        start, stop = (_peeled(torch.as_tensor(x)) for x in (start, stop))
-        mapped = is_functorch_wrapped_tensor(start) or is_functorch_wrapped_tensor(stop)
-        return None if mapped else int(stop) - int(start)
+        return None
     node = partial(_node, mode.tracer)
     return affine.distance(node(start), node(stop), _step, operator.is_)
-
-
-def _peeled(x: torch.Tensor) -> torch.Tensor:
-    """A number without what torch.func puts around all that is computed while it differentiates."""
-    while is_gradtrackingtensor(x):
-        x = get_unwrapped(x)
-    return x
 
 
 def _node(tracer: Any, x: Any) -> Any:
@@ -80,7 +62,10 @@ def _node(tracer: Any, x: Any) -> Any:
 
 
 def _step(node: Any) -> tuple[Any, int] | None:
-    target = getattr(node, "target", None)
+    target, meta = getattr(node, "target", None), getattr(node, "meta", {})
+    dtype = getattr(meta.get("val"), "dtype", torch.float32)
+    if dtype.is_floating_point or dtype.is_complex:
+        return None
     if target is torch.ops.aten.add.Tensor or target is torch.ops.aten.sub.Tensor:
         left, right = node.args
         if type(right) is not int or node.kwargs:
@@ -90,16 +75,19 @@ def _step(node: Any) -> tuple[Any, int] | None:
     return (node.args[0], 0) if target in copies else None
 
 
-def _updated(x: torch.Tensor, index: tuple, value: torch.Tensor, how: str) -> torch.Tensor:
+def _updated(xp: Any, x: torch.Tensor, index: tuple, value: torch.Tensor, how: str) -> torch.Tensor:
     if how == "set" or not _repeats(index):
         return written(x, index, value if how == "set" else COMBINE[how](x[index], value))
     # positions may repeat: go through flat positions, which every reduction takes
     where = _positions(x, index)
     flat, value = x.reshape(-1), value.broadcast_to(where.shape).reshape(-1)
+    where = where.reshape(-1)
     if how == "add":
-        y = flat.index_put((where.reshape(-1),), value, accumulate=True)
+        y = flat.index_put((where,), value, accumulate=True)
+    elif how == "multiply" and _may_differentiate(x, value):
+        y = multiplied(xp, flat, value, where, torch.arange(x.numel(), device=x.device))
     else:
-        y = flat.scatter_reduce(0, where.reshape(-1), value, REDUCE[how])
+        y = flat.scatter_reduce(0, where, value, REDUCE[how])
     return y.reshape(x.shape)
 
 
@@ -174,11 +162,9 @@ def _repeats(index: tuple) -> bool:
     return any(isinstance(i, torch.Tensor) and i.dtype != torch.bool for i in index)
 
 
-def _has_tangent(x: torch.Tensor) -> bool:
-    """Whether a forward-mode derivative may be being computed of `x`, at any level."""
-    if torch.compiler.is_compiling() or forward_ad._current_level < 0:
-        return False
-    return is_functorch_wrapped_tensor(x) or forward_ad.unpack_dual(x).tangent is not None
+def _may_differentiate(*arrays: torch.Tensor) -> bool:
+    inexact = arrays[0].is_floating_point() or arrays[0].is_complex()
+    return inexact and (is_tracing() or any(x.requires_grad for x in arrays))
 
 
 def _fitted(place: tuple[int, ...], value: torch.Tensor, how: str) -> torch.Tensor:
