@@ -5,6 +5,7 @@ import os
 import random
 import resource
 import socket
+import subprocess
 from copy import deepcopy
 from zlib import crc32
 
@@ -307,3 +308,25 @@ def test_no_room_for_the_file(backend, tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
     np.testing.assert_array_equal(iso.load(tmp_path / "model"), np.arange(3.0))
+
+
+@ONLY
+def test_a_full_disk(backend, tmp_path):
+    """The file that was there stays, and nothing else is left."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
+    try:
+        mounted = subprocess.run(command, capture_output=True, timeout=20).returncode == 0
+    except FileNotFoundError:
+        mounted = False
+    if not mounted:
+        pytest.skip("no small disk can be mounted here")
+    try:
+        iso.save(disk / "model", np.arange(3.0))
+        with pytest.raises(iso.CheckpointError, match="the file that was there is unchanged"):
+            iso.save(disk / "model", np.zeros(100_000))
+        assert [path.name for path in disk.iterdir()] == ["model"]
+        np.testing.assert_array_equal(iso.load(disk / "model"), np.arange(3.0))
+    finally:
+        subprocess.run(["umount", str(disk)], check=True, timeout=20)
