@@ -25,14 +25,7 @@ SAMPLE = {"jax": 40, "tensorflow": 60, "torch": 20}
 SIZES = {"nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"}
 
 # What a framework cannot compile, with what it says.
-NO_KERNEL = "unsupported operations when trying to compile"
 CANNOT = {
-    ("tensorflow", "linalg.svdvals", "complex"): NO_KERNEL,
-    ("tensorflow", "linalg.svd", "complex"): NO_KERNEL,
-    ("tensorflow", "linalg.svdvals", "of size zero"): "greater than dynamic slice dimension: 0",
-    ("tensorflow", "linalg.svd", "of size zero"): "greater than dynamic slice dimension: 0",
-    ("tensorflow", "linalg.pinv", "nothing"): "greater than dynamic slice dimension: 0",
-    ("tensorflow", "linalg.det", "of size zero"): NO_KERNEL,
     ("torch", "linalg.svd", "complex"): "cannot decide which Python code runs",
     ("torch", "linalg.det", "NaN"): "contained non-finite values",
     ("torch", "from_dlpack", "nothing"): "Cannot access data pointer",
@@ -40,12 +33,6 @@ CANNOT = {
     ("jax", "from_dlpack", "nothing"): "must have __dlpack__",
     ("jax", "repeat", "0 times"): "Abstract tracer value",
 }
-for name, edges in (
-    ("linalg.det", ("singular", "rank one of three", "singular, complex", "NaN")),
-    ("linalg.slogdet", ("negative and huge", "of size zero", "NaN")),
-):
-    CANNOT |= {("tensorflow", name, edge): NO_KERNEL for edge in edges}
-
 # Where compiled is not as it is, and why it is left so; read both ways.
 OTHERWISE = {
     ("tensorflow", "divide", "specials"): "products of the largest numbers in another order",

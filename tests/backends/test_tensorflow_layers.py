@@ -160,7 +160,8 @@ def test_batch_norm_of_other_forms(backend):
 def program(func, *arrays):
     iso.namespace(arrays[0])  # which imports the backend
     compiling = importlib.import_module("isomorph.backends.tensorflow.compiling")
-    return compiling.program(lambda *arrays: (func(*arrays),), arrays, [])
+    made = compiling.program(lambda *arrays: (func(*arrays),), arrays, [])
+    return getattr(made, "run", made)  # one of XLA's may still be made without it
 
 
 def by_xla(func, *arrays):
@@ -180,6 +181,57 @@ def test_convolutions_are_left_to_the_kernels_of_a_cpu(backend):
     beside = lambda x, w: iso.fori_loop(0, 3, lambda i, a: a * 0.5, total(x, w))
     assert by_xla(beside, x, w)  # a loop is worth more
     np.testing.assert_allclose(iso.jit(beside)(x, w), total(x, w) / 8, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_what_xla_lacks_is_left_to_the_kernels(backend, dtype):
+    """XLA has no determinants, no complex solutions, and only half of the digits of float64."""
+    x = np.array([[2.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 4.0]]).astype(dtype)
+    x = tf.constant(x * (1 + 0.3j) if "complex" in dtype else x)
+    linalg = iso.namespace(x).linalg
+    single = dtype == "float32"
+    for func, stays in (
+        (linalg.det, False),
+        (lambda x: linalg.slogdet(x).logabsdet, False),
+        (linalg.svdvals, single),
+        (linalg.eigvalsh, single),
+        (linalg.pinv, single),
+        (lambda x: linalg.solve(x, tf.ones_like(x)), "complex" not in dtype),
+        (linalg.inv, "complex" not in dtype),
+        (lambda x: linalg.qr(x).R, True),
+    ):
+        assert by_xla(func, x) is stays
+        total = lambda x, func=func: tf.reduce_sum(tf.abs(func(x)) ** 2)
+        found, sure = (f(total)(x) for f in (lambda t: iso.jit(iso.grad(t)), iso.grad))
+        close = {"float32": 2e-5, "complex64": 2e-5}.get(dtype, 1e-12)
+        np.testing.assert_allclose(found, sure, rtol=0, atol=close * np.abs(sure).max())
+
+
+def test_what_xla_refuses_is_made_without_it(backend):
+    """An operation of which nothing is known here: XLA says no when it compiles."""
+    x = tf.constant([[2.0, 1.0], [1.0, 3.0]])
+    traced = []
+
+    @iso.jit
+    def run(x):
+        traced.append(1)
+        return tf.linalg.lu(x)[0] * 2.0
+
+    for scale in (1.0, 2.0):
+        np.testing.assert_allclose(run(x * scale), tf.linalg.lu(x * scale)[0] * 2.0, rtol=1e-6)
+    assert len(traced) == 2  # for XLA, and without it
+
+
+def test_a_mistake_is_not_taken_for_a_refusal(backend):
+    iso.namespace(tf.zeros(1))
+    compiling = importlib.import_module("isomorph.backends.tensorflow.compiling")
+
+    def wrong(x):
+        raise tf.errors.InvalidArgumentError(None, None, "shapes do not match")
+
+    run = compiling.Compiled(wrong, lambda: lambda x: x)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="shapes do not match"):
+        run(tf.zeros(1))
 
 
 @pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="a rule for CPUs")

@@ -1,8 +1,10 @@
 """Compiled programs in TensorFlow: one concrete function per shape and dtype of the arguments, by
-XLA unless it has something that XLA lacks: calls into Python, the gradient of a loop whose number
-of steps is not known, loops that were vectorized. On a CPU convolutions are such a thing too: by
-TensorFlow's own kernels a step of a ResNet takes a fifth less, one of channels by themselves or in
-three dimensions a seventh and less; some of few channels take up to a tenth more.
+XLA unless it has something that XLA lacks: calls into Python, determinants, complex solutions,
+eigenvalues and singular values in float64 (XLA's are good to 1e-8 and 1e-6), the gradient of a loop
+whose number of steps is not known, loops that were vectorized; and whatever else it refuses. On a
+CPU convolutions are such a thing too: by TensorFlow's own kernels a step of a ResNet takes a fifth
+less, one of channels by themselves or in three dimensions a seventh and less; some of few channels
+take up to a tenth more.
 
 Not `reduce_retracing`: it forgets sizes after the second shape, and then `x.shape[0]` is None where
 every other framework has a number. XLA compiles per shape anyway.
@@ -11,6 +13,7 @@ every other framework has a number. XLA compiles per shape anyway.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -19,13 +22,47 @@ import tensorflow as tf
 from . import dtypes
 from .kernels import Eager
 
-HOST = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}  # they call into Python
+LACKING = {
+    "EagerPyFunc",
+    "LogMatrixDeterminant",
+    "MatrixDeterminant",
+    "PyFunc",
+    "PyFuncStateless",
+    "TensorListScatterIntoExistingList",
+}
+COMPLEX = {tf.complex64.as_datatype_enum, tf.complex128.as_datatype_enum}
+LACKING_FOR = {  # some dtypes, or good to half of their digits
+    "MatrixInverse": COMPLEX,
+    "MatrixSolve": COMPLEX,
+    "SelfAdjointEigV2": {*COMPLEX, tf.float64.as_datatype_enum},
+    "Svd": {*COMPLEX, tf.float64.as_datatype_enum},
+}
+REFUSED = ("unsupported operations when trying to compile", "must be a compile-time constant")
 LOOPS = {"While", "StatelessWhile"}
 CONVOLUTIONS = ("Conv2D", "Conv3D", "DepthwiseConv2d")  # and their gradients
 # What XLA gets of the program that is being traced; of those of others nothing is known.
 ALL, PARTS, NONE = "all", "parts", "none"
 SHARE: ContextVar[str | None] = ContextVar("isomorph.tensorflow.share", default=None)
 VARIANT = tf.variant.as_datatype_enum
+
+
+def _register_gradient() -> None:
+    """What TensorFlow makes of the gradient of a slice for XLA has no gradient of its own, without
+    which nothing with a concatenation is differentiated three times, or by `hvp`.
+    """
+
+    def gradient(op: Any, grad: Any) -> tuple:
+        whole, part, start = op.inputs
+        sizes = [tf.shape(x, out_type=start.dtype) for x in (whole, part)]
+        around = tf.stack([start, sizes[0] - sizes[1] - start], axis=1)
+        rest = tf.pad(tf.zeros_like(part, tf.bool), around, constant_values=True)
+        return tf.where(rest, grad, tf.zeros_like(grad)), tf.slice(grad, start, sizes[1]), None
+
+    with suppress(KeyError):  # somebody has
+        tf.RegisterGradient("XlaDynamicUpdateSlice")(gradient)
+
+
+_register_gradient()
 
 
 def program(
@@ -47,7 +84,32 @@ def _function(func: Callable[..., tuple], specs: list[Any]) -> Callable[..., Any
     run = _concrete(func, specs, ALL)
     if _is_beyond_xla(run.graph):
         return _concrete(func, specs, NONE)
-    return _concrete(func, specs, PARTS) if _is_slow_by_xla(run.graph) else run
+    if _is_slow_by_xla(run.graph):
+        return _concrete(func, specs, PARTS)
+    return Compiled(run, lambda: _concrete(func, specs, NONE))
+
+
+class Compiled:
+    """A program of XLA's, which it compiles at the first call. One that it refuses then is made
+    without it: nothing of it has been computed.
+    """
+
+    def __init__(self, run: Callable[..., Any], without: Callable[[], Any]) -> None:
+        self.run, self.without = run, without
+        self.is_made = False
+
+    def __call__(self, *arrays: Any) -> Any:
+        if self.is_made:
+            return self.run(*arrays)
+        try:
+            outs = self.run(*arrays)
+        except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError) as error:
+            if not any(words in str(error) for words in REFUSED):
+                raise
+            self.run = self.without()
+            outs = self.run(*arrays)
+        self.is_made = True
+        return outs
 
 
 def _concrete(func: Callable[..., tuple], specs: list[Any], share: str) -> Any:
@@ -160,7 +222,7 @@ def _is_beyond_xla(graph: Any) -> bool:
     for nodes in _scopes(graph):
         named = {n.name: n for n in nodes}
         for node in nodes:
-            if node.op in HOST or node.op == "TensorListScatterIntoExistingList":
+            if node.op in LACKING or node.attr["T"].type in LACKING_FOR.get(node.op, ()):
                 return True
             if node.op == "TensorListReserve" and node.attr["element_dtype"].type == VARIANT:
                 return True

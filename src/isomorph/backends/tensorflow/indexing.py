@@ -22,6 +22,7 @@ from .manipulation import (
     flat,
     ints,
     is_checked,
+    joined,
     places_in,
     rank_of,
     shape_of,
@@ -355,7 +356,7 @@ def _replace(x: tf.Tensor, places: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
     """Set rows. TensorScatterUpdate leaves open which of two values stays, and gives both the
     gradient: here the last one wins, and the winner is taken from the values and `x` in one row."""
     count, rows = size_of(value, 0), size_of(x, 0)
-    both = ops.ConcatV2(values=[value, x], axis=0)
+    both = joined([value, x], 0)
     stay = tf.range(rows, dtype=tf.int64) - tf.cast(rows, tf.int64)  # negative: any value wins
     winner = ops.TensorScatterMax(
         tensor=stay,

@@ -89,19 +89,53 @@ def _det(x: tf.Tensor) -> Any:
     """TensorFlow's own gradient does not conjugate a complex determinant, and needs an inverse."""
     value: Any = ops.MatrixDeterminant(input=x)
 
-    def regular(x: tf.Tensor) -> tf.Tensor:
-        return _times(conj(_det(x)), adjoint(inv(x)))
-
     def pullback(upstream: tf.Tensor) -> tf.Tensor:
         singular = _is_singular(x, value)[..., None, None]
 
-        def both() -> tf.Tensor:
+        def any_singular(x: tf.Tensor) -> tuple:
             safe = tf.where(singular, tf.eye(size_of(x, -1), dtype=x.dtype), x)
-            return tf.where(singular, conj(_cofactors(x)), regular(safe))
+            return (tf.where(singular, conj(_cofactors(x)), _regular(safe)),)
 
-        return _times(upstream, tf.cond(tf.reduce_any(singular), both, lambda: regular(x)))
+        (found,) = _either(tf.reduce_any(singular), any_singular, lambda x: (_regular(x),), x)
+        return _times(upstream, found)
 
     return value, pullback
+
+
+def _regular(x: tf.Tensor) -> tf.Tensor:
+    """The gradient of the determinant of a matrix that has an inverse."""
+    return _times(conj(_det(x)), adjoint(inv(x)))
+
+
+def _either(condition: tf.Tensor, yes: Any, no: Any, *arrays: tf.Tensor) -> tuple:
+    """`yes(*arrays)` or `no(*arrays)`. TensorFlow makes the gradients of both, and those of their
+    gradients, as soon as a graph may be differentiated twice: without end, where they have such a
+    choice inside. Here they are made when somebody asks for them.
+    """
+
+    @tf.custom_gradient
+    def chosen(*arrays: tf.Tensor) -> Any:
+        held = [tf.stop_gradient(x) for x in arrays]
+        outs = tf.cond(condition, lambda: yes(*held), lambda: no(*held))
+
+        def pullback(*upstream: tf.Tensor) -> tuple:
+            back = lambda func: (
+                lambda *both: _pulled(func, both[: len(arrays)], both[len(arrays) :])
+            )
+            return _either(condition, back(yes), back(no), *arrays, *upstream)
+
+        return outs, pullback
+
+    return chosen(*arrays)
+
+
+def _pulled(func: Any, arrays: tuple, upstream: tuple) -> tuple:
+    arrays = tuple(tf.identity(x) for x in arrays)
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(arrays)
+        outs = list(func(*arrays))
+    none = tf.UnconnectedGradients.ZERO
+    return tuple(tape.gradient(outs, arrays, list(upstream), unconnected_gradients=none))
 
 
 def _is_singular(x: tf.Tensor, value: Any) -> Any:
@@ -118,6 +152,8 @@ def _is_singular(x: tf.Tensor, value: Any) -> Any:
 def _cofactors(x: tf.Tensor) -> tf.Tensor:
     """The determinants of what is left without an element's row and column, signed."""
     n = size_of(x, -1)
+    if n in (0, 1):
+        return tf.ones_like(x)
     places, rest = tf.range(n), tf.range(tf.maximum(n, 1) - 1)
     rest += tf.cast(rest >= places[:, None], rest.dtype)  # in row i all numbers but i
     minors = tf.gather(tf.gather(x, rest, axis=-1), rest, axis=-3)

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from .dtypes import astype, cast, is_tensor, promote_all, tensor
-from .kernels import ops
+from .kernels import Eager, ops
 
 Axes = int | Sequence[int]
 # What TensorFlow raises for bad shapes and dtypes, run eagerly or traced. Hot functions call
@@ -295,6 +295,15 @@ def _alike(function: str, arrays: Any) -> Any:
     return arrays
 
 
+def joined(arrays: Any, axis: int) -> tf.Tensor:
+    """Arrays of one dtype one behind the other. Where rows of the result are gathered, its gradient
+    is made of indexed slices, of which XLA loses the sizes when they are shared out: in a graph a
+    reshape that changes nothing makes it dense.
+    """
+    out = ops.ConcatV2(values=arrays, axis=axis)
+    return out if type(out) is Eager else ops.Reshape(tensor=out, shape=tf.shape(out))
+
+
 def concat(arrays: Any, /, *, axis: int | None = 0) -> tf.Tensor:
     arrays = _alike("concat", arrays)
     if axis is None:
@@ -303,7 +312,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> tf.Tensor:
         axis_of("concat", axis, rank_of(arrays[0]))
         return tf.identity(arrays[0])
     try:
-        return ops.ConcatV2(values=arrays, axis=axis)
+        return joined(arrays, axis)
     except Wrong:
         axis_of("concat", axis, rank_of(arrays[0]))
         _wrong("concat", f"shapes that agree outside axis {axis}", *arrays)

@@ -14,7 +14,19 @@ import tensorflow as tf
 
 from .dtypes import DType, cast, default_float, promote_all, refuse, tensor
 from .kernels import Eager, ops
-from .manipulation import Axes, axes_of, axis_of, flat, ints, last, rank_of, scalar, size_of, unlast
+from .manipulation import (
+    Axes,
+    axes_of,
+    axis_of,
+    flat,
+    ints,
+    joined,
+    last,
+    rank_of,
+    scalar,
+    size_of,
+    unlast,
+)
 
 float32, float64 = tf.float32, tf.float64
 
@@ -288,7 +300,7 @@ def diff(
         return tensor(x)
     parts = [part for part in (prepend, x, append) if part is not None]
     if len(parts) > 1:
-        x = ops.ConcatV2(values=promote_all(*parts, function="diff"), axis=axis)
+        x = joined(promote_all(*parts, function="diff"), axis)
     before: list[Any] = [slice(None)] * axis
     for _ in range(n):
         x, earlier = x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
