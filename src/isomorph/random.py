@@ -69,8 +69,7 @@ def key(seed: int, /, *, device: Any = None, backend: str | None = None) -> Any:
 
 
 def split(key: Any, /, n: int = 2) -> Any:
-    """`n` new keys, [n, 2]. Where a framework cannot take an array apart while it is compiled, as
-    TensorFlow cannot, index it.
+    """`n` new keys, [n, 2]: `first, second = iso.random.split(key)`.
 
     >>> iso.random.split(iso.random.key(0), 3).shape
     (3, 2)
@@ -78,7 +77,7 @@ def split(key: Any, /, n: int = 2) -> Any:
     xp = _backend("split", key)
     if not isinstance(n, Integral) or n < 1:
         raise ValueError(f"random.split: needed a number of keys, at least 1, got {n!r}")
-    return xp.draw(draws.keys, key, 0, (index(n),))
+    return xp.unpackable(xp.draw(draws.keys, key, 0, (index(n),)))
 
 
 def fold_in(key: Any, data: Any, /) -> Any:

@@ -386,6 +386,7 @@ def products() -> list[Case]:
     rows, columns = np.zeros((2, 0)), np.zeros((0, 3))
     special = ([[NAN, 1.0], [0.0, INF]], [[1.0, 0.0], [2.0, INF]])
     apart = ([[1.0, 2.0]], [[1.0], [2.0], [3.0]])
+    wide = np.array([[0.5, -1.0, 2.0], [3.0, 0.25, -0.75]])
     cases = []
     for name in ("matmul", "linalg.matmul"):
         cases += [at(name, "over nothing", (rows, columns)), at(name, "specials", special)]
@@ -408,6 +409,12 @@ def products() -> list[Case]:
         einsum("specials", "ij,jk->ik", *special),
         einsum("a diagonal", "ii->i", special[0]),
         einsum("sizes that differ", "ij,jk->ik", *apart, raises="value"),
+        einsum("one for all", "ij,ij->ij", wide, wide[:1]),
+        einsum("one for all of a sum", "ij,ij->j", wide[:1], wide),
+        einsum("one for all, summed", "ij,jk->ik", wide, wide[:1]),
+        einsum("one for all of three", "ij,ij,kj->ik", wide, wide[:, :1], wide[:1]),
+        einsum("one for all, of any axes", "...ij,...j,i->...", wide[None], wide[:1], wide[0, :1]),
+        einsum("one for all of a diagonal", "ii,ij->j", wide[:1, :1], wide),
     ]
 
 

@@ -203,6 +203,10 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         """
         return x
 
+    def placed(xp, arrays: Sequence[Any], others: Sequence[Any]) -> Sequence[Any]:
+        """The arrays, placed as those are that a program computes of them and of `others`."""
+        return arrays
+
     def check_given(xp, arrays: Sequence[Any], given: Sequence[bool]) -> None:
         """Refuse arrays of which those `given` away have memory that others have too."""
 
@@ -269,6 +273,10 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         from .numpy import backend as host
 
         return xp.from_numpy(host.draw(meaning, values, start, shape, *args), xp.device_of(key))
+
+    def unpackable(xp, x: Any) -> Any:
+        """`x`, which can be taken apart along its first axis: `first, second = x`."""
+        return x
 
     def outline(xp, meaning: Callable, *args: Any) -> np.ndarray:
         """A draw of nothing, in NumPy: what its numbers are like."""

@@ -35,10 +35,10 @@ class TrainState:
     array([1., 1.])
     """
 
-    __slots__ = ("arrays", "skeleton")
+    __slots__ = ("arrays", "is_new", "skeleton")
 
-    def __init__(self, arrays: dict[str, Any], skeleton: Skeleton | None):
-        self.arrays, self.skeleton = arrays, skeleton
+    def __init__(self, arrays: dict[str, Any], skeleton: Skeleton | None, is_new: bool = False):
+        self.arrays, self.skeleton, self.is_new = arrays, skeleton, is_new
 
     @property
     def model(self) -> Any:
@@ -105,7 +105,7 @@ class TrainStep:
     def begun(self, arrays: dict[str, Any], skeleton: Skeleton | None) -> TrainState:
         """A state of arrays that are nobody else's."""
         slot = lambda x: x if (xp := find_backend(x)) is None else xp.slot(x, self.compiled)
-        return TrainState(tree.map(slot, arrays), skeleton)
+        return TrainState(tree.map(slot, arrays), skeleton, is_new=True)
 
     def __call__(self, state: TrainState, /, *batch: Any) -> tuple[TrainState, Any]:
         state, value, _, aux = self.run(state, batch)
@@ -120,6 +120,8 @@ class TrainStep:
                 f"train_step: needed the state that init made, got a {type(state).__name__}; "
                 "state = step.init(model), then state, loss = step(state, *batch)"
             )
+        if state.is_new:  # no step has placed its arrays yet
+            state.arrays, state.is_new = placed(state.arrays, batch), False
         arrays, *outs = self._program(state.skeleton)(state.arrays, batch)
         return TrainState(arrays, state.skeleton), *outs
 
@@ -258,6 +260,13 @@ def held(arrays: dict[str, Any]) -> Held:
 def built(skeleton: Skeleton | None, parts: Held) -> Any:
     """The model: a module, or the nest that its variables are."""
     return parts.variables if skeleton is None else skeleton.filled(parts)
+
+
+def placed(arrays: dict[str, Any], batch: tuple) -> dict[str, Any]:
+    """The arrays of a state where the results of its first step will be."""
+    xp: Any = backend_of(tree.flatten(arrays["variables"])[0][0])
+    leaves, form = tree.flatten(arrays)
+    return tree.unflatten(form, xp.placed(leaves, tree.flatten(batch)[0]))
 
 
 def copied(nest: Any) -> Any:

@@ -14,7 +14,7 @@ from jax.dtypes import canonicalize_dtype, float0
 from ... import tree
 from ...compile import TRACING
 from ...gradients.custom import check_outputs
-from ...waiting import Notice
+from ...waiting import Notice, name_of
 from . import convolution, drawing, indexing, names, whole
 from .layers import Layers
 from .literals import LITERALS, native
@@ -89,12 +89,25 @@ class JAX(Layers):
         arrays = jax.lax.stop_gradient(arrays)
         return tuple(jax.pure_callback(call, kinds, *arrays, vmap_method="sequential"))
 
+    def placed(xp, arrays, others):
+        """An array that is committed to a device commits all that is computed of it, and JAX makes
+        another program for what is committed.
+        """
+        is_there = lambda x: isinstance(x, jax.Array) and not isinstance(x, Tracer)
+        fixed = [x for x in (*arrays, *others) if is_there(x) and x.committed]
+        devices = {device for x in fixed for device in x.devices()}
+        if len(devices) != 1:  # nothing is committed, or JAX shares it out
+            return arrays
+        move = lambda x: jax.device_put(x, *devices) if is_there(x) and not x.committed else x
+        return [move(x) for x in arrays]
+
     def jit(xp, func, places=(), names=(), notices=None):
         def traced(*args, **kw):  # a new one: jax.jit knows functions again
             if notices is not None and get_ident() not in notices and not TRACING.get():
                 notices[get_ident()] = Notice(func, xp.name)
             return func(*args, **kw)
 
+        traced.__name__ = name_of(func)  # for what JAX says and profiles
         return jax.jit(traced, donate_argnums=places, donate_argnames=names)
 
     def adopt(xp, cls):

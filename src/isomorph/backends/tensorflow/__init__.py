@@ -203,6 +203,9 @@ class TensorFlow(Layers):
     def index_get(xp, x, index):
         return indexing.index_get(x, index)
 
+    def unpackable(xp, x):
+        return drawing.unpackable(x)
+
     def index_update(xp, x, index, value, how):
         return indexing.index_update(xp, x, index, value, how)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,18 @@ def at_hand(x: Any) -> np.ndarray | None:
     x = tensor(x)
     # inside a graph, numbers drawn now would become a part of it
     return np.asarray(x.numpy()) if type(x) is Eager and not tf.inside_function() else None
+
+
+def unpackable(x: Any) -> Any:
+    """TensorFlow's tensors refuse to be taken apart in a graph: this one does not."""
+    if type(x) is not Eager:
+        x.__class__ = _unpackable(type(x))
+    return x
+
+
+@cache
+def _unpackable(kind: type) -> type:
+    return type(kind.__name__, (kind,), {"__iter__": lambda x: iter(tf.unstack(x))})
 
 
 def sizes(x: Any, shape: tuple) -> tuple:

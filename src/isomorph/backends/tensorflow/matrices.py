@@ -130,9 +130,47 @@ def _einsum(equation: str, *operands: Any) -> tf.Tensor:
             return tf.einsum(equation, *operands)
         return ops.Einsum(inputs=operands, equation=equation)
     except Wrong as wrong:
+        fewer, arrays = _without_ones(equation, operands)
+        if fewer != equation:
+            return _einsum(fewer, *arrays)
         shapes = ", ".join(str(tuple(x.shape)) for x in operands)
         message = f"einsum: needed sizes that fit {equation!r}, got {shapes}"
         raise ValueError(message) from wrong
+
+
+def _without_ones(equation: str, operands: Any) -> tuple[str, list[tf.Tensor]]:
+    """The sum without axes of one element that broadcast to those of other arrays, which the kernel
+    does not do.
+    """
+    given, arrow, result = equation.partition("->")
+    terms = given.split(",")
+    if len(terms) != len(operands) or any(x.shape.rank is None for x in operands):
+        return equation, list(operands)
+    named = [_named_axes(term, x.shape.rank) for term, x in zip(terms, operands)]
+    wide = {
+        letter
+        for axes, x in zip(named, operands)
+        for letter, axis in axes
+        if x.shape[axis] not in (1, None)
+    }
+    arrays = []
+    for i, (axes, x) in enumerate(zip(named, operands)):
+        ones = [(letter, axis) for letter, axis in axes if letter in wide and x.shape[axis] == 1]
+        for letter in {letter for letter, _ in ones}:
+            if all(x.shape[axis] == 1 for other, axis in axes if other == letter):
+                terms[i] = terms[i].replace(letter, "")
+        gone = [axis for letter, axis in ones if letter not in terms[i]]
+        arrays.append(ops.Squeeze(input=x, axis=gone) if gone else x)
+    return ",".join(terms) + arrow + result, arrays
+
+
+def _named_axes(term: str, rank: int) -> list[tuple[str, int]]:
+    """The letters of an array with their axes; those behind an ellipsis count from the end."""
+    front, _, back = term.partition("...")
+    if len(front) + len(back) > rank:
+        return []
+    places = [*range(len(front)), *range(rank - len(back), rank)]
+    return list(zip(front + back, places))
 
 
 def einsum(equation: str, *operands: Any) -> tf.Tensor:
