@@ -146,13 +146,43 @@ def _got(xp: Backend, x: Any, index: Any) -> Any:
 def _updated(xp: Backend, x: Any, index: Any, value: Any, how: str) -> Any:
     spot = _first_window(index)
     if spot is None:
-        return xp.index_update(x, index, value, how)
+        mask = _mask_for_all(xp, x, index, value)
+        if mask is None or (how != "set" and _rank(xp, x.dtype) == 0):
+            return xp.index_update(x, index, value, how)
+        return _where(xp, mask, x, xp.astype(value, x.dtype), how)
     start, length = index[spot]
     if length == 0:
         return x
     axis = _axis(x, index, spot)
     part = xp.window(x, start, 1 if length is None else length, axis)
     return xp.put_window(x, _updated(xp, part, _inside(index, spot), value, how), start, axis)
+
+
+def _mask_for_all(xp: Backend, x: Any, index: Any, value: Any) -> Any:
+    """A mask over the first axes of `x`, with axes behind it, if the value is the same wherever it
+    is true: then nothing has a size that values decide, and a program may compute the mask.
+    """
+    mask, *rest = index if type(index) is tuple else (index,)
+    if find_backend(mask) is not xp or "bool" not in str(mask.dtype) or not mask.shape:
+        return None
+    axes, behind = len(mask.shape), tuple(x.shape[len(mask.shape) :])
+    if axes > len(x.shape) or tuple(mask.shape) != tuple(x.shape[:axes]):
+        return None
+    if not all(i is Ellipsis or (type(i) is slice and i == slice(None)) for i in rest):
+        return None
+    pairs = zip(reversed(value.shape), reversed(behind))
+    if len(value.shape) > len(behind) or any(n not in (1, m) for n, m in pairs):
+        return None
+    if sum(i is Ellipsis for i in rest) > 1 or len(rest) > len(behind) + 1:
+        return None
+    return xp.reshape(mask, (*mask.shape, *(1,) * len(behind))) if behind else mask
+
+
+def _where(xp: Any, mask: Any, x: Any, value: Any, how: str) -> Any:
+    if how != "set":  # what is not finite elsewhere has no part in the gradient
+        combine = {"add": xp.add, "multiply": xp.multiply, "min": xp.minimum, "max": xp.maximum}
+        value = combine[how](xp.where(mask, x, xp.ones_like(x)), value)
+    return xp.where(mask, value, x)
 
 
 def _first_window(index: Any) -> int | None:

@@ -66,8 +66,9 @@ class TensorFlow(Layers):
     def map_rows(xp, func, *rows):
         if rows[0].shape[0] == 0:
             return super().map_rows(func, *rows)
-        run = tf.autograph.experimental.do_not_convert(lambda parts: func(*parts))
-        return tf.vectorized_map(run, rows)
+        # a tensor from outside that is a result must have become a part of the graph
+        run = lambda parts: tuple(map(tf.identity, func(*parts)))
+        return tf.vectorized_map(tf.autograph.experimental.do_not_convert(run), rows)
 
     def vmap(xp, func, *rows):
         specs = [tf.TensorSpec(r.shape[1:], r.dtype) for r in rows]

@@ -240,11 +240,6 @@ def index_update(xp: Any, x: Any, index: Any, value: Any, how: str) -> tf.Tensor
 def _updated(xp: Any, x: tf.Tensor, items: list[Any], value: tf.Tensor, how: str) -> tf.Tensor:
     if not any(_is_array(item) for item in items):
         return _update_slice(xp, x, items, value, how)
-    if _masks_all(x, items, value):
-        mask = items[0]
-        rest = [1] * (rank_of(x) - rank_of(mask))
-        mask = ops.Reshape(tensor=mask, shape=sizes("index_update", [*shape_of(mask), *rest]))
-        return ops.SelectV2(condition=mask, t=_combined(x, value, how), e=x)
     first, *rest = items
     rows = _is_array(first) and first.dtype is not tf.bool
     if rows and all(item is Ellipsis or _is_whole(item) for item in rest):
@@ -298,20 +293,6 @@ def _update_slice(xp: Any, x: tf.Tensor, items: list[Any], value: tf.Tensor, how
         flattened = _scatter(xp, flat(x), _positions(x, items), value, "set")
         return ops.Reshape(tensor=flattened, shape=ops.Shape(input=x))  # XLA has no other step
     return ops.TensorStridedSliceUpdate(input=x, value=value, **_strides(items))
-
-
-def _masks_all(x: tf.Tensor, items: list[Any], value: tf.Tensor) -> bool:
-    """Is it one mask over the first axes, with a value that is the same wherever it is true?"""
-    rest = items[1:]
-    mask = items[0]
-    return (
-        isinstance(mask, tf.Tensor)
-        and mask.dtype is tf.bool
-        and rank_of(mask) > 0
-        and all(item is Ellipsis or _is_whole(item) for item in rest)
-        and rank_of(value) <= rank_of(x) - rank_of(mask)
-        and mask.shape.is_compatible_with(x.shape[: rank_of(mask)])
-    )
 
 
 def _positions(x: tf.Tensor, items: list[Any]) -> tf.Tensor:

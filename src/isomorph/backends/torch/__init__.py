@@ -44,6 +44,15 @@ from .layers import Layers
 FUSED = frozenset({"cpu", "cuda"})  # where torch has Adam in one kernel
 
 
+# What torch says of an operation that it cannot map.
+NOT_MAPPED = (
+    "Batching rule not implemented",
+    "vmap over",
+    "vmap: It looks like",
+    "vmap: We do not",
+)
+
+
 class Torch(Layers):
     name = "torch"
     arrays = (torch.Tensor, torch.nn.Parameter)
@@ -135,7 +144,15 @@ class Torch(Layers):
     def map_rows(xp, func, *rows):
         if not rows[0].shape[0]:
             return super().map_rows(func, *rows)
-        return tuple(map(_whole, torch.func.vmap(func)(*rows)))
+        try:
+            return tuple(map(_whole, torch.func.vmap(func)(*rows)))
+        except RuntimeError as error:
+            if not any(words in str(error) for words in NOT_MAPPED):
+                raise
+            raise RuntimeError(
+                "vmap: torch cannot map one of the operations in this function: "
+                f"{str(error).partition('. ')[0]}; call it for each example and stack the results"
+            ) from error
 
     def host_call(xp, host, arrays):
         if any(is_functorch_wrapped_tensor(x) or isinstance(x, FakeTensor) for x in arrays):

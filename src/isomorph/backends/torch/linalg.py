@@ -11,6 +11,7 @@ import torch
 from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
     TransformType,
     get_interpreter_stack,
+    is_functorch_wrapped_tensor,
 )
 
 from .promotion import differentiated
@@ -30,7 +31,26 @@ def vecdot(x1, x2, /, *, axis=-1):
     """array-api-compat goes through matmul, thirty times slower on long vectors."""
     if x1.dtype is x2.dtype and x1.dtype.is_floating_point:
         return torch.linalg.vecdot(x1, x2, dim=axis)
-    return compat.vecdot(x1, x2, axis=axis)
+    if not (is_functorch_wrapped_tensor(x1) or is_functorch_wrapped_tensor(x2)):
+        return compat.vecdot(x1, x2, axis=axis)
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ValueError(f"vecdot: needed one size along {axis}, got {x1.shape} and {x2.shape}")
+    product = x1.movedim(axis, -1).conj() * x2.movedim(axis, -1)  # vmap has no rule for moveaxis
+    return torch.sum(product, -1, dtype=product.dtype)
+
+
+def solve(x1, x2, /):
+    """While functions are mapped, torch takes vectors and what is to be broadcast for something
+    else: there all are matrices of one batch.
+    """
+    if not (is_functorch_wrapped_tensor(x1) or is_functorch_wrapped_tensor(x2)):
+        return native.solve(x1, x2)
+    dtype = torch.result_type(x1, x2)
+    matrix = (x2[:, None] if x2.ndim == 1 else x2).to(dtype)
+    batch = torch.broadcast_shapes(x1.shape[:-2], matrix.shape[:-2])
+    left = x1.to(dtype).expand(*batch, *x1.shape[-2:])
+    y = torch.linalg.solve(left, matrix.expand(*batch, *matrix.shape[-2:]))
+    return y[..., 0] if x2.ndim == 1 else y
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):

@@ -96,7 +96,7 @@ class Largest(torch.autograd.Function):
         ]
         same = [full[cut] == y for cut in cuts]
         share = grad / sum(same, torch.zeros_like(y))
-        total = grad.new_zeros(full.shape)  # mapped over where `grad` is
+        total = share.new_zeros(full.shape)  # mapped over where it is
         for cut, where in zip(cuts, same):
             if is_traced():
                 total = written(total, cut, total[cut] + share * where)

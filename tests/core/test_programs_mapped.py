@@ -1,0 +1,147 @@
+"""`vmap` over programs that ask for every name: each example as it is alone, with derivatives."""
+
+import warnings
+
+import numpy as np
+import pytest
+from compiled_programs import INPUTS
+from compiled_table import TABLE
+from test_compiled_eager import measured
+
+import isomorph as iso
+from isomorph.tree import flatten
+from oracles import numpy_of
+
+TORCH = pytest.mark.parametrize("backend", ["torch"], indirect=True)
+OTHERS = pytest.mark.parametrize("backend", ["jax", "tensorflow"], indirect=True)
+V = np.arange(12.0).reshape(4, 3) + 1
+MASK, ROWS, PLACE = np.cos(V) > 0, np.array([0, 2]), np.array(1)
+MATRICES = np.stack([np.eye(3) * 2 + 0.1 * k for k in range(4)])
+IMAGE = np.sin(np.arange(32.0)).reshape(1, 4, 4, 2)
+FILTERS = np.cos(np.arange(54.0)).reshape(3, 3, 2, 3)
+HOWS = ("set", "add", "multiply", "min", "max")
+
+
+def solve(a, b):
+    return iso.namespace(a).linalg.solve(a, b)
+
+
+def attend(x, y):
+    return iso.scaled_dot_product_attention(x[None], y[None], y[None])
+
+
+def convolve(x, w):
+    return iso.conv2d(x, w, 1, "SAME")
+
+
+def update(how, value=0.5):
+    return lambda x, index: getattr(iso.at(x)[index], how)(value)
+
+
+PAIRS = {
+    "solve a matrix": (solve, MATRICES[1], V.T),
+    "solve matrices and a vector": (solve, MATRICES, V[0]),
+    "solve matrices and a matrix": (solve, MATRICES, V.T),
+    "solve a matrix and matrices": (solve, MATRICES[1], np.stack([V.T] * 2)),
+    "vecdot of columns": (lambda a, b: iso.namespace(a).vecdot(a, b, axis=-2), V, np.cos(V)),
+    "span": (lambda x, i: iso.at(x)[iso.span(i, 2)].get(), V, PLACE),
+    "set a span": (lambda x, i: iso.at(x)[iso.span(i, 2)].set(0.5), V, PLACE),
+    "attention": (attend, V, np.cos(V)),
+    "convolution": (convolve, IMAGE, FILTERS),
+    "pooled": (lambda x, w: iso.max_pool(convolve(x, w), 2, 2, "VALID"), IMAGE, FILTERS),
+    **{f"{how} by mask": (update(how), V, MASK) for how in HOWS},
+    **{f"{how} rows by mask": (update(how), V, MASK[:, 0]) for how in ("set", "add", "max")},
+    **{f"{how} rows": (update(how), V, ROWS) for how in HOWS},
+    **{f"{how} a row": (update(how), V, PLACE) for how in ("set", "multiply")},
+}  # fmt: skip
+
+
+def compare(found, alone):
+    """The results of all examples with those of each."""
+    found = flatten(found)[0]
+    for row, sure in enumerate(alone):
+        for got, wanted in zip(found, flatten(sure)[0], strict=True):
+            got, wanted = numpy_of(got)[row], numpy_of(wanted)
+            assert got.dtype == wanted.dtype
+            scale = max(np.abs(wanted).max(initial=0), 1e-2) if wanted.dtype.kind in "fc" else 0
+            np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-9 * scale)
+
+
+def check(backend, name):
+    program = TABLE[name]
+    func = measured(program)
+    examples = [iso.convert(INPUTS[program.input] * size, backend) for size in (1.0, 0.9)]
+    with warnings.catch_warnings():  # of what torch maps by a loop
+        warnings.simplefilter("ignore")
+        compare(iso.vmap(func)(iso.namespace(examples[0]).stack(examples)), map(func, examples))
+
+
+@TORCH
+@pytest.mark.parametrize("name", TABLE)
+def test_torch_maps_every_program(backend, name):
+    check(backend, name)
+
+
+@pytest.mark.slow
+@OTHERS
+@pytest.mark.parametrize("name", TABLE)
+def test_the_others_map_every_program(backend, name):
+    check(backend, name)
+
+
+def derived(func, x, y):
+    """Value, gradient and second derivative by the arrays of floats."""
+    xp = iso.namespace(x)
+    places = [i for i, a in enumerate((x, y)) if xp.is_float(a.dtype)]
+
+    def total(*floats):
+        given = [x, y]
+        for i, a in zip(places, floats):
+            given[i] = a
+        return xp.sum(xp.sin(func(*given)))
+
+    floats = tuple((x, y)[i] for i in places)
+    grads = iso.grad(total, argnums=tuple(range(len(places))))(*floats)
+    return func(x, y), grads, iso.hvp(total, floats, floats)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("backend", ["numpy", "torch"], indirect=True)
+def test_one_of_two_or_both_are_mapped(backend, name):
+    check_pair(backend, name)
+
+
+@pytest.mark.slow
+@OTHERS
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_others_map_one_of_two_or_both(backend, name):
+    check_pair(backend, name)
+
+
+def check_pair(backend, name):
+    func, *values = PAIRS[name]
+    xp = iso.namespace(iso.convert(V, backend))
+    x, y = (xp.from_numpy(v) for v in values)
+    other = x * 0.9
+    run = lambda x, y: derived(func, x, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sure = [run(x, y), run(other, y)]
+        both = xp.stack([x, other])
+        compare(iso.vmap(run)(both, xp.stack([y, y])), sure)
+        compare(iso.vmap(run, in_axes=(0, None))(both, y), sure)
+        compare(iso.vmap(run, in_axes=(None, 0))(x, xp.stack([y, y])), [sure[0]] * 2)
+
+
+@TORCH
+def test_what_torch_cannot_map_is_said(backend):
+    x = iso.convert(V, backend)
+    for func in (lambda x: iso.at(x)[x > 3].get(), lambda x: iso.namespace(x).from_dlpack(x)):
+        with pytest.raises(RuntimeError, match="vmap: torch cannot map .*; call it for each exam"):
+            iso.vmap(func)(x)
+    with pytest.raises(RuntimeError, match="an error of my own"):
+        iso.vmap(lambda x: raising())(x)
+
+
+def raising():
+    raise RuntimeError("an error of my own")
