@@ -76,7 +76,7 @@ def namespace(x: Any = NOTHING, y: Any = None, /, *others: Any) -> Backend:
     if none is given.
 
     Arrays of two frameworks raise. The namespace has the Python array API standard 2024.12 with
-    `linalg` and `fft`, `einsum` and `pad`.
+    `linalg` and `fft`, `einsum`, and `pad` with a constant.
 
     >>> iso.namespace(np.ones(3)).tanh is np.tanh
     True

@@ -164,10 +164,14 @@ class Activations:
         return xp.where(positive, xp.ones_like(x), small) / (1 + small)
 
     def softmax(xp: Any, x: Any, axis: int) -> Any:
+        if 0 in tuple(x.shape):  # nothing has no largest
+            return xp.exp(x - xp.sum(x, axis=axis, keepdims=True))
         powers = xp.exp(x - xp.stop_gradient(xp.max(x, axis=axis, keepdims=True)))
         return powers / xp.sum(powers, axis=axis, keepdims=True)
 
     def log_softmax(xp: Any, x: Any, axis: int) -> Any:
+        if 0 in tuple(x.shape):
+            return xp.exp(x - xp.sum(x, axis=axis, keepdims=True))
         lower = x - xp.stop_gradient(xp.max(x, axis=axis, keepdims=True))
         return lower - xp.log(xp.sum(xp.exp(lower), axis=axis, keepdims=True))
 

@@ -408,7 +408,15 @@ def strays(xp: Any, name: str, numbers: Any, size: int, what: str) -> Any:
         # a narrow dtype may not hold the size: then nothing is too large
         return low | (numbers >= size) if size <= xp.iinfo(numbers.dtype).max else low
     if not inside:
-        found = xp.values(numbers)
-        wrong = found[(found < 0) | (found >= size)]
-        raise IndexError(f"{name}: needed {what} from 0 to {size - 1}, got {wrong.flat[0]}")
+        refuse(xp, name, numbers, size, what)
     return None
+
+
+def refuse(xp: Any, name: str, numbers: Any, size: int, what: str) -> None:
+    """Raise, if one of `numbers` is not from 0 to less than `size`."""
+    found = xp.values(numbers)
+    wrong = found[(found < 0) | (found >= size)]
+    if wrong.size:
+        raise IndexError(
+            f"{name}: needed {what} from 0 to {size - 1}, got {wrong.flat[0]}"
+        ) from None

@@ -137,11 +137,15 @@ class Norms:
     """The meanings. There is a division a row, not an element, which costs several times more."""
 
     def layer_norm(xp: Any, x: Any, weight: Any, bias: Any, axes: tuple, epsilon: float) -> Any:
+        if 0 in tuple(x.shape):  # nothing has no mean
+            return _scaled(xp, x, weight, bias, axes)
         centred = x - xp.mean(x, axis=axes, keepdims=True)
         spread = xp.mean(centred * centred, axis=axes, keepdims=True)
         return _scaled(xp, centred * (1 / xp.sqrt(spread + epsilon)), weight, bias, axes)
 
     def rms_norm(xp: Any, x: Any, weight: Any, axes: tuple, epsilon: float) -> Any:
+        if 0 in tuple(x.shape):
+            return _scaled(xp, x, weight, None, axes)
         size = xp.sqrt(xp.mean(x * x, axis=axes, keepdims=True) + epsilon)
         return _scaled(xp, x * (1 / size), weight, None, axes)
 

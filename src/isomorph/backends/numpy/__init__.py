@@ -10,7 +10,7 @@ import numpy as np
 from ...draws import EDGE, outer
 from .. import hashing
 from ..base import Backend
-from ..edges import is_left
+from ..edges import check_mode, is_left
 from . import convolution, fused, recurring, special, writing
 from . import rules as rules
 from .tape import custom, vjp
@@ -161,6 +161,15 @@ class NumPy(Backend):
 
     def dtype(xp, name):
         return np.dtype(super().dtype(name)) if name is not None else None
+
+    def clip(xp, x, /, min=None, max=None):
+        """`np.clip`, whose bounds come both or by name."""
+        return np.clip(x, min, max)
+
+    def pad(xp, x, widths, /, mode="constant", *, constant_values=0):
+        """`np.pad` with a constant."""
+        check_mode(mode)
+        return np.pad(x, widths, constant_values=constant_values)
 
     def sort(xp, x, /, *, axis=-1, descending=False, stable=True):
         """`np.sort`, which knows no `descending`."""
