@@ -11,10 +11,11 @@ from ...draws import EDGE, outer
 from .. import hashing
 from ..base import Backend
 from ..edges import check_mode, is_left
+from ..explaining import INDEX, add
 from . import convolution, fused, recurring, special, writing
 from . import rules as rules
 from .tape import custom, vjp
-from .traced import Traced, concrete
+from .traced import ASSIGN, LOST, Traced, concrete
 from .updating import updated
 
 
@@ -34,6 +35,13 @@ class NumPy(Backend):
 
     def is_watched(xp, x):
         return type(x) is Traced
+
+    def explain(xp, error):
+        cause = error.__cause__
+        if isinstance(error, ValueError) and type(cause) is TypeError and LOST in str(cause):
+            add(error, ASSIGN)  # NumPy puts its own words about a sequence after ours
+        elif isinstance(error, TypeError) and "list indices must be" in str(error):
+            add(error, INDEX)
 
     def own(xp, x):
         return x.copy() if isinstance(x, np.ndarray) else x

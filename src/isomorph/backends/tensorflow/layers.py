@@ -114,11 +114,17 @@ class Layers(Backend):
         fits = logits.ndim - 1 == axis > 0 and not smoothing and ignored is None
         if not (fits and logits.dtype in KINDS and labels.dtype in (tf.int32, tf.int64)):
             return super().cross_entropy(logits, labels, axis, smoothing, ignored, reduction)
+        lost = None
+        if tf.inside_function():  # XLA would give NaN, but the kernel ends a graph without it
+            lost = strays(xp, "cross_entropy", labels, logits.shape[-1], "labels")
+            labels = tf.where(lost, tf.zeros_like(labels), labels)
         try:
             each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-        except tf.errors.InvalidArgumentError:  # where it runs at once; XLA and GPUs give NaN
+        except tf.errors.InvalidArgumentError:  # where it runs at once; GPUs give NaN
             strays(xp, "cross_entropy", labels, logits.shape[-1], "labels")
             raise
+        if lost is not None:  # a factor, so that the gradient of its row is NaN as well
+            each = each * tf.where(lost, tf.cast(xp.nan, each.dtype), tf.ones_like(each))
         return xp.reduced(each, reduction)
 
     def is_inside(xp, x: Any, size: int) -> bool | None:
