@@ -156,13 +156,17 @@ _MODULES = {
 _PLACES = {name: module for module, names in _LATER.items() for name in names.split()}
 
 
+_RECIPES = ("adam", "adamw", "lamb", "lars", "lion", "rmsprop", "sgd")
+
+
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         found: Any = _import(f"{__name__}.{_MODULES[name]}")
     elif name in _PLACES:
         found = getattr(_import(f"{__name__}.{_PLACES[name]}"), name)
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        other = f"; write iso.optimizers.{name}(lr)" if name in _RECIPES else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{other}")
     globals()[name] = found
     return found
 

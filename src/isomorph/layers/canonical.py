@@ -139,9 +139,11 @@ def _forward(
     channels, sizes = (shape[1], shape[2:]) if first else (shape[-1], shape[1:-1])
     if channels != fewer * groups or out % groups or 0 in (channels, out):
         form = "[out, in/groups, *k]" if filters_first else "[*k, in/groups, out]"
+        other = shape[-1] if first else shape[1]
+        turn = other_side(shape, other == fewer * groups != channels, first, formats)
         raise ValueError(
             f"{name}: needed filters {form} with in = {channels}, the channels of x, and out "
-            f"divisible by groups = {groups}, got filters {list(kernel)} and x {list(shape)}"
+            f"divisible by groups = {groups}, got filters {list(kernel)} and x {list(shape)}{turn}"
         )
     _bias(name, bias_shape, out)
     _known(name, shape, sizes, kernel, k)
@@ -221,9 +223,11 @@ def _transposed(
     channels, sizes = (shape[1], shape[2:]) if first else (shape[-1], shape[1:-1])
     if channels != into or into % groups or 0 in (into, fewer):
         form = "[in, out/groups, *k]" if filters_first else "[*k, in, out/groups]"
+        other = shape[-1] if first else shape[1]
+        turn = other_side(shape, other == into != channels, first, formats)
         raise ValueError(
             f"{name}: needed filters {form} with in = {channels}, the channels of x, and divisible "
-            f"by groups = {groups}, got filters {list(kernel)} and x {list(shape)}"
+            f"by groups = {groups}, got filters {list(kernel)} and x {list(shape)}{turn}"
         )
     _bias(name, bias_shape, fewer * groups)
     _known(name, shape, sizes, kernel, k)
@@ -318,6 +322,20 @@ def is_first(name: str, word: str, value: Any, formats: tuple[str, str]) -> bool
     if value == formats[1]:
         return True
     raise ValueError(f'{name}: needed {word} "{formats[0]}" or "{formats[1]}", got {value!r}')
+
+
+def other_side(shape: Any, fits: bool, first: bool, formats: tuple[str, str] = GENERAL) -> str:
+    """The end of a message about an x whose channels stand on the other side: if it `fits` so, and
+    they are no size like the one beside them.
+    """
+    beside = slice(-2, None) if first else slice(1, 3)
+    if not fits or len(shape) < 3 or len(set(shape[beside])) < 2:
+        return ""
+    there, move = ("last", "-1, 1") if first else ("first", "1, -1")
+    return (
+        f"; x {list(shape)} looks as if its channels were {there}: write "
+        f'data_format="{formats[0] if first else formats[1]}", or xp.moveaxis(x, {move})'
+    )
 
 
 def _shapes(name: str, x: Any, filters: Any, bias: Any) -> tuple[Any, Any, Any]:

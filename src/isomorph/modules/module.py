@@ -30,6 +30,7 @@ from .copying import (
     set_slot,
     substitutes,
 )
+from .habits import said
 from .structure import (
     PLAIN,
     Held,
@@ -131,7 +132,7 @@ class Module(tree.Node):
             raise AttributeError(
                 f"{name}: there is none before a call with track_{name}=True has returned"
             )
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        raise AttributeError(said(type(self).__name__, name))
 
     # Calling.
 

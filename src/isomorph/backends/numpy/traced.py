@@ -154,11 +154,11 @@ class Traced(Methods):
 
     def __array__(self, *args: Any, **kw: Any) -> NoReturn:
         raise TypeError(
-            f"{_caller()}a traced NumPy value was used where NumPy needs plain data (np.array, np.asarray, "
-            "a[i] = x, a[x], or a C function): its gradient would be lost. Use np.stack to build "
-            "arrays from traced values, iso.at(a)[i].set(x) to assign, iso.at(a)[i].get() to read, "
-            "iso.host_function for code of other libraries, iso.stop_gradient(x) where no gradient "
-            "should flow"
+            f"{_caller()}a traced NumPy value was used where NumPy needs plain data (np.array, "
+            "np.asarray, a[i] = x, a[x], or a C function): its gradient would be lost. Use "
+            "np.stack to build arrays from traced values, iso.at(a)[i].set(x) to assign, "
+            "iso.at(a)[i].get() to read, iso.host_function for code of other libraries, "
+            "iso.stop_gradient(x) where no gradient should flow"
         )
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
