@@ -172,7 +172,9 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PLACES, *_MODULES})
+    """What is public."""
+    plumbing = [name for name in globals() if name.startswith("__")]
+    return [*__all__, "random", *_MODULES, *plumbing]
 
 
 __all__ = [
