@@ -35,6 +35,10 @@ def filled(value: float, shape: Any) -> Any:
 class Linear(Module):
     """x·wᵀ + b: `w` is `[out, in]`, `b` `[out]`.
 
+    As in every layer, `key` is an integer or a key of `iso.random` from which the weights are
+    drawn. Without one they come from the enclosing `iso.use_key`; where there is none they are
+    random, other ones each time.
+
     >>> layer = iso.Linear(3, 2, key=0)
     >>> {name: x.shape for name, x in layer.v.items()}
     {'w': (2, 3), 'b': (2,)}
