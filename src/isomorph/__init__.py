@@ -156,19 +156,25 @@ _MODULES = {
 _PLACES = {name: module for module, names in _LATER.items() for name in names.split()}
 
 
+_RECIPES = ("adam", "adamw", "lamb", "lars", "lion", "rmsprop", "sgd")
+
+
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         found: Any = _import(f"{__name__}.{_MODULES[name]}")
     elif name in _PLACES:
         found = getattr(_import(f"{__name__}.{_PLACES[name]}"), name)
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        other = f"; write iso.optimizers.{name}(lr)" if name in _RECIPES else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{other}")
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PLACES, *_MODULES})
+    """What is public."""
+    plumbing = [name for name in globals() if name.startswith("__")]
+    return [*__all__, "random", *_MODULES, *plumbing]
 
 
 __all__ = [

@@ -1,6 +1,10 @@
 """Where arrays are made when no array is there to say: an explicit argument, else `use_backend`,
 else NumPy.
 
+Floating-point arrays are float32 unless a dtype is given or `use_backend` names one, on every
+backend: what layers are made in. So arrays made here fit them, and a file written by one backend
+is read by another.
+
 The choice lives in a context variable, so threads and tasks do not see each other's, and it touches
 creation only: what is done to an array is decided by the array.
 """
@@ -31,11 +35,11 @@ HOME: ContextVar[Home | None] = ContextVar("isomorph.home", default=None)
 @contextmanager
 def use_backend(name: str, device: Any = None, dtype: Any = None) -> Iterator[Backend]:
     """Within the block, arrays made from nothing are made on this backend, device and floating
-    dtype.
+    dtype, float32 where none is given.
 
-    >>> with iso.use_backend("numpy", dtype="float32"):
+    >>> with iso.use_backend("numpy", dtype="float64"):
     ...     iso.zeros(2).dtype
-    dtype('float32')
+    dtype('float64')
     """
     backend = load(name)
     kind = backend.dtype(dtype)
@@ -66,6 +70,11 @@ def home(backend: str | None = None, device: Any = None, dtype: Any = None) -> H
     )
 
 
+def floating(place: Home) -> Any:
+    """The dtype of new floating-point arrays."""
+    return place.backend.float32 if place.dtype is None else place.dtype  # pyright: ignore
+
+
 def host() -> Backend:
     """NumPy's backend, which speaks for plain memory."""
     return load("numpy")
@@ -76,7 +85,7 @@ def namespace(x: Any = NOTHING, y: Any = None, /, *others: Any) -> Backend:
     if none is given.
 
     Arrays of two frameworks raise. The namespace has the Python array API standard 2024.12 with
-    `linalg` and `fft`, `einsum` and `pad`.
+    `linalg` and `fft`, `einsum`, and `pad` with a constant.
 
     >>> iso.namespace(np.ones(3)).tanh is np.tanh
     True
@@ -92,11 +101,11 @@ def namespace(x: Any = NOTHING, y: Any = None, /, *others: Any) -> Backend:
 def asarray(
     obj: Any, /, *, dtype: Any = None, device: Any = None, backend: str | None = None
 ) -> Any:
-    """An array of `obj`, a number or nested sequence of numbers. An array stays as it is unless
-    asked to move.
+    """An array of `obj`, a number or nested sequence of numbers; real floating ones are float32
+    unless a dtype is given, here or to `use_backend`. An array stays as it is unless asked to move.
 
     >>> iso.asarray([1.0, 2.0], backend="numpy")
-    array([1., 2.])
+    array([1., 2.], dtype=float32)
     """
     own = find_backend(obj)
     if own is not None and backend in (None, own.name):
@@ -112,46 +121,47 @@ def asarray(
     if dtype is None:
         array = place.backend.asarray(obj, device=place.device)
         real = place.backend.is_float(array.dtype) and not place.backend.is_complex(array.dtype)
-        if place.dtype is None or not real:
+        if not real or array.dtype == floating(place):
             return array
-    wanted = place.dtype if dtype is None else place.backend.dtype(dtype)
+    wanted = floating(place) if dtype is None else place.backend.dtype(dtype)
     return place.backend.asarray(obj, dtype=wanted, device=place.device)
 
 
 def zeros(
     shape: Any, /, *, dtype: Any = None, device: Any = None, backend: str | None = None
 ) -> Any:
-    """Zeros of a shape.
+    """Zeros of a shape, float32 unless a dtype is given, here or to `use_backend`.
 
     >>> iso.zeros((1, 2))
-    array([[0., 0.]])
+    array([[0., 0.]], dtype=float32)
     """
     place = home(backend, device, dtype)
-    return place.backend.zeros(shape, dtype=place.dtype, device=place.device)
+    return place.backend.zeros(shape, dtype=floating(place), device=place.device)
 
 
 def ones(
     shape: Any, /, *, dtype: Any = None, device: Any = None, backend: str | None = None
 ) -> Any:
-    """Ones of a shape.
+    """Ones of a shape, float32 unless a dtype is given, here or to `use_backend`.
 
     >>> iso.ones(2, dtype="int32")
     array([1, 1], dtype=int32)
     """
     place = home(backend, device, dtype)
-    return place.backend.ones(shape, dtype=place.dtype, device=place.device)
+    return place.backend.ones(shape, dtype=floating(place), device=place.device)
 
 
 def full(
     shape: Any, value: Any, /, *, dtype: Any = None, device: Any = None, backend: str | None = None
 ) -> Any:
-    """One number in every place; its kind decides the dtype unless one is given.
+    """One number in every place; its kind decides the dtype unless one is given: of a float, that
+    of `zeros`.
 
-    >>> iso.full(2, 7)
-    array([7, 7])
+    >>> iso.full(2, 7), iso.full(2, 0.5)
+    (array([7, 7]), array([0.5, 0.5], dtype=float32))
     """
     place = home(backend, device, dtype)
-    kept = place.dtype if dtype is not None or isinstance(value, float) else None
+    kept = floating(place) if dtype is not None or isinstance(value, float) else None
     return place.backend.full(shape, value, dtype=kept, device=place.device)
 
 
@@ -159,14 +169,15 @@ def arange(
     start: float, stop: float | None = None, step: float = 1, *,
     dtype: Any = None, device: Any = None, backend: str | None = None,
 ) -> Any:  # fmt: skip
-    """Evenly spaced numbers from `start` up to `stop`, which is left out.
+    """Evenly spaced numbers from `start` up to `stop`, which is left out; integers, or where one of
+    the three is a float, of the dtype of `zeros`.
 
     >>> iso.arange(3)
     array([0, 1, 2])
     """
     place = home(backend, device, dtype)
     floats = any(isinstance(x, float) for x in (start, stop, step))
-    kept = place.dtype if dtype is not None or floats else None
+    kept = floating(place) if dtype is not None or floats else None
     return place.backend.arange(start, stop, step, dtype=kept, device=place.device)
 
 
@@ -174,14 +185,14 @@ def linspace(
     start: float, stop: float, num: int, *, endpoint: bool = True,
     dtype: Any = None, device: Any = None, backend: str | None = None,
 ) -> Any:  # fmt: skip
-    """`num` numbers from `start` to `stop`.
+    """`num` numbers from `start` to `stop`, of the dtype of `zeros`.
 
     >>> iso.linspace(0.0, 1.0, 3)
-    array([0. , 0.5, 1. ])
+    array([0. , 0.5, 1. ], dtype=float32)
     """
     place = home(backend, device, dtype)
     return place.backend.linspace(
-        start, stop, num, dtype=place.dtype, device=place.device, endpoint=endpoint
+        start, stop, num, dtype=floating(place), device=place.device, endpoint=endpoint
     )
 
 
@@ -194,11 +205,11 @@ def eye(
     device: Any = None,
     backend: str | None = None,
 ) -> Any:
-    """The identity matrix, `n` by `m`.
+    """The identity matrix, `n` by `m`, of the dtype of `zeros`.
 
     >>> iso.eye(2)
     array([[1., 0.],
-           [0., 1.]])
+           [0., 1.]], dtype=float32)
     """
     place = home(backend, device, dtype)
-    return place.backend.eye(n, m, dtype=place.dtype, device=place.device)
+    return place.backend.eye(n, m, dtype=floating(place), device=place.device)

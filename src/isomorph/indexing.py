@@ -12,6 +12,7 @@ import operator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from .dispatch import backend_of, dtype_of, find_backend
+from .home import host
 
 if TYPE_CHECKING:
     from .backends.base import Backend
@@ -221,6 +222,9 @@ def _known(xp: Backend, x: Any, index: Any) -> Any:
     if all(_is_basic(item) for item in parts):
         return index
     arrays = any(_is_array(item) for item in parts)
+    for item in parts:
+        if find_backend(item) not in (None, xp, host()):  # NumPy's integers count everywhere
+            backend_of(x, item)
     out = []
     for spot, item in enumerate(parts):
         if type(item) is span:

@@ -43,6 +43,12 @@ __all__ = [
     "uniform",
 ]
 
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]
+
+
 Shape = int | Sequence[int]
 DIGITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}  # after the leading one
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")

@@ -155,6 +155,9 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         """Whether a differentiation is recording what becomes of `x`."""
         xp._lacks("is_watched")
 
+    def explain(xp, error: Exception) -> None:
+        """Add to an error of the framework what to write instead, where it is known."""
+
     def is_local(xp, x: Any) -> bool:
         """Whether `x` means something only inside the transform or compiler that made it."""
         return xp.is_watched(x)

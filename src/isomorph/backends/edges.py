@@ -21,6 +21,12 @@ def is_left(shape: Any, axis: Any, correction: float) -> bool:
     return count > correction
 
 
+def check_mode(mode: str) -> None:
+    """`pad` is defined for one mode; frameworks disagree on which others there are."""
+    if mode != "constant":
+        raise ValueError(f"pad: needed mode 'constant', got {mode!r}")
+
+
 def logaddexp(xp: Any, a: Any, b: Any) -> Any:
     """log(eᵃ + eᵇ) of two real arrays of one dtype, whose gradient is their softmax, at infinities
     as a limit: all for the greater, half for each of two equal ones.

@@ -43,6 +43,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """What is public."""
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]
+
+
 def to_torch(model: Module, /) -> TorchExported:
     """The model as a `torch.nn.Module`: its variables are parameters, named by their key chains
     with dots, its state and frozen arrays are buffers.

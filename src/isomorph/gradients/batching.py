@@ -48,7 +48,11 @@ def vmap(func: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Calla
             after["axes"] = _spread("vmap", "out_axes", out_axes, out, "the output")
             return tuple(_output(backend, y, path) for y, path in zip(outs, tree.paths(out)))
 
-        outs = backend.vmap(flat, *rows)
+        try:
+            outs = backend.vmap(flat, *rows)
+        except Exception as error:
+            backend.explain(error)
+            raise
         outs = [backend.moveaxis(y, 0, _placed(y, axis)) for y, axis in zip(outs, after["axes"])]
         return tree.unflatten(after["form"], outs)
 

@@ -77,7 +77,11 @@ def pulled(
         return tuple(outs), arrays
 
     verb = backend.vjp_alone if alone else backend.vjp
-    outs, pullback, arrays = verb(flat, leaves, once, has_aux)
+    try:
+        outs, pullback, arrays = verb(flat, leaves, once, has_aux)
+    except Exception as error:
+        backend.explain(error)
+        raise
     aux = after["aux"](arrays) if has_aux else None
     return Pulled(backend, outs, after.get("form"), pullback, leaves, form, aux)
 

@@ -6,9 +6,10 @@ Each is finite, with a finite gradient, wherever its input is; at infinities the
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Never
 
 from ..dispatch import backend_of
+from ..keywords import refuse
 
 
 def relu(x: Any, /) -> Any:
@@ -92,32 +93,43 @@ def sigmoid(x: Any, /) -> Any:
     return backend_of(x).sigmoid(x)
 
 
-def softmax(x: Any, /, *, axis: int = -1) -> Any:
+def softmax(x: Any, /, *, axis: int = -1, **habits: Never) -> Any:
     """eˣ over its sum along `axis`.
 
     >>> iso.softmax(np.array([0.0, 0.0]))
     array([0.5, 0.5])
     """
+    if habits:
+        refuse("softmax", habits)
     return backend_of(x).softmax(x, axis)
 
 
-def log_softmax(x: Any, /, *, axis: int = -1) -> Any:
+def log_softmax(x: Any, /, *, axis: int = -1, **habits: Never) -> Any:
     """The logarithm of `softmax`.
 
     >>> iso.log_softmax(np.array([0.0]))
     array([0.])
     """
+    if habits:
+        refuse("log_softmax", habits)
     return backend_of(x).log_softmax(x, axis)
 
 
 def logsumexp(
-    x: Any, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False
+    x: Any,
+    /,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+    **habits: Never,
 ) -> Any:
     """log Σ eˣ along `axis`, or of all.
 
     >>> float(iso.logsumexp(np.array([1000.0])))
     1000.0
     """
+    if habits:
+        refuse("logsumexp", habits)
     return backend_of(x).logsumexp(x, axis, keepdims)
 
 
@@ -164,10 +176,14 @@ class Activations:
         return xp.where(positive, xp.ones_like(x), small) / (1 + small)
 
     def softmax(xp: Any, x: Any, axis: int) -> Any:
+        if 0 in tuple(x.shape):  # nothing has no largest
+            return xp.exp(x - xp.sum(x, axis=axis, keepdims=True))
         powers = xp.exp(x - xp.stop_gradient(xp.max(x, axis=axis, keepdims=True)))
         return powers / xp.sum(powers, axis=axis, keepdims=True)
 
     def log_softmax(xp: Any, x: Any, axis: int) -> Any:
+        if 0 in tuple(x.shape):
+            return xp.exp(x - xp.sum(x, axis=axis, keepdims=True))
         lower = x - xp.stop_gradient(xp.max(x, axis=axis, keepdims=True))
         return lower - xp.log(xp.sum(xp.exp(lower), axis=axis, keepdims=True))
 

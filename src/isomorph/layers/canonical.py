@@ -139,9 +139,11 @@ def _forward(
     channels, sizes = (shape[1], shape[2:]) if first else (shape[-1], shape[1:-1])
     if channels != fewer * groups or out % groups or 0 in (channels, out):
         form = "[out, in/groups, *k]" if filters_first else "[*k, in/groups, out]"
+        other = shape[-1] if first else shape[1]
+        turn = other_side(shape, other == fewer * groups != channels, first, formats)
         raise ValueError(
             f"{name}: needed filters {form} with in = {channels}, the channels of x, and out "
-            f"divisible by groups = {groups}, got filters {list(kernel)} and x {list(shape)}"
+            f"divisible by groups = {groups}, got filters {list(kernel)} and x {list(shape)}{turn}"
         )
     _bias(name, bias_shape, out)
     _known(name, shape, sizes, kernel, k)
@@ -221,9 +223,11 @@ def _transposed(
     channels, sizes = (shape[1], shape[2:]) if first else (shape[-1], shape[1:-1])
     if channels != into or into % groups or 0 in (into, fewer):
         form = "[in, out/groups, *k]" if filters_first else "[*k, in, out/groups]"
+        other = shape[-1] if first else shape[1]
+        turn = other_side(shape, other == into != channels, first, formats)
         raise ValueError(
             f"{name}: needed filters {form} with in = {channels}, the channels of x, and divisible "
-            f"by groups = {groups}, got filters {list(kernel)} and x {list(shape)}"
+            f"by groups = {groups}, got filters {list(kernel)} and x {list(shape)}{turn}"
         )
     _bias(name, bias_shape, fewer * groups)
     _known(name, shape, sizes, kernel, k)
@@ -320,6 +324,20 @@ def is_first(name: str, word: str, value: Any, formats: tuple[str, str]) -> bool
     raise ValueError(f'{name}: needed {word} "{formats[0]}" or "{formats[1]}", got {value!r}')
 
 
+def other_side(shape: Any, fits: bool, first: bool, formats: tuple[str, str] = GENERAL) -> str:
+    """The end of a message about an x whose channels stand on the other side: if it `fits` so, and
+    they are no size like the one beside them.
+    """
+    beside = slice(-2, None) if first else slice(1, 3)
+    if not fits or len(shape) < 3 or len(set(shape[beside])) < 2:
+        return ""
+    there, move = ("last", "-1, 1") if first else ("first", "1, -1")
+    return (
+        f"; x {list(shape)} looks as if its channels were {there}: write "
+        f'data_format="{formats[0] if first else formats[1]}", or xp.moveaxis(x, {move})'
+    )
+
+
 def _shapes(name: str, x: Any, filters: Any, bias: Any) -> tuple[Any, Any, Any]:
     """The shapes, as they are, of arrays that must be of one dtype."""
     shape, kernel = shape_of(name, "x", x), shape_of(name, "filters", filters)
@@ -408,7 +426,15 @@ def strays(xp: Any, name: str, numbers: Any, size: int, what: str) -> Any:
         # a narrow dtype may not hold the size: then nothing is too large
         return low | (numbers >= size) if size <= xp.iinfo(numbers.dtype).max else low
     if not inside:
-        found = xp.values(numbers)
-        wrong = found[(found < 0) | (found >= size)]
-        raise IndexError(f"{name}: needed {what} from 0 to {size - 1}, got {wrong.flat[0]}")
+        refuse(xp, name, numbers, size, what)
     return None
+
+
+def refuse(xp: Any, name: str, numbers: Any, size: int, what: str) -> None:
+    """Raise, if one of `numbers` is not from 0 to less than `size`."""
+    found = xp.values(numbers)
+    wrong = found[(found < 0) | (found >= size)]
+    if wrong.size:
+        raise IndexError(
+            f"{name}: needed {what} from 0 to {size - 1}, got {wrong.flat[0]}"
+        ) from None

@@ -12,7 +12,17 @@ from itertools import product
 from typing import Any
 
 from ..dispatch import backend_of
-from .canonical import FORMATS, GENERAL, Plan, forward, plan_of, rank, shape_of, transposed
+from .canonical import (
+    FORMATS,
+    GENERAL,
+    Plan,
+    forward,
+    other_side,
+    plan_of,
+    rank,
+    shape_of,
+    transposed,
+)
 
 
 def conv1d(
@@ -118,9 +128,12 @@ def depthwise_conv2d(
     shape, kernel = tuple(shape_of(name, "x", x)), tuple(shape_of(name, "filters", filters))
     channels = shape[1 if data_format == "NCHW" else -1] if len(shape) == 4 else None
     if len(kernel) not in (3, 4) or kernel[2] != channels or not channels:
+        first = data_format == "NCHW"
+        other = shape[-1 if first else 1] if len(shape) == 4 else None
+        turn = other_side(shape, len(kernel) in (3, 4) and kernel[2] == other, first, FORMATS[2])
         raise ValueError(
             f"{name}: needed x of 4 axes and filters [k, k, in] or [k, k, in, multiplier] with "
-            f"in its channels, got {list(shape)} and {list(kernel)}"
+            f"in its channels, got {list(shape)} and {list(kernel)}{turn}"
         )
     several = kernel[3] if len(kernel) == 4 else 1
     w = backend.reshape(filters, (*kernel[:2], 1, channels * several))

@@ -20,6 +20,7 @@ def multi_head_attention(
     value: Any = None,
     num_heads: int = 8,
     scale: Any = None,
+    mask: Any = None,
     attention_mask: Any = None,
     key_padding_mask: Any = None,
     in_proj_weights: Any = None,
@@ -54,9 +55,13 @@ def multi_head_attention(
     `[E, K]` and `v_proj_weights` `[E, V]`; `in_proj_bias` `[3E]`; `out_proj_weights` `[out, E]`,
     `out_proj_bias` `[out]`.
 
-    In a boolean mask True marks what is *not* attended to, as in torch's function of this name and
-    unlike `scaled_dot_product_attention`; any other mask is added. `attention_mask` is `[L, S]`,
-    `[N, L, S]`, `[N·num_heads, L, S]` or `[N, num_heads, L, S]`, `key_padding_mask` `[N, S]`.
+    There are two ways to mask. `mask` is that of `scaled_dot_product_attention`: it broadcasts to
+    `[N, num_heads, L, S]`, and True in a boolean one says who is attended to; one for each example
+    is `[N, 1, L, S]`. `attention_mask` and `key_padding_mask` are those of torch's function of this
+    name, where True marks what is *not* attended to: `attention_mask` is `[L, S]`, `[N, L, S]`,
+    `[N·num_heads, L, S]` or `[N, num_heads, L, S]`, `key_padding_mask` `[N, S]`. Any other mask is
+    added. `mask` and one of the other two are refused together.
+
     `bias_k` and `bias_v`, of E elements, are one more key and value; `add_zero_attn` is one more of
     zeros; neither is ever masked. `static_k` and `static_v` `[N·num_heads, S, D]` stand in the
     place of projected keys and values. A query that attends to nothing gives the bias alone.
@@ -65,6 +70,11 @@ def multi_head_attention(
     >>> iso.multi_head_attention(x, num_heads=2, in_proj_weights=np.ones((12, 4)))[0, 0]
     array([4., 4., 4., 4.])
     """
+    if mask is not None and (attention_mask is not None or key_padding_mask is not None):
+        raise ValueError(
+            f"{NAME}: needed mask, where True attends, or attention_mask and key_padding_mask, "
+            "where True excludes, got both"
+        )
     key = query if key is None else key
     value = key if value is None else value
     projections = (q_proj_weights, k_proj_weights, v_proj_weights)
@@ -75,7 +85,7 @@ def multi_head_attention(
         "in_proj_bias": in_proj_bias, "out_proj_bias": out_proj_bias, "bias_k": bias_k,
         "bias_v": bias_v, "static_k": static_k, "static_v": static_v,
     }  # fmt: skip
-    xp = backend_of(*floats.values(), attention_mask, key_padding_mask)
+    xp = backend_of(*floats.values(), mask, attention_mask, key_padding_mask)
     check_dtypes(NAME, xp, **floats)
     batched = _check_inputs(query, key, value)
     drops = check_dropout(NAME, "dropout", dropout, training, rng)
@@ -115,7 +125,8 @@ def multi_head_attention(
         k, v = _longer(xp, k, row), _longer(xp, v, row)
         extra += 1
     sizes = (n, num_heads, length, k.shape[2] - extra)
-    mask, is_causal = _mask(xp, q, k, sizes, extra, attention_mask, key_padding_mask, is_causal)
+    masks = (mask, attention_mask, key_padding_mask)
+    mask, is_causal = _mask(xp, q, k, sizes, extra, masks, is_causal)
     scale = (width // num_heads) ** -0.5 if scale is None else scale
     weights = None
     if drops or return_attention_weights:
@@ -192,28 +203,28 @@ def _static(xp: Any, x: Any, n: int, heads: int, width: int) -> Any:
 
 
 def _mask(
-    xp: Any,
-    q: Any,
-    k: Any,
-    sizes: tuple,
-    extra: int,
-    attention: Any,
-    padding: Any,
-    is_causal: bool,
+    xp: Any, q: Any, k: Any, sizes: tuple, extra: int, given: tuple, is_causal: bool
 ) -> tuple[Any, bool]:
     """One mask of all, as attention takes it, True attends; and whether it is causal besides."""
     n, keys = sizes[0], sizes[-1]
+    own, attention, padding = given
     masks = []
+    if own is not None:
+        check_mask(NAME, xp, own, q, sizes)
+        if extra:
+            own = _widened(xp, own, keys)
     if attention is not None:
         masks.append(_attention_mask(xp, q, attention, sizes))
     if padding is not None:
         _check_shape("key_padding_mask", padding, [n, keys] if len(padding.shape) == 2 else [keys])
         check_mask(NAME, xp, padding, q, tuple(padding.shape), "key_padding_mask")
         masks.append(xp.reshape(padding, (*_known(padding.shape[:-1]), 1, 1, keys)))
-    if not masks and not (extra and is_causal):
-        return None, is_causal
+    if not masks and not (extra and is_causal) and (own is None or not extra):
+        return own, is_causal
     allowed = [xp.logical_not(m) for m in masks if m.dtype == xp.bool]
     added = [m for m in masks if m.dtype != xp.bool]
+    if own is not None:
+        (allowed if own.dtype == xp.bool else added).append(own)
     if extra and is_causal:
         allowed.append(causal_mask(xp, q, k[:, :, :keys, :]))
         is_causal = False
@@ -250,9 +261,13 @@ def _attention_mask(xp: Any, q: Any, mask: Any, sizes: tuple) -> Any:
         lead = (n, heads) if per_head else (shape[0], 1)
         mask = xp.reshape(mask, (*_known(lead), *_known(shape[1:])))
     check_mask(NAME, xp, mask, q, sizes, "attention_mask")
-    if shape[-1] != keys:  # so that what is added to the keys can be added to it
-        mask = xp.broadcast_to(mask, (*mask.shape[:-1], keys))
-    return mask
+    return _widened(xp, mask, keys)
+
+
+def _widened(xp: Any, mask: Any, keys: int) -> Any:
+    """The mask for every key by itself, so that what is added to the keys can be added to it."""
+    shape = tuple(mask.shape)
+    return mask if shape[-1:] == (keys,) else xp.broadcast_to(mask, (*shape[:-1], keys))
 
 
 def _known(shape: tuple) -> tuple:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, Never
 
 from ..dispatch import backend_of, dtype_of
+from ..keywords import refuse
 from ..means import Mean, wide
 from .canonical import strays
 
@@ -21,6 +22,7 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     ignore_index: int | None = None,
     reduction: str = "mean",
+    **habits: Never,
 ) -> Any:
     """−Σ p·log softmax(logits) along the classes on `axis`.
 
@@ -35,6 +37,8 @@ def cross_entropy(
     >>> float(iso.cross_entropy(np.zeros((2, 4)), np.array([0, 3])))
     1.3862943611198906
     """
+    if habits:
+        refuse("cross_entropy", habits)
     name = "cross_entropy"
     xp = backend_of(logits, labels)
     _check_reduction(name, reduction)
@@ -60,43 +64,55 @@ def cross_entropy(
     return xp.cross_entropy(logits, labels, axis, label_smoothing, ignore_index, reduction)
 
 
-def binary_cross_entropy(logits: Any, labels: Any, /, *, reduction: str = "mean") -> Any:
+def binary_cross_entropy(
+    logits: Any, labels: Any, /, *, reduction: str = "mean", **habits: Never
+) -> Any:
     """−y·log σ(logits) − (1 − y)·log(1 − σ(logits)), finite for every finite logit.
 
     >>> float(iso.binary_cross_entropy(np.array([1000.0]), np.array([1.0])))
     0.0
     """
+    if habits:
+        refuse("binary_cross_entropy", habits)
     xp = _pair("binary_cross_entropy", logits, labels, reduction)
     return xp.reduced(xp.softplus(logits) - logits * labels, reduction)
 
 
-def mse(prediction: Any, target: Any, /, *, reduction: str = "mean") -> Any:
+def mse(prediction: Any, target: Any, /, *, reduction: str = "mean", **habits: Never) -> Any:
     """(prediction − target)².
 
     >>> float(iso.mse(np.array([1.0, 3.0]), np.array([1.0, 1.0])))
     2.0
     """
+    if habits:
+        refuse("mse", habits)
     xp = _pair("mse", prediction, target, reduction)
     error = prediction - target
     return xp.reduced(error * error, reduction)
 
 
-def mae(prediction: Any, target: Any, /, *, reduction: str = "mean") -> Any:
+def mae(prediction: Any, target: Any, /, *, reduction: str = "mean", **habits: Never) -> Any:
     """|prediction − target|.
 
     >>> float(iso.mae(np.array([1.0, 3.0]), np.array([1.0, 1.0])))
     1.0
     """
+    if habits:
+        refuse("mae", habits)
     xp = _pair("mae", prediction, target, reduction)
     return xp.reduced(xp.abs(prediction - target), reduction)
 
 
-def huber(prediction: Any, target: Any, /, *, delta: float = 1.0, reduction: str = "mean") -> Any:
+def huber(
+    prediction: Any, target: Any, /, *, delta: float = 1.0, reduction: str = "mean", **habits: Never
+) -> Any:
     """e²/2 where |e| ≤ delta, delta·(|e| − delta/2) elsewhere.
 
     >>> float(iso.huber(np.array([0.5, 3.0]), np.zeros(2), reduction="sum"))
     2.625
     """
+    if habits:
+        refuse("huber", habits)
     xp = _pair("huber", prediction, target, reduction)
     if not delta > 0:
         raise ValueError(f"huber: needed a positive delta, got {delta}")
@@ -107,13 +123,17 @@ def huber(prediction: Any, target: Any, /, *, delta: float = 1.0, reduction: str
     )
 
 
-def kl_divergence(log_prediction: Any, target: Any, /, *, reduction: str = "mean") -> Any:
+def kl_divergence(
+    log_prediction: Any, target: Any, /, *, reduction: str = "mean", **habits: Never
+) -> Any:
     """p·(log p − log q) for target probabilities p and the logarithm of predicted ones q; 0 where p
     is 0, with a finite gradient.
 
     >>> float(iso.kl_divergence(np.log(np.array([0.5, 0.5])), np.array([0.5, 0.5])))
     0.0
     """
+    if habits:
+        refuse("kl_divergence", habits)
     xp = _pair("kl_divergence", log_prediction, target, reduction)
     some = target > 0
     safe = xp.where(some, target, xp.ones_like(target))

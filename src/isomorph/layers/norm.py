@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, Never
 
 from ..dispatch import backend_of
-from .canonical import remembered
+from ..keywords import refuse
+from .canonical import other_side, remembered
 
 CHANNEL_LAST, CHANNEL_FIRST = "channel_last", "channel_first"
 
@@ -19,6 +20,7 @@ def layer_norm(
     bias: Any = None,
     axis: int | tuple[int, ...] = -1,
     epsilon: float = 1e-5,
+    **habits: Never,
 ) -> Any:
     """(x − mean) / √(variance + epsilon) over `axis`, times `weight` plus `bias`, which have the
     sizes of those axes.
@@ -26,18 +28,28 @@ def layer_norm(
     >>> iso.layer_norm(np.array([1.0, 3.0]), epsilon=0.0)
     array([-1.,  1.])
     """
+    if habits:
+        refuse("layer_norm", habits)
     axes = _checked("layer_norm", x, axis, weight, bias)
     return backend_of(x, weight, bias).layer_norm(x, weight, bias, axes, epsilon)
 
 
 def rms_norm(
-    x: Any, /, *, weight: Any = None, axis: int | tuple[int, ...] = -1, epsilon: float = 1e-6
+    x: Any,
+    /,
+    *,
+    weight: Any = None,
+    axis: int | tuple[int, ...] = -1,
+    epsilon: float = 1e-6,
+    **habits: Never,
 ) -> Any:
     """x / √(mean of x² + epsilon) over `axis`, times `weight`, which has the sizes of those axes.
 
     >>> iso.rms_norm(np.array([3.0, -3.0]), epsilon=0.0)
     array([ 1., -1.])
     """
+    if habits:
+        refuse("rms_norm", habits)
     axes = _checked("rms_norm", x, axis, weight, None)
     return backend_of(x, weight).rms_norm(x, weight, axes, epsilon)
 
@@ -54,6 +66,7 @@ def batch_norm(
     momentum: float = 0.1,
     epsilon: float = 1e-5,
     data_format: str = CHANNEL_LAST,
+    **habits: Never,
 ) -> tuple[Any, Any, Any]:
     """`(y, mean, variance)`: each channel of `x` normalised by the statistics of the batch when
     `training`, else by the running ones given.
@@ -69,9 +82,13 @@ def batch_norm(
     >>> y.tolist(), mean
     ([[-1.0], [1.0]], array([0.2]))
     """
+    if habits:
+        refuse("batch_norm", habits)
     channel = _channel("batch_norm", x, data_format)
     size = [x.shape[channel]]
-    _check_parts("batch_norm", size, mean=mean, variance=variance, weight=weight, bias=bias)
+    _check_channels(
+        "batch_norm", x, channel, mean=mean, variance=variance, weight=weight, bias=bias
+    )
     known = None not in tuple(x.shape)  # a batch may be of unknown size
     if training and known and prod(tuple(x.shape)) // max(size[0], 1) < 2:
         raise ValueError(
@@ -91,6 +108,7 @@ def group_norm(
     bias: Any = None,
     epsilon: float = 1e-5,
     data_format: str = CHANNEL_LAST,
+    **habits: Never,
 ) -> Any:
     """Each example of `x` normalised over its sizes and over `groups` groups of its channels;
     `weight` and `bias` are `[channels]`.
@@ -98,13 +116,15 @@ def group_norm(
     >>> iso.group_norm(np.array([[1.0, 3.0, 2.0, 6.0]]), 2, epsilon=0.0)
     array([[-1.,  1., -1.,  1.]])
     """
+    if habits:
+        refuse("group_norm", habits)
     channel = _channel("group_norm", x, data_format)
     size = x.shape[channel]
+    _check_channels("group_norm", x, channel, weight=weight, bias=bias)
     if type(groups) is not int or groups < 1 or size % groups:
         raise ValueError(
             f"group_norm: needed groups that divide the {size} channels, got {groups!r}"
         )
-    _check_parts("group_norm", [size], weight=weight, bias=bias)
     return backend_of(x, weight, bias).group_norm(x, groups, weight, bias, epsilon, channel)
 
 
@@ -116,6 +136,7 @@ def instance_norm(
     bias: Any = None,
     epsilon: float = 1e-5,
     data_format: str = CHANNEL_LAST,
+    **habits: Never,
 ) -> Any:
     """Each channel of each example of `x` normalised over its sizes; `weight` and `bias` are
     `[channels]`.
@@ -123,13 +144,15 @@ def instance_norm(
     >>> iso.instance_norm(np.array([[[1.0], [3.0]]]), epsilon=0.0).tolist()
     [[[-1.0], [1.0]]]
     """
+    if habits:
+        refuse("instance_norm", habits)
     channel = _channel("instance_norm", x, data_format)
     if len(x.shape) < 3:
         raise ValueError(
             f"instance_norm: needed x with at least one size, got shape {list(x.shape)}"
         )
     size = x.shape[channel]
-    _check_parts("instance_norm", [size], weight=weight, bias=bias)
+    _check_channels("instance_norm", x, channel, weight=weight, bias=bias)
     return backend_of(x, weight, bias).group_norm(x, size, weight, bias, epsilon, channel)
 
 
@@ -137,11 +160,15 @@ class Norms:
     """The meanings. There is a division a row, not an element, which costs several times more."""
 
     def layer_norm(xp: Any, x: Any, weight: Any, bias: Any, axes: tuple, epsilon: float) -> Any:
+        if 0 in tuple(x.shape):  # nothing has no mean
+            return _scaled(xp, x, weight, bias, axes)
         centred = x - xp.mean(x, axis=axes, keepdims=True)
         spread = xp.mean(centred * centred, axis=axes, keepdims=True)
         return _scaled(xp, centred * (1 / xp.sqrt(spread + epsilon)), weight, bias, axes)
 
     def rms_norm(xp: Any, x: Any, weight: Any, axes: tuple, epsilon: float) -> Any:
+        if 0 in tuple(x.shape):
+            return _scaled(xp, x, weight, None, axes)
         size = xp.sqrt(xp.mean(x * x, axis=axes, keepdims=True) + epsilon)
         return _scaled(xp, x * (1 / size), weight, None, axes)
 
@@ -233,9 +260,17 @@ def _axes(name: str, shape: Any, axis: Any, weight: Any, bias: Any) -> tuple[int
 _AXES = remembered(_axes)
 
 
-def _check_parts(name: str, sizes: list, **parts: Any) -> None:
-    shapes = {word: None if part is None else part.shape for word, part in parts.items()}
-    _check_shapes(name, sizes, **shapes)
+def _check_channels(name: str, x: Any, channel: int, **parts: Any) -> None:
+    """What is given for each channel is as many as there are."""
+    shape = tuple(x.shape)
+    for word, part in parts.items():
+        if part is not None and tuple(part.shape) != (shape[channel],):
+            first = channel == 1 < len(shape) - 1
+            other = shape[-1] if first else shape[1]
+            turn = other_side(shape, tuple(part.shape) == (other,), first)
+            raise ValueError(
+                f"{name}: needed {word} [{shape[channel]}], got {list(part.shape)}{turn}"
+            )
 
 
 def _check_shapes(name: str, sizes: list, **shapes: Any) -> None:

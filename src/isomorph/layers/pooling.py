@@ -6,7 +6,17 @@ from itertools import product
 from typing import Any
 
 from ..dispatch import backend_of
-from .canonical import GENERAL, Pairs, Sizes, is_first, pairs, remembered, shape_of, spread
+from .canonical import (
+    GENERAL,
+    Pairs,
+    Sizes,
+    is_first,
+    other_side,
+    pairs,
+    remembered,
+    shape_of,
+    spread,
+)
 
 
 def max_pool(
@@ -152,9 +162,12 @@ def _planned(
         pads = ((0, 0),) * n if pads == "VALID" else pads
         room = [i + low + high - w for i, (low, high), w in zip(sizes, pads, window)]
         if min(room) < 0:
+            others = shape[1:-1] if first else shape[2:]
+            fits = all(i + low + high >= w for i, (low, high), w in zip(others, pads, window))
             raise ValueError(
                 f"{name}: needed padded sizes of at least the window {list(window)}, got "
                 f"{[r + w for r, w in zip(room, window)]} of x {list(shape)}"
+                f"{other_side(shape, fits, first)}"
             )
         size = tuple(r // s + 1 for r, s in zip(room, strides))
     if any(not 0 <= p < w for pair, w in zip(pads, window) for p in pair):
@@ -171,7 +184,12 @@ def _adaptive(name: str, x: Any, size: Any, data_format: str) -> tuple[Sizes, bo
     sizes, first = _sizes(name, shape_of(name, "x", x), data_format)
     wanted = spread(name, "size", size, len(sizes))
     if any(w > i for w, i in zip(wanted, sizes)):
-        raise ValueError(f"{name}: needed at most the sizes {list(sizes)} of x, got {list(wanted)}")
+        shape = tuple(x.shape)
+        fits = all(w <= i for w, i in zip(wanted, shape[1:-1] if first else shape[2:]))
+        raise ValueError(
+            f"{name}: needed at most the sizes {list(sizes)} of x, got {list(wanted)}"
+            f"{other_side(shape, fits, first)}"
+        )
     return wanted, first
 
 

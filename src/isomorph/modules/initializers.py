@@ -40,6 +40,12 @@ __all__ = [
     "zeros",
 ]
 
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]
+
+
 Initializer = Callable[..., Any]
 KEYS: ContextVar[Iterator[Any] | None] = ContextVar("isomorph.keys", default=None)
 

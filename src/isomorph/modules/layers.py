@@ -35,6 +35,10 @@ def filled(value: float, shape: Any) -> Any:
 class Linear(Module):
     """x·wᵀ + b: `w` is `[out, in]`, `b` `[out]`.
 
+    As in every layer, `key` is an integer or a key of `iso.random` from which the weights are
+    drawn. Without one they come from the enclosing `iso.use_key`; where there is none they are
+    random, other ones each time.
+
     >>> layer = iso.Linear(3, 2, key=0)
     >>> {name: x.shape for name, x in layer.v.items()}
     {'w': (2, 3), 'b': (2,)}
@@ -316,8 +320,13 @@ class AdaptiveAvgPool(Module):
         return pooling.adaptive_avg_pool(x, self.size, data_format=self.data_format)
 
 
+# The functions of `layers.activation`, by the names of their meanings.
+NAMES = [name for name in vars(activation.Activations) if not name.startswith("_")]
+
+
 class Activation(Module):
-    """A function of one array as a module; keywords are handed on to it.
+    """A function of one array as a module, or an activation by its name; keywords are handed on to
+    it.
 
     >>> iso.Activation(iso.leaky_relu, alpha=0.5)(np.array([-2.0, 1.0]))
     array([-1.,  1.])
@@ -325,10 +334,10 @@ class Activation(Module):
 
     def __init__(self, function: Callable[..., Any] | str, **settings: Any):
         if isinstance(function, str):
-            found = getattr(activation, function, None)
-            if found is None or function.startswith("_"):
-                raise ValueError(f"Activation: needed a function of isomorph, got {function!r}")
-            function = found
+            if function not in NAMES:
+                listed = ", ".join(NAMES)
+                raise ValueError(f"Activation: needed one of {listed}, got {function!r}")
+            function = getattr(activation, function)
         if not callable(function):
             raise TypeError(f"Activation: needed a function, got {type(function).__name__}")
         self.function, self.settings = function, settings

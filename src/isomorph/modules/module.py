@@ -30,11 +30,13 @@ from .copying import (
     set_slot,
     substitutes,
 )
+from .habits import said
 from .structure import (
     PLAIN,
     Held,
     State,
     chain_of,
+    check_nest,
     chosen,
     direct,
     gather,
@@ -89,6 +91,9 @@ class Module(tree.Node):
         super().__init_subclass__(**kw)
         if vars(cls).get("__slots__"):
             raise TypeError(f"{cls.__name__}: needed plain attributes in a module, got __slots__")
+        for word in ("v", "state"):
+            if word in vars(cls):
+                raise TypeError(f"{cls.__name__}: an attribute cannot be called {word}")
         cls.names_its_variables = cls._create_variables is not Module._create_variables
         if "__init__" in vars(cls):
             cls.__init__ = _adopting(cls.__init__)
@@ -127,7 +132,7 @@ class Module(tree.Node):
             raise AttributeError(
                 f"{name}: there is none before a call with track_{name}=True has returned"
             )
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        raise AttributeError(said(type(self).__name__, name))
 
     # Calling.
 
@@ -222,6 +227,7 @@ class Module(tree.Node):
 
     @state.setter
     def state(self, new: Any) -> None:
+        check_nest(type(self).__name__, "state", new)
         own = gather(self, raw=True).state
         found = substitutes(own, new, f"{type(self).__name__}, state")
         found = {i: x.value if type(x) is State else x for i, x in found.items()}
@@ -235,14 +241,10 @@ class Module(tree.Node):
 
     def _assign(self, new: Any, partly: bool) -> None:
         name = type(self).__name__
+        check_nest(name, "v", new)
         own = gather(self, raw=True).variables
         leaves, paths = tree.flatten(own)[0], tree.routes(own)
         given = dict(zip(tree.routes(new), tree.flatten(new)[0]))
-        if () in given:
-            raise TypeError(
-                f"{name}: needed a nest of variables as v, got {type(new).__name__}; an attribute "
-                "cannot be called v"
-            )
         wanted = set(matched(name, paths, given, partly))
         memo: dict[int, Any] = {}
         for path, old in zip(paths, leaves):

@@ -20,7 +20,7 @@ class MultiHeadAttention(Module):
 
     Holds `in_w` `[3·width, width]` and `in_b`, of query, key and value, or `q_w`, `k_w` and `v_w`
     where keys or values have widths of their own, and `out_w` and `out_b`. Masks mean what they do
-    there: True in a boolean one is *not* attended to.
+    there: True in a boolean `mask` is attended to, in `attention_mask` and `key_padding_mask` not.
 
     >>> layer = iso.MultiHeadAttention(8, 2, key=0)
     >>> layer(np.ones((1, 5, 8), np.float32), is_causal=True).shape
@@ -73,6 +73,7 @@ class MultiHeadAttention(Module):
         key: Any = None,
         value: Any = None,
         *,
+        mask: Any = None,
         attention_mask: Any = None,
         key_padding_mask: Any = None,
         is_causal: bool = False,
@@ -84,7 +85,7 @@ class MultiHeadAttention(Module):
             keys = random.split(self.key.value)
             self.key.value, rng = keys[0], keys[1]
         return multi_head_attention(
-            query, key=key, value=value, num_heads=self.num_heads,
+            query, key=key, value=value, num_heads=self.num_heads, mask=mask,
             attention_mask=attention_mask, key_padding_mask=key_padding_mask,
             in_proj_weights=self.in_w, q_proj_weights=self.q_w, k_proj_weights=self.k_w,
             v_proj_weights=self.v_w, in_proj_bias=self.in_b, out_proj_weights=self.out_w,

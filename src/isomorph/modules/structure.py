@@ -365,6 +365,18 @@ def submodules(module: Any, depth: int | None = None) -> list[tuple[tuple, Any, 
     return found
 
 
+def check_nest(name: str, word: str, new: Any) -> None:
+    """Refuse what is no nest of arrays as `v` or `state`: most often an attribute of that name was
+    meant.
+    """
+    if is_module(new) or not isinstance(new, dict):
+        what = "variables" if word == "v" else "state"
+        raise TypeError(
+            f"{name}: needed a nest of {what} as {word}, got {type(new).__name__}; an attribute "
+            f"cannot be called {word}"
+        )
+
+
 def chain_of(path: tuple) -> str:
     return "/".join(map(str, path))
 

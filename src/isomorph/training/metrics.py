@@ -12,6 +12,13 @@ from typing import Any
 from ..dispatch import backend_of
 from ..layers.loss import cross_entropy
 
+__all__ = ["accuracy", "perplexity"]
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]
+
 
 def accuracy(model: Callable[..., Any], x: Any, labels: Any, /) -> Any:
     """The share of examples whose largest output stands at the label.

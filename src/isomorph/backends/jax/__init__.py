@@ -15,6 +15,7 @@ from ... import tree
 from ...compile import TRACING
 from ...gradients.custom import check_outputs
 from ...waiting import Notice, name_of
+from ..explaining import DECIDES, INDEX, NUMBER, add, explained
 from . import convolution, drawing, indexing, names, whole
 from .layers import Layers
 from .literals import LITERALS, native
@@ -105,10 +106,24 @@ class JAX(Layers):
         def traced(*args, **kw):  # a new one: jax.jit knows functions again
             if notices is not None and get_ident() not in notices and not TRACING.get():
                 notices[get_ident()] = Notice(func, xp.name)
-            return func(*args, **kw)
+            try:
+                return func(*args, **kw)
+            except Exception as error:
+                xp.explain(error)
+                raise
 
         traced.__name__ = name_of(func)  # for what JAX says and profiles
         return jax.jit(traced, donate_argnums=places, donate_argnames=names)
+
+    def explain(xp, error):
+        if isinstance(error, jax.errors.TracerBoolConversionError):
+            add(error, DECIDES)
+        elif isinstance(error, jax.errors.TracerIntegerConversionError) or any(
+            words in str(error) for words in WORDS
+        ):
+            add(error, INDEX)
+        elif isinstance(error, jax.errors.ConcretizationTypeError):
+            add(error, NUMBER)
 
     def adopt(xp, cls):
         def take(x):
@@ -221,16 +236,18 @@ class JAX(Layers):
     def cond(xp, pred, true, false, arrays):
         if not isinstance(pred, Tracer):  # known: nothing is to be compiled
             return super().cond(pred, true, false, arrays)
-        return jax.lax.cond(pred, true, false, *arrays)
+        return explained(xp, jax.lax.cond)(pred, true, false, *arrays)
 
     def while_loop(xp, goes_on, body, arrays):
-        return jax.lax.while_loop(lambda a: goes_on(*a), lambda a: body(*a), arrays)
+        loop = explained(xp, jax.lax.while_loop)
+        return loop(lambda a: goes_on(*a), lambda a: body(*a), arrays)
 
     def fori_loop(xp, lower, upper, body, arrays):
-        return jax.lax.fori_loop(lower, upper, lambda i, a: body(i, *a), arrays)
+        loop = explained(xp, jax.lax.fori_loop)
+        return loop(lower, upper, lambda i, a: body(i, *a), arrays)
 
     def scan(xp, step, carry, xs, n, reverse=False):
-        return jax.lax.scan(step, carry, xs, n, reverse)
+        return explained(xp, jax.lax.scan)(step, carry, xs, n, reverse)
 
     def index_get(xp, x, index):
         return indexing.get(x, index)
@@ -257,6 +274,8 @@ class JAX(Layers):
         return {"float16": jnp.float16, "bfloat16": jnp.bfloat16}.get(name)
 
 
+# Of errors about arrays as indices, which are of no class of their own.
+WORDS = ("can be converted to a scalar index", "Indexer must have integer or boolean type")
 ENDLESS = (
     "while_loop: the gradient of a loop in JAX needed a number of steps known beforehand; use "
     "iso.fori_loop with Python numbers as bounds, or iso.scan"

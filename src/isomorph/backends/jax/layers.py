@@ -79,11 +79,11 @@ class Layers(Backend):
         n = weight.shape[0]
         lost = strays(xp, "embedding", ids, n, "ids")
         if lost is None:
-            return jnp.take(weight, ids, axis=0)
+            return jnp.take(weight, names.counting(ids), axis=0)
         if xp.is_float(weight.dtype):
-            wide = ids.astype(jnp.promote_types(ids.dtype, jnp.int32))
-            return jnp.take(weight, jnp.where(lost, n, wide), axis=0, mode="fill")
-        return jnp.take(weight, jnp.clip(ids, 0, n - 1), axis=0)
+            places = jnp.where(lost, n, names.counting(ids))
+            return jnp.take(weight, places, axis=0, mode="fill")
+        return jnp.take(weight, jnp.clip(names.counting(ids), 0, n - 1), axis=0)
 
     def pool(xp, *args: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         return _pool(xp, *args)
@@ -109,8 +109,8 @@ _picked = jax.custom_jvp(Backend.picked, nondiff_argnums=(0, 3))
 @_picked.defjvp
 def _picked_jvp(xp: Any, axis: int, primals: tuple, tangents: tuple) -> tuple:
     x, labels = primals
-    wide = jnp.expand_dims(labels.astype(jnp.promote_types(labels.dtype, jnp.int32)), axis)
-    here = jax.lax.broadcasted_iota(jnp.int32, x.shape, axis) == wide
+    wide = jnp.expand_dims(names.counting(labels), axis)
+    here = jax.lax.broadcasted_iota(wide.dtype, x.shape, axis) == wide
     tangent = jnp.sum(jnp.where(here, tangents[0], 0), axis)
     return _picked(xp, x, labels, axis), tangent
 

@@ -47,8 +47,14 @@ def take_along_axis(x, indices, /, *, axis=-1):
 
 def _wide(indices):
     """JAX counts a negative index from the end in its own dtype, which may be too narrow."""
-    narrow = isinstance(indices, jax.Array) and indices.dtype.itemsize < 4
-    return indices.astype(jnp.int32) if narrow else indices
+    return counting(indices) if isinstance(indices, jax.Array) else indices
+
+
+def counting(indices):
+    """Integers in a dtype that holds every size: promoted with a signed one, unsigned ones of 64
+    bits would become floats.
+    """
+    return indices.astype(jnp.int32) if indices.dtype.itemsize < 4 else indices
 
 
 def _bounded(function, x, indices, size):
@@ -57,14 +63,16 @@ def _bounded(function, x, indices, size):
     if found is None:
         return "fill" if jnp.issubdtype(x.dtype, jnp.inexact) else "clip"
     if found[0] < -size or found[1] >= size:
-        raise IndexError(f"{function}: needed indices from {-size} to {size - 1}, got {found}")
+        wrong = found[0] if found[0] < -size else found[1]
+        raise IndexError(f"{function}: needed indices from {-size} to {size - 1}, got {wrong}")
     return None
 
 
 def _counted(indices, size, mode):
     """Indices counted from the front, those out of bounds at the edge, or as the one beyond it."""
-    wide = indices.astype(jnp.promote_types(indices.dtype, jnp.int32))
-    wide = jnp.where(wide < 0, wide + size, wide)
+    wide = counting(indices)
+    if jnp.issubdtype(wide.dtype, jnp.signedinteger):
+        wide = jnp.where(wide < 0, wide + size, wide)
     if mode == "clip":
         return jnp.clip(wide, 0, size - 1)
     return jnp.where((wide < 0) | (wide > size), size, wide)
@@ -81,6 +89,12 @@ def span(indices):
             return None
         indices = np.asarray(indices)
     return (int(indices.min()), int(indices.max())) if indices.size else (0, -1)
+
+
+def pad(x, widths, /, mode="constant", *, constant_values=0):
+    """`jnp.pad` with a constant."""
+    edges.check_mode(mode)
+    return jnp.pad(x, widths, constant_values=constant_values)
 
 
 def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):

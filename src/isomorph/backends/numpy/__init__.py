@@ -10,11 +10,12 @@ import numpy as np
 from ...draws import EDGE, outer
 from .. import hashing
 from ..base import Backend
-from ..edges import is_left
+from ..edges import check_mode, is_left
+from ..explaining import INDEX, add
 from . import convolution, fused, recurring, special, writing
 from . import rules as rules
 from .tape import custom, vjp
-from .traced import Traced, concrete
+from .traced import ASSIGN, LOST, Traced, concrete
 from .updating import updated
 
 
@@ -34,6 +35,13 @@ class NumPy(Backend):
 
     def is_watched(xp, x):
         return type(x) is Traced
+
+    def explain(xp, error):
+        cause = error.__cause__
+        if isinstance(error, ValueError) and type(cause) is TypeError and LOST in str(cause):
+            add(error, ASSIGN)  # NumPy puts its own words about a sequence after ours
+        elif isinstance(error, TypeError) and "list indices must be" in str(error):
+            add(error, INDEX)
 
     def own(xp, x):
         return x.copy() if isinstance(x, np.ndarray) else x
@@ -161,6 +169,15 @@ class NumPy(Backend):
 
     def dtype(xp, name):
         return np.dtype(super().dtype(name)) if name is not None else None
+
+    def clip(xp, x, /, min=None, max=None):
+        """`np.clip`, whose bounds come both or by name."""
+        return np.clip(x, min, max)
+
+    def pad(xp, x, widths, /, mode="constant", *, constant_values=0):
+        """`np.pad` with a constant."""
+        check_mode(mode)
+        return np.pad(x, widths, constant_values=constant_values)
 
     def sort(xp, x, /, *, axis=-1, descending=False, stable=True):
         """`np.sort`, which knows no `descending`."""

@@ -8,6 +8,7 @@ lost.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -57,17 +58,44 @@ def concrete(x: Any) -> Any:
 
 
 def _name(func: Callable) -> str:
+    """A function with the library it is of, as users write it."""
+    if isinstance(func, numpy.ufunc) and getattr(np, func.__name__, None) is not func:
+        theirs = sys.modules.get("scipy.special._ufuncs")
+        known = getattr(theirs, func.__name__, None) is func
+        return f"scipy.special.{func.__name__}" if known else func.__name__
     module = (getattr(func, "__module__", "") or "").removeprefix("numpy").strip(".")
-    return f"{module}.{func.__name__}" if module in ("linalg", "fft") else func.__name__
+    home = f"numpy.{module}" if module in ("linalg", "fft") else "numpy"
+    return f"{home}.{func.__name__}"
+
+
+def _caller() -> str:
+    """The function of SciPy that asks for plain data, as the beginning of a message; nothing where
+    it is none of SciPy's.
+    """
+    frame, found = sys._getframe(2), ""
+    while frame is not None:
+        parts = (frame.f_globals.get("__name__") or "").split(".")
+        if parts[0] == "scipy":
+            public = ".".join(part for part in parts if not part.startswith("_"))
+            found = f"{public}.{frame.f_code.co_qualname}: no derivative rule; "
+        elif parts[0] != "numpy":
+            break
+        frame = frame.f_back
+    return found
 
 
 def no_rule(func: Callable, what: str = "") -> NoReturn:
     raise NotImplementedError(
-        f"numpy.{_name(func)}{what}: no derivative rule; compute it outside the differentiated "
+        f"{_name(func)}{what}: no derivative rule; compute it outside the differentiated "
         "function, or on iso.stop_gradient(x) where no gradient should flow"
     )
 
 
+LOST = "needed a plain NumPy value, got a traced one, whose gradient would be lost"
+ASSIGN = (
+    f"isomorph: a[i] = x: {LOST}; write a = iso.at(a)[i].set(x), or build the array by np.stack of "
+    "traced values"
+)
 REDUCTIONS = {np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min}
 REDUCTIONS |= {np.logical_and: np.all, np.logical_or: np.any}
 ACCUMULATIONS = {np.add: np.cumsum, np.multiply: np.cumprod}
@@ -91,7 +119,7 @@ class Traced(Methods):
             return traced(*args)
         if any(x is not None for x in kw.pop("out", ())):
             raise TypeError(
-                f"numpy.{ufunc.__name__}: in-place result (out=, or a += on a plain array) needed "
+                f"{_name(ufunc)}: in-place result (out=, or a += on a plain array) needed "
                 "no traced operand, got one; write a = a + b instead of a += b"
             )
         if method == "reduce" and ufunc in REDUCTIONS:
@@ -114,8 +142,7 @@ class Traced(Methods):
     def __array_function__(self, func: Any, types: Any, args: Any, kw: Any) -> Any:
         if kw and kw.get("out") is not None:
             raise TypeError(
-                f"numpy.{_name(func)}: out= needed no traced operand, got one; "
-                "use the returned array"
+                f"{_name(func)}: out= needed no traced operand, got one; use the returned array"
             )
         traced = TRACED.get(func)
         return traced(*args, **kw) if traced is not None else no_rule(func)
@@ -127,10 +154,11 @@ class Traced(Methods):
 
     def __array__(self, *args: Any, **kw: Any) -> NoReturn:
         raise TypeError(
-            "a traced NumPy value was used where NumPy needs plain data (np.array, np.asarray, "
-            "a[i] = x, or a C function): its gradient would be lost. Use np.stack to build arrays "
-            "from traced values, iso.at(a)[i].set(x) to assign, iso.stop_gradient(x) where no "
-            "gradient should flow"
+            f"{_caller()}a traced NumPy value was used where NumPy needs plain data (np.array, "
+            "np.asarray, a[i] = x, a[x], or a C function): its gradient would be lost. Use "
+            "np.stack to build arrays from traced values, iso.at(a)[i].set(x) to assign, "
+            "iso.at(a)[i].get() to read, iso.host_function for code of other libraries, "
+            "iso.stop_gradient(x) where no gradient should flow"
         )
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
@@ -141,12 +169,17 @@ class Traced(Methods):
 
     def __float__(self) -> NoReturn:
         raise TypeError(
-            "float(x), int(x) or x.item(): needed a plain NumPy value, got a traced one, whose "
-            "gradient would be lost; keep it as an array, use iso.at(a)[i].set(x) to put it into "
-            "one, or iso.stop_gradient(x)"
+            f"float(x), int(x) or x.item(): {LOST}; keep it as an array, use iso.at(a)[i].set(x) "
+            "to put it into one, or iso.stop_gradient(x)"
         )
 
-    __int__ = __complex__ = __index__ = item = tolist = __float__
+    __int__ = __complex__ = item = tolist = __float__
+
+    def __index__(self) -> NoReturn:
+        raise TypeError(
+            f"a[x] or range(x): {LOST}; an index is an integer that is not differentiated, write "
+            "iso.at(a)[i].get() with one, or use iso.stop_gradient(x)"
+        )
 
     def __bool__(self) -> bool:  # like a comparison: it chooses a branch, and has no derivative
         return bool(concrete(self))

@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
+from ..explaining import DECIDES, INDEX, NUMBER, add, explained
 from . import (
     bitwise,
     compiling,
@@ -96,7 +97,7 @@ class TensorFlow(Layers):
         return tuple(tf.ensure_shape(y, like.shape) for y, like in zip(outs, examples))
 
     def compile(xp, func, arrays, given):
-        return compiling.program(func, arrays, given)
+        return compiling.program(explained(xp, func), arrays, given)
 
     def compiles_parts(xp):
         return compiling.compiles_parts()
@@ -121,6 +122,16 @@ class TensorFlow(Layers):
         if isinstance(x, tf.Variable) and not x.trainable:
             return kernels.is_watched(x.handle)  # to read it takes longer
         return kernels.is_watched(dtypes.tensor(x))
+
+    def explain(xp, error):
+        said = str(error)
+        if isinstance(error, tf.errors.OperatorNotAllowedInGraphError) and "`bool`" in said:
+            add(error, DECIDES)
+        elif isinstance(error, (TypeError, AttributeError)):
+            if any(words in said for words in WORDS):
+                add(error, INDEX)
+            elif "argument must be" in said and "SymbolicTensor" in said:  # float(x), int(x)
+                add(error, NUMBER)
 
     def is_local(xp, x):
         return compiling.is_tracing([x])  # what a tape has seen is a tensor like any other
@@ -231,6 +242,13 @@ class TensorFlow(Layers):
         return {"float16": tf.float16, "bfloat16": tf.bfloat16}.get(name)
 
 
+# Of errors about tensors as indices, which are of no class of their own.
+WORDS = (
+    "are valid indices, got <tf.Tensor",
+    "must be integers or slices, not Symbolic",
+    "'SymbolicTensor' object cannot be interpreted as an integer",
+    "object has no attribute '__index__'",
+)
 HANDLES = (tf.resource, tf.variant)  # they stand for something NumPy has no values of
 
 

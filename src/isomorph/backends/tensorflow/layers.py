@@ -11,7 +11,7 @@ from ...layers.norm import moved
 from ..base import Backend
 from . import compiling, dtypes, pooling
 from .kernels import Eager, ops
-from .manipulation import is_checked
+from .manipulation import axes_of, is_checked, signed
 
 KINDS = (tf.float32, tf.float64, tf.float16, tf.bfloat16)  # with kernels of their own
 NARROW = (tf.float32, tf.float16, tf.bfloat16)  # constants of some kernels have float32's digits
@@ -51,6 +51,7 @@ class Layers(Backend):
         return tf.math.sigmoid(x)
 
     def softmax(xp, x: Any, axis: int) -> Any:
+        _check_axis("softmax", x, axis)
         y = tf.nn.softmax(x, axis)
         if y.dtype == tf.float64 or compiling.by_xla():
             return y
@@ -59,9 +60,11 @@ class Layers(Backend):
         return ops.AddV2(x=y, y=ops.Sub(x=total, y=total))
 
     def log_softmax(xp, x: Any, axis: int) -> Any:
+        _check_axis("log_softmax", x, axis)
         return tf.nn.log_softmax(x, axis)
 
     def logsumexp(xp, x: Any, axis: Any, keepdims: bool) -> Any:
+        _check_axis("logsumexp", x, axis)
         return tf.reduce_logsumexp(x, axis, keepdims)
 
     def batch_norm(
@@ -111,11 +114,17 @@ class Layers(Backend):
         fits = logits.ndim - 1 == axis > 0 and not smoothing and ignored is None
         if not (fits and logits.dtype in KINDS and labels.dtype in (tf.int32, tf.int64)):
             return super().cross_entropy(logits, labels, axis, smoothing, ignored, reduction)
+        lost = None
+        if tf.inside_function():  # XLA would give NaN, but the kernel ends a graph without it
+            lost = strays(xp, "cross_entropy", labels, logits.shape[-1], "labels")
+            labels = tf.where(lost, tf.zeros_like(labels), labels)
         try:
             each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-        except tf.errors.InvalidArgumentError:  # where it runs at once; XLA and GPUs give NaN
+        except tf.errors.InvalidArgumentError:  # where it runs at once; GPUs give NaN
             strays(xp, "cross_entropy", labels, logits.shape[-1], "labels")
             raise
+        if lost is not None:  # a factor, so that the gradient of its row is NaN as well
+            each = each * tf.where(lost, tf.cast(xp.nan, each.dtype), tf.ones_like(each))
         return xp.reduced(each, reduction)
 
     def is_inside(xp, x: Any, size: int) -> bool | None:
@@ -127,15 +136,15 @@ class Layers(Backend):
 
     def take_rows(xp, weight: Any, ids: Any) -> Any:
         weight, ids = dtypes.tensor(weight), dtypes.tensor(ids)
+        places = signed(ids)
         if not is_checked(weight):
             n = weight.shape[0]
             edge = n if xp.is_float(weight.dtype) else 0  # what is out of bounds at the other end
-            return xp.take(weight, tf.where(ids < 0, tf.cast(edge, ids.dtype), ids), axis=0)
+            places = tf.where(places < 0, tf.cast(edge, places.dtype), places)
+            return xp.take(weight, places, axis=0)
         try:
-            return ops.GatherV2(params=weight, indices=ids, axis=0)
+            return ops.GatherV2(params=weight, indices=places, axis=0)
         except tf.errors.InvalidArgumentError:
-            if ids.dtype not in (tf.int32, tf.int64):
-                return xp.take_rows(weight, dtypes.cast(ids, tf.int64))
             strays(xp, "embedding", ids, weight.shape[0], "ids")
             raise
 
@@ -161,3 +170,9 @@ class Layers(Backend):
         else:
             y = pooling.mean(xp, x, window, strides, pads, size, counts_pads)
         return tf.transpose(y, (0, n + 1, *range(1, n + 1))) if first else y
+
+
+def _check_axis(name: str, x: Any, axis: Any) -> None:
+    rank = x.shape.rank
+    if rank is not None:
+        axes_of(name, axis, rank)

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 import tensorflow as tf
 
+from ..edges import check_mode
 from .dtypes import astype, cast, is_tensor, promote_all, tensor
 from .kernels import Eager, ops
 
@@ -260,8 +261,7 @@ def tile(x: Any, repetitions: tuple[int, ...], /) -> tf.Tensor:
 
 def pad(x: Any, widths: Any, mode: str = "constant", constant_values: Any = 0) -> tf.Tensor:
     """`x` with a border of one value; `widths` as np.pad takes them: n, (n, m) or pairs."""
-    if mode != "constant":
-        raise ValueError(f"pad: needed mode 'constant', got {mode!r}")
+    check_mode(mode)
     try:
         borders = np.broadcast_to(np.array(widths, np.int32), (rank_of(x), 2))
     except ValueError:
@@ -338,15 +338,22 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[tf.Tensor, ...]:
 # Taking by integers.
 
 
+def signed(indices: Any) -> Any:
+    """Indices as int32 or int64; what is too large for that is beyond any size."""
+    dtype = indices.dtype
+    if dtype is tf.int64 or dtype is tf.int32:
+        return indices
+    if not dtype.is_integer:
+        raise TypeError(f"index: needed integers, got {dtype.name}")
+    indices = cast(indices, tf.int64)
+    if dtype is not tf.uint64:
+        return indices
+    return ops.SelectV2(condition=indices < 0, t=scalar(tf.int64.max, tf.int64), e=indices)
+
+
 def places_in(indices: Any, size: Any) -> Any:
     """Indices counted from the front, as int32 or int64."""
-    dtype = indices.dtype
-    if dtype is not tf.int64 and dtype is not tf.int32:
-        if not dtype.is_integer:
-            raise TypeError(f"index: needed integers, got {dtype.name}")
-        indices = cast(indices, tf.int64)
-    elif dtype.is_unsigned:
-        return indices
+    indices = signed(indices)
     size = tf.cast(size, indices.dtype)
     return ops.SelectV2(condition=indices < 0, t=ops.AddV2(x=indices, y=size), e=indices)
 
@@ -375,7 +382,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> tf.Tensor:
     try:
         return ops.GatherV2(params=x, indices=places_in(indices, size), axis=axis)
     except tf.errors.InvalidArgumentError:
-        raise IndexError(f"take: needed indices in [{-size}, {size}), got {indices}") from None
+        _beyond("take", indices, size)
 
 
 def is_checked(x: Any) -> bool:
@@ -398,7 +405,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> tf.Tensor:
     if rank_of(indices) != rank:
         _wrong("take_along_axis", "as many dimensions in both", x, indices)
     axis = axis_of("take_along_axis", axis, rank)
-    checked, inside = is_checked(x), None
+    checked, inside, given = is_checked(x), None, indices
     if checked:
         indices = places_in(indices, size_of(x, axis))
     else:
@@ -413,10 +420,17 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> tf.Tensor:
     try:
         out = tf.gather(x, indices, batch_dims=rank - 1, axis=rank - 1)
     except tf.errors.InvalidArgumentError:
-        size = x.shape[-1]
-        raise IndexError(f"take_along_axis: needed indices in [{-size}, {size})") from None
+        _beyond("take_along_axis", given, x.shape[-1])
     out = unlast(out, axis, rank)
     return out if inside is None else tf.where(inside, out, scalar(math.nan, x.dtype))
+
+
+def _beyond(function: str, indices: Any, size: int) -> NoReturn:
+    found = tensor(indices).numpy()
+    wrong = found[(found < -size) | (found >= size)]
+    raise IndexError(
+        f"{function}: needed indices from {-size} to {size - 1}, got {wrong.flat[0]}"
+    ) from None
 
 
 def _same_batch(x: Any, y: Any) -> bool:

@@ -24,6 +24,7 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch._subclasses.fake_tensor import FakeTensor
 
 from ...dispatch import dtype_of
+from ..explaining import DECIDES, INDEX, add
 from . import (
     attending,
     compiling,
@@ -41,6 +42,8 @@ from . import (
 from .custom import Custom, Escapes, Replay
 from .layers import Layers
 
+# Of errors about tensors as indices.
+WORDS = ("can be converted to an index", "tensors used as indices must be")
 FUSED = frozenset({"cpu", "cuda"})  # where torch has Adam in one kernel
 
 
@@ -160,7 +163,11 @@ class Torch(Layers):
         return super().host_call(host, arrays)
 
     def compile(xp, func, arrays, given):
-        return compiling.program(compiling.reusing(func, given), arrays)
+        try:
+            return compiling.program(compiling.reusing(func, given), arrays)
+        except Exception as error:
+            xp.explain(error)
+            raise
 
     def check_given(xp, arrays, given):
         compiling.check_given(arrays, given)
@@ -173,6 +180,15 @@ class Torch(Layers):
 
     def is_watched(xp, x):
         return maybe_get_level(x) > 0 or (x.requires_grad and torch.is_grad_enabled())
+
+    def explain(xp, error):
+        said = str(error)
+        if isinstance(error, TypeError) and "cannot decide which Python code runs" in said:
+            add(error, INDEX, DECIDES)  # it is not known what was asked of the tensor
+        elif isinstance(error, RuntimeError) and "data-dependent control flow" in said:
+            add(error, DECIDES)
+        elif isinstance(error, (TypeError, IndexError)) and any(words in said for words in WORDS):
+            add(error, INDEX)
 
     def is_local(xp, x):
         inside = is_functorch_wrapped_tensor(x) or isinstance(x, FakeTensor)

@@ -11,6 +11,7 @@ import array_api_compat.torch as compat
 import torch
 from torch.nn import functional
 
+from ..edges import check_mode
 from .promotion import result_type
 
 
@@ -140,8 +141,7 @@ def pad(x, widths, /, mode="constant", *, constant_values=0):
     """`np.pad` with one constant: `widths` is a number, a pair (before, after), or one pair per
     axis.
     """
-    if mode != "constant":
-        raise ValueError(f"pad: needed mode 'constant', got {mode!r}")
+    check_mode(mode)
     flat = [n for pair in reversed(_pairs(widths, x.ndim)) for n in pair]
     if isinstance(constant_values, (bool, int, float)):
         return functional.pad(x, flat, value=constant_values)

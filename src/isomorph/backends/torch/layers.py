@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from ...layers.canonical import refuse
 from ..base import Backend
 from . import pooling
 from .fused import is_foreign, is_watched
@@ -60,11 +61,14 @@ class Layers(Backend):
 
     def take_rows(xp, weight: Any, ids: Any) -> Any:
         # it looks at the ids itself, wherever they are
-        ids = ids if ids.dtype in (torch.int64, torch.int32) else ids.long()
-        if weight.ndim == 2:
-            return torch.embedding(weight, ids)
-        found = torch.embedding(weight.reshape(weight.shape[0], -1), ids)
-        return found.reshape(*ids.shape, *weight.shape[1:])
+        places = ids if ids.dtype in (torch.int64, torch.int32) else ids.long()
+        table = weight if weight.ndim == 2 else weight.reshape(weight.shape[0], -1)
+        try:
+            found = torch.embedding(table, places)
+        except IndexError:
+            _refuse(xp, "embedding", ids, weight.shape[0], "ids")
+            raise
+        return found if weight.ndim == 2 else found.reshape(*ids.shape, *weight.shape[1:])
 
     def layer_norm(xp, x: Any, weight: Any, bias: Any, axes: tuple, epsilon: float) -> Any:
         n = x.ndim
@@ -131,7 +135,12 @@ class Layers(Backend):
         # the kernel sums in the dtype it is given, of which float16 ends at 65504
         alone = reduction != "counted" and logits.dtype in (torch.float32, torch.float64)
         how = REDUCTIONS[reduction if alone else "none"]
-        loss = CROSS_ENTROPY(logits, labels, None, how, none, smoothing)
+        try:
+            loss = CROSS_ENTROPY(logits, labels, None, how, none, smoothing)
+        except IndexError:
+            wrong = labels if ignored is None else labels[labels != ignored]
+            _refuse(xp, "cross_entropy", wrong, logits.shape[min(1, logits.ndim - 1)], "labels")
+            raise
         if not alone and reduction != "none":
             return xp.reduced(loss, reduction, None if ignored is None else labels != ignored)
         return loss if shape is None or reduction != "none" else loss.reshape(shape)
@@ -150,3 +159,10 @@ class Layers(Backend):
         if pooling.takes(x, window, pads):
             return pooling.pool(x, window, strides, pads, first, largest, counts_pads)
         return super().pool(x, window, strides, pads, size, first, largest, counts_pads)
+
+
+def _refuse(xp: Any, name: str, numbers: Any, size: int, what: str) -> None:
+    """Say which of the numbers was out of range."""
+    if is_foreign():  # under vmap they are those of all examples
+        raise IndexError(f"{name}: needed {what} from 0 to {size - 1}") from None
+    refuse(xp, name, numbers, size, what)

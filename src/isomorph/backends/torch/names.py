@@ -13,6 +13,7 @@ import torch
 
 from .. import edges
 from ..limits import FloatInfo, IntInfo
+from .fused import is_foreign
 from .linalg import vecdot as vecdot
 from .promotion import differentiated, direct, promoted, result_type
 
@@ -182,10 +183,10 @@ def take(x, indices, /, *, axis=None):
     """array-api-compat's, with one kind of error for what is out of bounds."""
     try:
         return compat.take(x, indices.long(), axis=axis)
-    except RuntimeError as error:
-        if "out of" not in str(error):
+    except (IndexError, RuntimeError) as error:
+        if "out of" not in str(error) or "Dimension" in str(error):
             raise
-        raise IndexError(f"take: {error}") from None
+        _beyond("take", indices, x.shape[axis or 0])
 
 
 def take_along_axis(x, indices, /, *, axis=-1):
@@ -204,8 +205,15 @@ def take_along_axis(x, indices, /, *, axis=-1):
     except RuntimeError as error:
         if "out of bounds" not in str(error):
             raise
-        message = f"take_along_axis: needed indices from {-size} to {size - 1}: {error}"
-        raise IndexError(message) from None
+        _beyond("take_along_axis", indices, size)
+
+
+def _beyond(function, indices, size):
+    """Say which of the indices are out of bounds; under vmap they are those of all examples."""
+    indices = indices.long()
+    wrong = () if is_foreign() else indices[(indices < -size) | (indices >= size)].tolist()
+    came = f", got {wrong[0]}" if wrong else ""
+    raise IndexError(f"{function}: needed indices from {-size} to {size - 1}{came}") from None
 
 
 def searchsorted(x1, x2, /, *, side="left", sorter=None):

@@ -1,0 +1,101 @@
+"""What `dir` shows, and the dtype in which arrays are made where nothing says one."""
+
+import importlib
+import types
+
+import numpy as np
+import pytest
+
+import isomorph as iso
+from isomorph.dispatch import load
+from oracles import numpy_of
+
+MODULES = ["random", "initializers", "metrics", "export"]
+
+
+def public(module):
+    return {name for name in dir(module) if not name.startswith("__")}
+
+
+def test_dir_shows_what_is_public_and_nothing_else(backend):
+    load(backend)
+    importlib.import_module("isomorph.training.fitting")  # a part of it that is not public itself
+    submodules = {"export", "initializers", "metrics", "optimizers", "random"}
+    assert public(iso) == set(iso.__all__) | submodules
+    assert len(dir(iso)) == len(set(dir(iso)))
+    assert {"__all__", "__doc__", "__name__", "__version__"} <= set(dir(iso))
+    for name in dir(iso):
+        thing = getattr(iso, name)  # and all of it is there
+        if isinstance(thing, types.ModuleType):
+            assert name in submodules
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_so_does_that_of_its_modules(backend, name):
+    load(backend)
+    module = getattr(iso, name)
+    assert public(module) == set(module.__all__)
+    assert {"__all__", "__doc__", "__name__"} <= set(dir(module))
+    for word in module.__all__:
+        assert callable(getattr(module, word))
+
+
+MAKERS = {
+    "zeros": lambda **kw: iso.zeros((2, 3), **kw),
+    "ones": lambda **kw: iso.ones(2, **kw),
+    "full": lambda **kw: iso.full(2, 0.5, **kw),
+    "eye": lambda **kw: iso.eye(3, **kw),
+    "linspace": lambda **kw: iso.linspace(0, 1, 5, **kw),
+    "arange": lambda **kw: iso.arange(0.0, 1.0, 0.25, **kw),
+    "asarray": lambda **kw: iso.asarray([0.5, 1.0], **kw),
+    "asarray of a number": lambda **kw: iso.asarray(0.5, **kw),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_arrays_are_made_in_the_dtype_of_layers(backend, xp, name):
+    make = MAKERS[name]
+    layers = iso.convert(iso.Linear(2, 1, key=0).w, backend).dtype
+    assert make(backend=backend).dtype == layers == xp.float32
+    assert make(backend=backend, dtype="float64").dtype == xp.float64
+    with iso.use_backend(backend):
+        assert make().dtype == iso.Linear(2, 1, key=0).w.dtype == xp.float32
+    with iso.use_backend(backend, dtype="float64"):
+        assert make().dtype == iso.Linear(2, 1, key=0).w.dtype == xp.float64
+        assert make(dtype="float32").dtype == xp.float32
+    wide = numpy_of(make(backend=backend, dtype="float64"))
+    np.testing.assert_array_equal(numpy_of(make(backend=backend)), wide)  # these fit both
+
+
+def test_other_kinds_of_numbers_stay_what_they_are(backend, xp):
+    make = {"backend": backend}
+    assert xp.isdtype(iso.arange(3, **make).dtype, "signed integer")
+    assert xp.isdtype(iso.full(2, 7, **make).dtype, "signed integer")
+    assert xp.isdtype(iso.asarray([1, 2], **make).dtype, "signed integer")
+    assert xp.isdtype(iso.asarray([True], **make).dtype, "bool")
+    assert xp.isdtype(iso.asarray([1j], **make).dtype, "complex floating")
+    given = load(backend).from_numpy(np.array([0.1]))
+    assert iso.asarray(given).dtype == given.dtype == xp.float64  # an array stays as it is
+
+
+class Counting(iso.Module):
+    def __init__(self):
+        self.w = iso.ones(3)
+        self.seen = iso.State(iso.zeros(3))
+
+    def forward(self, x):
+        self.seen.value = self.seen.value + x
+        return self.w * x
+
+
+def test_a_file_of_one_backend_is_read_by_every_other(backend, tmp_path):
+    with iso.use_backend(backend):
+        saved = Counting()
+        saved(iso.full(3, 2.0))
+    iso.save(tmp_path / "file", saved)
+    for other in ("numpy", "jax", "tensorflow", "torch"):
+        with iso.use_backend(other):
+            found = iso.load(tmp_path / "file", Counting())
+        assert iso.namespace(found.w).name == other
+        np.testing.assert_array_equal(numpy_of(found.seen.value), [2, 2, 2])
+        np.testing.assert_array_equal(numpy_of(found.w), [1, 1, 1])
