@@ -68,11 +68,12 @@ REAL = numbers(1, 8, 2) * 0.5 + 2.0
 DESCENT = iso.optimizers.adam(1e-2, beta1=0.5)
 
 
-def network(*sizes):
-    layers = [iso.Linear(sizes[0], sizes[1])]
-    for before, after in zip(sizes[1:], sizes[2:]):
-        layers += [iso.Activation(iso.leaky_relu, alpha=0.2), iso.Linear(before, after)]
-    return iso.Sequential(*layers)
+def network(before, hidden, after):
+    return iso.Sequential(
+        iso.Linear(before, hidden),
+        iso.Activation(iso.leaky_relu, alpha=0.2),
+        iso.Linear(hidden, after),
+    )
 
 
 def judged(critic, x, label):

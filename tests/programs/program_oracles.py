@@ -257,7 +257,9 @@ def physics_network(dtype):
 
 
 def ode_fit(dtype):
-    """Of a linear equation y' = My, a step of Runge-Kutta is 1 + hM + (hM)²/2 + (hM)³/6 + (hM)⁴/24."""
+    """Of a linear equation y' = My, a step of Runge-Kutta is the exponential of hM up to the
+    fourth power.
+    """
     p = {k: np.asarray(x, dtype).astype(np.float64) for k, x in (("rate", 0.1), ("spring", 1.2))}
     (seen,) = rounded(dtype, science.ode_seen())
 
