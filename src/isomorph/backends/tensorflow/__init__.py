@@ -67,7 +67,14 @@ class TensorFlow(Layers):
         if rows[0].shape[0] == 0:
             return super().map_rows(func, *rows)
         run = tf.autograph.experimental.do_not_convert(lambda parts: func(*parts))
-        return tf.vectorized_map(run, rows)
+        whole = lambda *rows: tf.vectorized_map(run, rows, warn=False)
+        if not tf.executing_eagerly():
+            return whole(*rows)
+        # By itself an eager tf.vectorized_map traces a new tf.function at each call, too, and from
+        # the fifth on warns of it, as if the caller could do something about it.
+        rows = tuple(map(tf.convert_to_tensor, rows))
+        specs = [tf.TensorSpec(r.shape, r.dtype) for r in rows]
+        return tf.function(whole, autograph=False).get_concrete_function(*specs)(*rows)
 
     def vmap(xp, func, *rows):
         specs = [tf.TensorSpec(r.shape[1:], r.dtype) for r in rows]
