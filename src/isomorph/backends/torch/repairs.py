@@ -67,7 +67,7 @@ def parts() -> tuple[Any, Any]:
 def _unfold(graph: torch.fx.Graph) -> None:
     """Have expanded arrays copied before something is written into them."""
     aten = torch.ops.aten
-    form = {"memory_format": torch.contiguous_format}
+    form: Any = {"memory_format": torch.contiguous_format}
     for node in list(graph.nodes):
         if node.target not in (aten.index_put.default, aten._unsafe_index_put.default):
             continue
