@@ -1,9 +1,9 @@
 """Writes in compiled torch programs: those that Inductor lost, and those that we do not make.
 
 Inductor 2.13 forgets, when it makes the loops of two operations alike to fuse them, that what is
-read was written by a third, and writes over complex arrays that are still read
-(`backends/torch/repairs.py`). Every way to write is held against what it does as it is; canaries
-say whether the compiler still has the errors.
+read was written by a third, writes over complex arrays that are still read, and writes all rows of
+an expanded array into one (`backends/torch/repairs.py`). Every way to write is held against what
+it does as it is; canaries say whether the compiler still has the errors.
 """
 
 import warnings
@@ -91,10 +91,38 @@ def test_complex_arrays_are_not_overwritten(backend):
     assert off(iso.jit(second)(POINTS), second(POINTS)) < 1e-12
 
 
+ROWS = torch.tensor([[0, 1, 1], [2, 2, 0]])
+LINE = torch.arange(2)[:, None]
+
+
+def expanded(x):
+    """Writes into rows that are one row in memory."""
+    part = x[:2, :3]
+    zeros = x.new_zeros(3).expand(2, 3)
+    return (
+        zeros.index_put((LINE, ROWS), part, accumulate=True),
+        torch.sin(x[0, :3]).expand(2, 3).index_put((LINE, ROWS[:, :2]), part[:, :2]),
+        zeros.index_add(1, ROWS[0], part),
+        zeros.index_copy(1, ROWS[1, 1:], part[:, 1:]),
+        torch.func.vmap(lambda x, i: x.new_zeros(3).index_add(0, i, x))(part, ROWS),
+    )
+
+
+def test_rows_of_an_expanded_array_are_written_apart(backend):
+    expected = np.zeros((2, 3))
+    for i in range(2):
+        np.add.at(expected[i], ROWS[i].numpy(), POINTS[i, :3].numpy())
+    assert off(expanded(POINTS)[:1], [torch.from_numpy(expected)]) < 1e-15
+    assert off(iso.jit(expanded)(POINTS), expanded(POINTS)) < 1e-15
+    sums = lambda x, i: iso.at(torch.zeros(3, dtype=x.dtype))[i].add(x)
+    found = iso.jit(iso.vmap(sums))(POINTS[:2, :3], ROWS)
+    assert off([found], [torch.from_numpy(expected)]) < 1e-15
+
+
 @pytest.mark.skipif(
     not torch.__version__.startswith("2.13."), reason="seen in torch 2.13, the first gone in 2.15"
 )
-@pytest.mark.parametrize("func", [both, second])
+@pytest.mark.parametrize("func", [both, second, expanded])
 def test_inductor_still_has_its_errors(backend, func):
     """A canary: where this fails, torch is repaired, and its part of `repairs.py` can go."""
     graph = make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)(POINTS)

@@ -117,3 +117,19 @@ def test_ordered_dicts_keep_their_order(backend, xp):
 def test_variables(backend, xp):
     got = iso.vmap(lambda x: xp.sum(x))(tf.Variable(ROWS))
     np.testing.assert_allclose(numpy_of(got), ROWS.sum(1))
+
+
+@pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
+def test_tensorflow_does_not_warn_of_what_the_caller_cannot_change(backend, caplog):
+    """Neither of tracing at each eager call, nor of an operation that is done row by row."""
+    x, places = tf.constant(ROWS), tf.constant([[0, 1], [2, 2]])
+    tf.get_logger().addHandler(caplog.handler)
+    try:
+        for _ in range(7):
+            grads = iso.vmap(iso.grad(lambda x: tf.reduce_sum(x**3)))(x)
+        counts = iso.vmap(lambda i: iso.at(tf.zeros(3))[i].add(1.0))(places)
+    finally:
+        tf.get_logger().removeHandler(caplog.handler)
+    np.testing.assert_allclose(grads.numpy(), 3 * ROWS**2, rtol=1e-14)
+    assert counts.numpy().tolist() == [[1, 1, 0], [0, 0, 2]]
+    assert [record.getMessage() for record in caplog.records if record.name == "tensorflow"] == []

@@ -69,7 +69,15 @@ class TensorFlow(Layers):
             return super().map_rows(func, *rows)
         # a tensor from outside that is a result must have become a part of the graph
         run = lambda parts: tuple(map(tf.identity, func(*parts)))
-        return tf.vectorized_map(tf.autograph.experimental.do_not_convert(run), rows)
+        run = tf.autograph.experimental.do_not_convert(run)
+        whole = lambda *rows: tf.vectorized_map(run, rows, warn=False)
+        if not tf.executing_eagerly():
+            return whole(*rows)
+        # By itself an eager tf.vectorized_map traces a new tf.function at each call, too, and from
+        # the fifth on warns of it, as if the caller could do something about it.
+        rows = tuple(map(tf.convert_to_tensor, rows))
+        specs = [tf.TensorSpec(r.shape, r.dtype) for r in rows]
+        return tf.function(whole, autograph=False).get_concrete_function(*specs)(*rows)
 
     def vmap(xp, func, *rows):
         specs = [tf.TensorSpec(r.shape[1:], r.dtype) for r in rows]

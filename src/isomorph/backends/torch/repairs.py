@@ -1,4 +1,4 @@
-"""Two errors of torch's compiler, repaired while a program is compiled here.
+"""Three errors of torch's compiler, repaired while a program is compiled here.
 
 Inductor's C++ programs (seen in torch 2.13, the first gone in 2.15) are wrong without a word, in
 `torch.compile` too:
@@ -9,6 +9,9 @@ Inductor's C++ programs (seen in torch 2.13, the first gone in 2.15) are wrong w
 * Writes into copies are made writes in place where nobody reads what was there before; among
   complex arrays, which are computed by kernels of torch's own, somebody may (the second derivative
   of a product of two `rfft`). Programs with complex arrays keep their copies.
+* So are writes into an array that is expanded, one row that stands for many: every row is written
+  to the same memory (`index_put`, and what becomes one, as `index_add`; `vmap` of `iso.at(zeros)`).
+  Such an array is copied first.
 
 Canaries tell when a version of torch has no such error any more
 (`tests/core/test_compiled_writes.py`).
@@ -24,13 +27,14 @@ from typing import Any
 import torch
 
 # Programs that torch keeps on disk are told apart from those it compiled without the repairs.
-TAG = "isomorph: what reads waits for what writes, complex arrays are copied"
+TAG = "isomorph: what reads waits for what writes, complex and expanded arrays are copied"
 
 
 @contextmanager
 def repaired() -> Iterator[None]:
     """While this lasts, an operation whose loops are changed still waits for the writes that it
-    waited for before, and programs with complex arrays write nothing in place.
+    waited for before, programs with complex arrays write nothing in place, and nothing is written
+    into an expanded array.
     """
     node, passes = parts()
     recompute_size, reinplace = node.recompute_size_and_body, passes.reinplace_inplaceable_ops
@@ -40,6 +44,7 @@ def repaired() -> Iterator[None]:
         self.set_read_writes(self.read_writes.rename(self.mutation_renames))
 
     def rewrite(updater: Any, graph: torch.fx.Graph) -> None:
+        _unfold(graph)
         if not any(_is_complex(node) for node in graph.nodes):
             reinplace(updater, graph)
 
@@ -57,6 +62,22 @@ def parts() -> tuple[Any, Any]:
     inside = "torch._inductor"
     node = import_module(f"{inside}.scheduler").SchedulerNode
     return node, import_module(f"{inside}.fx_passes.post_grad")
+
+
+def _unfold(graph: torch.fx.Graph) -> None:
+    """Have expanded arrays copied before something is written into them."""
+    aten = torch.ops.aten
+    form: Any = {"memory_format": torch.contiguous_format}
+    for node in list(graph.nodes):
+        if node.target not in (aten.index_put.default, aten._unsafe_index_put.default):
+            continue
+        x, *rest = node.args
+        value = x.meta.get("val")
+        if any(n > 1 and step == 0 for n, step in zip(value.shape, value.stride())):
+            with graph.inserting_before(node):
+                copy = graph.call_function(aten.clone.default, (x,), form)
+            copy.meta["val"] = value.clone(**form)
+            node.args = (copy, *rest)
 
 
 def _is_complex(node: torch.fx.Node) -> bool:
