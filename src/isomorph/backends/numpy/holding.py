@@ -5,17 +5,31 @@ from __future__ import annotations
 from numpy import ndarray
 
 
+TRIES = 1000
+
+
 def release(x: ndarray) -> None:
-    """Make an array writeable again; its owners stay as they are."""
-    try:
-        x.flags.writeable = True
-    except ValueError:  # a view, while its owner is read-only
+    """Make an array writeable again; its owners stay as they are. One at a time, but another thread
+    may hold an owner in between: then once more.
+    """
+    for attempt in range(TRIES):
+        try:
+            x.flags.writeable = True
+            return
+        except ValueError:  # a view, while its owner is read-only
+            if attempt == TRIES - 1:
+                raise
         owners = [owner for owner in _owners(x) if not owner.flags.writeable]
-        for owner in reversed(owners):
-            owner.flags.writeable = True
-        x.flags.writeable = True
-        for owner in owners:
-            owner.flags.writeable = False
+        try:
+            for owner in reversed(owners):
+                owner.flags.writeable = True
+            x.flags.writeable = True
+            return
+        except ValueError:
+            continue
+        finally:
+            for owner in owners:
+                owner.flags.writeable = False
 
 
 def _owners(x: ndarray) -> list[ndarray]:
