@@ -8,6 +8,8 @@ from functools import partial
 from numbers import Real
 from typing import Any
 
+from .. import tree
+from ..keywords import checked
 from .lifting import Lift, number
 from .masks import Mask
 from .pairs import Optimizer, Writing, chain, counter, entries, tick, zeros
@@ -15,6 +17,7 @@ from .transforms import decayed, descending, stateless, trace
 from .updates import adam_numbers, refuse_complex, trust_ratio, trusted
 
 
+@checked
 def sgd(
     lr: Any, *, momentum: float = 0.0, nesterov: bool = False, weight_decay: float = 0.0
 ) -> Optimizer:
@@ -34,6 +37,7 @@ def sgd(
     return _descent(name, lr, _decay(name, weight_decay, None), _trace(name, momentum, nesterov))
 
 
+@checked
 def adam(lr: Any, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8) -> Optimizer:
     """Adam, w ← w − lr·m̂ / (√v̂ + ε); Kingma and Ba 2015, algorithm 1. `lr` as in `sgd`.
 
@@ -47,6 +51,7 @@ def adam(lr: Any, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 
     return _writing(name, pair, lr, beta1, beta2, epsilon, 0.0)
 
 
+@checked
 def adamw(
     lr: Any, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
     weight_decay: float = 0.01, mask: Mask = None,
@@ -69,6 +74,7 @@ def adamw(
     return _writing(name, pair, lr, beta1, beta2, epsilon, weight_decay)
 
 
+@checked
 def rmsprop(
     lr: Any, *, decay: float = 0.99, epsilon: float = 1e-8, momentum: float = 0.0,
     centered: bool = False, weight_decay: float = 0.0,
@@ -95,10 +101,12 @@ def rmsprop(
         return g / (xp.sqrt(xp.clip(s - mean * mean, 0.0, None)) + e), s, mean
 
     numbers = lambda lift: [lift.constant(x) for x in (beta, 1 - beta, epsilon)]
-    direction = _moments(name, ("square", "mean") if centered else ("square",), rule, numbers)
+    keys = ("square", "mean") if centered else ("square",)
+    direction = _moments(name, keys, rule, numbers, exact=() if epsilon else ("square",))
     return _descent(name, lr, _decay(name, weight_decay, None), direction, _trace(name, momentum))
 
 
+@checked
 def lion(
     lr: Any, *, beta1: float = 0.9, beta2: float = 0.99, weight_decay: float = 0.0,
     mask: Mask = None,
@@ -120,10 +128,11 @@ def lion(
         return xp.sign(a * m + b * g), c * m + d * g
 
     numbers = lambda lift: [lift.constant(x) for beta in betas for x in (beta, 1 - beta)]
-    direction = _moments(name, ("mean",), rule, numbers)
+    direction = _moments(name, ("mean",), rule, numbers, exact=("mean",))  # its sign counts
     return _descent(name, lr, direction, _decay(name, weight_decay, mask))
 
 
+@checked
 def lars(
     lr: Any, *, momentum: float = 0.9, weight_decay: float = 0.0,
     trust_coefficient: float = 0.001,
@@ -146,6 +155,7 @@ def lars(
     return _joined(_trusted(name, decay, None, eta), descending(name, lr), _trace(name, momentum))
 
 
+@checked
 def lamb(
     lr: Any, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-6,
     weight_decay: float = 0.0, max_trust_ratio: float = 10.0, mask: Mask = None,
@@ -191,7 +201,8 @@ def _adam(name: str, beta1: float, beta2: float, epsilon: float) -> Optimizer:
     number(name, "epsilon", epsilon)
     numbers = lambda lift, step: adam_numbers(lift, step, beta1, beta2, epsilon, True)
     rule = lambda xp, *arrays: xp.adam(*arrays)
-    return _moments(name, ("mean", "square"), rule, numbers, counted=True)
+    exact = () if epsilon else ("square",)  # it is divided by
+    return _moments(name, ("mean", "square"), rule, numbers, counted=True, exact=exact)
 
 
 def _writing(
@@ -217,9 +228,11 @@ def _writing(
 
 def _moments(
     name: str, keys: tuple[str, ...], rule: Callable[..., tuple], numbers: Callable[..., list],
-    counted: bool = False,
+    counted: bool = False, exact: tuple[str, ...] = (),
 ) -> Optimizer:  # fmt: skip
-    """The pair of a rule that gives a direction and the moments after it, which begin as zeros."""
+    """The pair of a rule that gives a direction and the moments after it, which begin as zeros.
+    Those that are not `exact` may lose what is too small to be of any use.
+    """
     every = ("step", *keys) if counted else keys
 
     def init(v: Any) -> dict[str, Any]:
@@ -239,7 +252,9 @@ def _moments(
             columns, after = numbers(lift), {}
         forget = lambda xp, w, *rest: rule(xp, *rest)
         direction, *moments = lift.apply(forget, columns, True, 1 + len(keys))
-        return direction, {**after, **dict(zip(keys, moments))}
+        for key, moment in zip(keys, moments):
+            after[key] = moment if key in exact else tree.map(lift.xp.without_denormals, moment)
+        return direction, after
 
     return Optimizer(init, update)
 

@@ -204,7 +204,7 @@ def trace(name: str, momentum: float, nesterov: bool = False) -> Optimizer:
         lift = Lift(name, {"v": v, "grads": grads, "trace": old})
         _, gs, ms = lift.columns
         beta = lift.constant(momentum)
-        ms = [b * m + g for b, m, g in zip(beta, ms, gs)]
+        ms = [lift.xp.without_denormals(b * m + g) for b, m, g in zip(beta, ms, gs)]
         kept = lift.nest(ms, True)
         if not nesterov:
             return kept, {"trace": kept}

@@ -59,6 +59,9 @@ class NumPy(Backend):
         y[rest] = outer(xp, q[rest], tail[rest])
         return y
 
+    def without_denormals(xp, x):
+        return writing.without_denormals(x)
+
     def write_adam(xp, ws, gs, ms, vs, step, lr, beta1, beta2, epsilon, decay):
         return writing.adam(ws, gs, ms, vs, step, lr, beta1, beta2, epsilon, decay)
 

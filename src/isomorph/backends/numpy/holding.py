@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from numpy import ndarray
 
-
 TRIES = 1000
 
 

@@ -1,0 +1,70 @@
+"""Moments whose gradient has become 0 end as 0, not as numbers that are slow to compute with."""
+
+import numpy as np
+import pytest
+
+import isomorph as iso
+
+ONLY = pytest.mark.parametrize("backend", ["numpy"], indirect=True)
+OPTIMIZERS = {
+    "adam": lambda: iso.optimizers.adam(1e-2),
+    "adamw": lambda: iso.optimizers.adamw(1e-2),
+    "adam, scheduled": lambda: iso.optimizers.adam(iso.optimizers.constant(1e-2)),
+    "adam, masked": lambda: iso.optimizers.adamw(1e-2, mask=lambda path, x: True),
+    "momentum": lambda: iso.optimizers.sgd(1e-2, momentum=0.9),
+    "rmsprop": lambda: iso.optimizers.rmsprop(1e-2, decay=0.9, momentum=0.8),
+    "lamb": lambda: iso.optimizers.lamb(1e-2),
+}
+
+
+def decayed(optimizer, dtype, steps, compiled=True):
+    """Variables and state after one step with a gradient and many without for all but one."""
+    step = iso.train_step(lambda w, x: np.sum(w * x), optimizer, compiled=compiled)
+    state = step.init(np.linspace(0.5, 1.5, 40_000, dtype=dtype))
+    first = np.linspace(-1.0, 1.0, 40_000, dtype=dtype)
+    rest = np.zeros_like(first)
+    rest[-1] = 0.25
+    for k in range(steps):
+        state, _ = step(state, rest if k else first)
+    moments = [x for x in iso.tree.flatten(state.arrays["optimizer"])[0] if np.ndim(x)]
+    return state.model, moments
+
+
+@ONLY
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_no_moment_is_denormal(backend, name):
+    """At any time of the decay: 0.9**t leaves float32's normal numbers at t = 830."""
+    for steps in (800, 860, 930):
+        _, moments = decayed(OPTIMIZERS[name](), np.float32, steps)
+        tiny = np.finfo(np.float32).tiny
+        assert moments
+        for moment in moments:
+            assert not np.any((moment != 0) & (np.abs(moment) < tiny))
+    gone = [np.count_nonzero(moment) for moment in moments]
+    assert min(gone) == 1  # the one with a gradient
+
+
+@ONLY
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_the_results_are_those_of_wider_numbers(backend, name):
+    narrow, _ = decayed(OPTIMIZERS[name](), np.float32, 930)
+    wide, _ = decayed(OPTIMIZERS[name](), np.float64, 930)
+    np.testing.assert_allclose(narrow, wide, rtol=2e-4)
+    assert narrow.dtype == np.float32
+
+
+@ONLY
+def test_what_is_divided_by_and_what_only_has_a_sign_stays(backend):
+    """Without epsilon one would divide by a square that is gone; of Lion's mean the sign counts."""
+    w, g = np.ones(3), np.full(3, 1e-158)
+    for optimizer in (iso.optimizers.adam(1e-2, epsilon=0.0), iso.optimizers.lion(1e-2)):
+        state = optimizer.init(w)
+        for k in range(40):
+            updates, state = optimizer.update(g if not k else np.zeros(3), state, w)
+            assert np.isfinite(updates).all()
+            assert (updates < 0).all()
+    step = iso.train_step(lambda w, x: np.sum(w * x), iso.optimizers.adam(1e-2, epsilon=0.0))
+    state = step.init(w)
+    for k in range(40):
+        state, _ = step(state, g if not k else np.zeros(3))
+        assert np.isfinite(state.model).all()
