@@ -1,0 +1,30 @@
+"""Programs that nobody holds any more are gone: nothing of ours keeps them."""
+
+import gc
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import isomorph as iso
+
+
+def left_after(count, x):
+    """The objects there are after so many fresh programs, by type."""
+    for _ in range(count):
+        iso.jit(lambda x: iso.namespace(x).sum(x * 2.0 + 1.0))(x)
+        iso.jit(iso.grad(lambda x: iso.namespace(x).sum(x**2)))(x)
+    gc.collect()
+    return Counter(type(x).__qualname__ for x in gc.get_objects())
+
+
+@pytest.mark.parametrize("backend", ["numpy", "jax", "tensorflow"], indirect=True)
+def test_fresh_programs_leave_nothing_behind(backend):
+    x = iso.convert(np.ones((4, 3), np.float32), backend)
+    before = left_after(10, x)
+    after = left_after(30, x)
+    # a weak reference or two of a framework's per program weigh nothing; functions, graphs,
+    # arrays and programs do
+    small = {"ReferenceType", "weakref", "builtin_function_or_method"}
+    more = {kind: n - before[kind] for kind, n in after.items() if kind not in small}
+    assert {kind: n for kind, n in more.items() if n >= 20} == {}
