@@ -125,7 +125,9 @@ def test_index_of_another_framework_is_refused(backend):
     import torch
 
     for call in (lambda place: place.get(), lambda place: place.set(1.0)):
-        with pytest.raises(TypeError, match="torch.Tensor; move it with iso.convert"):
+        with pytest.raises(
+            TypeError, match="jax .* and torch .*; move them with iso.convert first"
+        ):
             call(iso.at(jnp.asarray(X))[torch.tensor([0, 1])])
 
 
