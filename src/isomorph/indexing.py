@@ -169,12 +169,12 @@ def _mask_for_all(xp: Backend, x: Any, index: Any, value: Any) -> Any:
     axes, behind = len(mask.shape), tuple(x.shape[len(mask.shape) :])
     if axes > len(x.shape) or tuple(mask.shape) != tuple(x.shape[:axes]):
         return None
-    if not all(i is Ellipsis or (type(i) is slice and i == slice(None)) for i in rest):
+    whole = [type(i) is slice and i == slice(None) for i in rest]
+    gaps = sum(i is Ellipsis for i in rest)
+    if sum(whole) + gaps < len(rest) or sum(whole) > len(behind) or gaps > 1:
         return None
     pairs = zip(reversed(value.shape), reversed(behind))
     if len(value.shape) > len(behind) or any(n not in (1, m) for n, m in pairs):
-        return None
-    if sum(i is Ellipsis for i in rest) > 1 or len(rest) > len(behind) + 1:
         return None
     return xp.reshape(mask, (*mask.shape, *(1,) * len(behind))) if behind else mask
 

@@ -57,17 +57,32 @@ def test_the_results_are_those_of_wider_numbers(backend, name):
 
 
 @ONLY
-def test_what_is_divided_by_and_what_only_has_a_sign_stays(backend):
-    """Without epsilon one would divide by a square that is gone; of Lion's mean the sign counts."""
-    w, g = np.ones(3), np.full(3, 1e-158)
-    for optimizer in (iso.optimizers.adam(1e-2, epsilon=0.0), iso.optimizers.lion(1e-2)):
+@pytest.mark.parametrize("epsilon", [0.0, 1e-30])
+def test_what_is_divided_by_and_what_only_has_a_sign_stays(backend, epsilon):
+    """Beside a small ε one would divide by a square that is gone; Lion reads the sign of its mean."""
+    w, g = np.ones(3, np.float32), np.full(3, 1e-18, np.float32)
+    adam = lambda: iso.optimizers.adam(1e-2, epsilon=epsilon)
+    for optimizer in (adam(), iso.optimizers.lion(1e-2)):
         state = optimizer.init(w)
         for k in range(40):
-            updates, state = optimizer.update(g if not k else np.zeros(3), state, w)
+            updates, state = optimizer.update(g if not k else np.zeros_like(g), state, w)
             assert np.isfinite(updates).all()
             assert (updates < 0).all()
-    step = iso.train_step(lambda w, x: np.sum(w * x), iso.optimizers.adam(1e-2, epsilon=0.0))
+            assert (np.abs(updates) < 0.1).all()
+    step = iso.train_step(lambda w, x: np.sum(w * x), adam())
     state = step.init(w)
     for k in range(40):
-        state, _ = step(state, g if not k else np.zeros(3))
-        assert np.isfinite(state.model).all()
+        state, _ = step(state, g if not k else np.zeros_like(g))
+    assert np.isfinite(state.model).all()
+    assert (np.abs(state.model - 1) < 0.2).all()
+
+
+@ONLY
+def test_denormal_numbers_of_float16_stay(backend):
+    """Its normal numbers end at 6e-5, where gradients are."""
+    step = iso.train_step(lambda w, x: np.sum(w * x), OPTIMIZERS["momentum"]())
+    state = step.init(np.ones(4, np.float16))
+    for _ in range(32):
+        state, _ = step(state, np.full(4, 2e-5, np.float16))
+    moments = [x for x in flatten(state.arrays["optimizer"])[0] if np.ndim(x)]
+    assert np.all(moments[0] > 1e-5)

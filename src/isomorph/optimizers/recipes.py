@@ -16,6 +16,9 @@ from .pairs import Optimizer, Writing, chain, counter, entries, tick, zeros
 from .transforms import decayed, descending, stateless, trace
 from .updates import adam_numbers, refuse_complex, trust_ratio, trusted
 
+# Beside an ε of this size nothing is left of a denormal moment, or of the root of one.
+SMALL = 1e-11
+
 
 @checked
 def sgd(
@@ -102,7 +105,7 @@ def rmsprop(
 
     numbers = lambda lift: [lift.constant(x) for x in (beta, 1 - beta, epsilon)]
     keys = ("square", "mean") if centered else ("square",)
-    direction = _moments(name, keys, rule, numbers, exact=() if epsilon else ("square",))
+    direction = _moments(name, keys, rule, numbers, exact=keys if epsilon < SMALL else ())
     return _descent(name, lr, _decay(name, weight_decay, None), direction, _trace(name, momentum))
 
 
@@ -201,15 +204,18 @@ def _adam(name: str, beta1: float, beta2: float, epsilon: float) -> Optimizer:
     number(name, "epsilon", epsilon)
     numbers = lambda lift, step: adam_numbers(lift, step, beta1, beta2, epsilon, True)
     rule = lambda xp, *arrays: xp.adam(*arrays)
-    exact = () if epsilon else ("square",)  # it is divided by
-    return _moments(name, ("mean", "square"), rule, numbers, counted=True, exact=exact)
+    keys = ("mean", "square")
+    exact = keys if epsilon < SMALL else ()
+    return _moments(name, keys, rule, numbers, counted=True, exact=exact)
 
 
 def _writing(
     name: str, pair: Optimizer, lr: Any, beta1: float, beta2: float, epsilon: float, decay: float
 ) -> Optimizer:
-    """Adam's pair, with a way to write over arrays where the learning rate is a number."""
-    if not isinstance(lr, Real):
+    """Adam's pair, with a way to write over arrays where the learning rate is a number. That way
+    clears moments that are too small to count, which beside a small ε they are not.
+    """
+    if not isinstance(lr, Real) or epsilon < SMALL:
         return pair
 
     def into(grads: Any, state: tuple, v: Any) -> tuple[Any, tuple] | None:

@@ -103,14 +103,12 @@ class JAX(Layers):
         return [move(x) for x in arrays]
 
     def jit(xp, func, places=(), names=(), notices=None):
+        run = explained(xp, func)
+
         def traced(*args, **kw):  # a new one: jax.jit knows functions again
             if notices is not None and get_ident() not in notices and not TRACING.get():
                 notices[get_ident()] = Notice(func, xp.name)
-            try:
-                return func(*args, **kw)
-            except Exception as error:
-                xp.explain(error)
-                raise
+            return run(*args, **kw)
 
         traced.__name__ = name_of(func)  # for what JAX says and profiles
         return jax.jit(traced, donate_argnums=places, donate_argnames=names)

@@ -31,16 +31,17 @@ def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 def without_denormals(x: Any) -> Any:
     """Moments whose gradient stays 0 decay to denormal numbers, with which many processors compute
-    forty times slower; a step of the smallest normal number is none.
+    forty times slower; a step of the smallest normal number is none. In float16 it would be one.
     """
-    if type(x) is not np.ndarray or x.dtype.kind != "f":
+    if type(x) is not np.ndarray or x.dtype not in (np.float32, np.float64):
         return x
     small = np.abs(x) < np.finfo(x.dtype).tiny
     return np.where(small, x.dtype.type(0), x) if small.any() else x
 
 
-def _before_decay(tiny: float, beta: float) -> float:
-    return max(tiny, tiny / max(beta, 0.5) ** OFTEN)
+def _before_decay(dtype: Any, beta: float) -> float:
+    """The size of what is denormal before it is looked at again."""
+    return float(np.finfo(dtype).tiny) / max(beta, 0.5) ** OFTEN
 
 
 def adam(
@@ -52,9 +53,9 @@ def adam(
         if type(x) is not np.ndarray or not x.flags.carray:
             return False
     # rate · m / (fix · √v + ε), with one of the factors divided out
+    clears = step % OFTEN == 0
     rate, fix = lr / (1 - beta1**step), (1 - beta2**step) ** -0.5
     rate, epsilon = rate / fix, epsilon / fix
-    clears = step % OFTEN == 0
     for arrays in zip(ws, map(np.ascontiguousarray, gs), ms, vs):
         flat = [x.reshape(-1) for x in arrays]
         scratch = empty((min(PIECE, flat[0].size),), flat[0].dtype)
@@ -67,11 +68,9 @@ def adam(
             np.square(g, out=s)
             s *= 1 - beta2
             v += s
-            if clears:  # what would become denormal before it is looked at again
-                tiny = float(np.finfo(m.dtype).tiny)
-                m[np.abs(m, out=s) < _before_decay(tiny, beta1)] = 0
-                if epsilon:
-                    v[v < _before_decay(tiny, beta2)] = 0
+            if clears and m.dtype != np.float16:
+                m[np.abs(m, out=s) < _before_decay(m.dtype, beta1)] = 0
+                v[v < _before_decay(m.dtype, beta2)] = 0
             np.sqrt(v, out=s)
             s += epsilon
             np.divide(m, s, out=s)

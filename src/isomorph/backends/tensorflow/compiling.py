@@ -223,7 +223,9 @@ def _is_beyond_xla(graph: Any) -> bool:
     for nodes in _scopes(graph):
         named = {n.name: n for n in nodes}
         for node in nodes:
-            if node.op in LACKING or node.attr["T"].type in LACKING_FOR.get(node.op, ()):
+            if node.op in LACKING:
+                return True
+            if node.op in LACKING_FOR and node.attr["T"].type in LACKING_FOR[node.op]:
                 return True
             if node.op == "TensorListReserve" and node.attr["element_dtype"].type == VARIANT:
                 return True

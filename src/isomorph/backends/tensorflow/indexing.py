@@ -243,9 +243,8 @@ def _updated(xp: Any, x: tf.Tensor, items: list[Any], value: tf.Tensor, how: str
     first, *rest = items
     rows = _is_array(first) and first.dtype is not tf.bool
     if rows and all(item is Ellipsis or _is_whole(item) for item in rest):
-        return _scatter(
-            xp, x, places_in(first, size_of(x, 0)), value, how
-        )  # not element by element
+        # not element by element
+        return _scatter(xp, x, places_in(first, size_of(x, 0)), value, how)
     flattened = _scatter(xp, flat(x), _positions(x, items), value, how)
     return ops.Reshape(tensor=flattened, shape=ops.Shape(input=x))
 

@@ -151,9 +151,9 @@ def _is_singular(x: tf.Tensor, value: Any) -> Any:
 
 def _cofactors(x: tf.Tensor) -> tf.Tensor:
     """The determinants of what is left without an element's row and column, signed."""
-    n = size_of(x, -1)
-    if n in (0, 1):
+    if x.shape[-1] in (0, 1):
         return tf.ones_like(x)
+    n = size_of(x, -1)
     places, rest = tf.range(n), tf.range(tf.maximum(n, 1) - 1)
     rest += tf.cast(rest >= places[:, None], rest.dtype)  # in row i all numbers but i
     minors = tf.gather(tf.gather(x, rest, axis=-1), rest, axis=-3)
