@@ -334,3 +334,27 @@ def test_the_determinant_of_nothing(backend):
     assert float(value) == 2.0
     assert tuple(grad.shape) == (2, 0, 0)
     assert tuple(iso.hvp(det, (x,), (x,))[0].shape) == (2, 0, 0)
+
+
+@pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
+def test_the_determinant_of_a_size_that_a_graph_is_given(backend):
+    import tensorflow as tf
+
+    det = lambda x: iso.namespace(x).sum(iso.namespace(x).linalg.det(x))
+    unknown = tf.TensorSpec([None, None], tf.float64)
+    run = tf.function(lambda x: iso.grad(det)(x), input_signature=[unknown])
+    for x, cofactors in (
+        ([[2.0, 1.0], [0.5, 3.0]], [[3.0, -0.5], [-1.0, 2.0]]),
+        ([[1.0, 2.0], [2.0, 4.0]], [[4.0, -2.0], [-2.0, 1.0]]),
+        ([[3.0]], [[1.0]]),
+    ):
+        np.testing.assert_allclose(run(np.array(x)), cofactors, rtol=1e-12)
+
+
+def test_a_mask_with_more_slices_than_axes_behind_it(backend):
+    x, mask = (iso.convert(y, backend) for y in (np.zeros((2, 3)), np.array([True, False])))
+    np.testing.assert_array_equal(
+        numpy_of(iso.at(x)[mask, :, ...].add(1.0)), [[1.0] * 3, [0.0] * 3]
+    )
+    with pytest.raises(IndexError):
+        iso.at(x)[mask, :, :].set(1.0)

@@ -59,7 +59,7 @@ def test_the_results_are_those_of_wider_numbers(backend, name):
 @ONLY
 @pytest.mark.parametrize("epsilon", [0.0, 1e-30])
 def test_what_is_divided_by_and_what_only_has_a_sign_stays(backend, epsilon):
-    """Beside a small ε one would divide by a square that is gone; Lion reads the sign of its mean."""
+    """Beside a small ε a square that is gone would be divided by; Lion reads the sign of a mean."""
     w, g = np.ones(3, np.float32), np.full(3, 1e-18, np.float32)
     adam = lambda: iso.optimizers.adam(1e-2, epsilon=epsilon)
     for optimizer in (adam(), iso.optimizers.lion(1e-2)):
