@@ -1,6 +1,7 @@
 """Programs that nobody holds any more are gone: nothing of ours keeps them."""
 
 import gc
+import weakref
 from collections import Counter
 
 import numpy as np
@@ -28,3 +29,37 @@ def test_fresh_programs_leave_nothing_behind(backend):
     small = {"ReferenceType", "weakref", "builtin_function_or_method"}
     more = {kind: n - before[kind] for kind, n in after.items() if kind not in small}
     assert {kind: n for kind, n in more.items() if n >= 15} == {}
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_fresh_programs_leave_nothing_of_ours_behind(backend):
+    """Inductor keeps the text of each program and its shapes, as it does for torch.compile;
+    nothing of ours, no array, no graph and no function of the caller's stays."""
+    x = iso.convert(np.ones((4, 3), np.float32), backend)
+    functions = []
+
+    def program():
+        def fun(x):
+            return iso.namespace(x).sum(x * 2.0 + 1.0)
+
+        functions.append(weakref.ref(fun))
+        return fun
+
+    def left(count):
+        for _ in range(count):
+            iso.jit(program())(x)
+            iso.jit(iso.grad(program()))(x)
+        gc.collect()
+        kinds = Counter(type(x) for x in gc.get_objects())
+        return {kind: n for kind, n in kinds.items() if counts(kind)}
+
+    def counts(kind):
+        heavy = {"Tensor", "Parameter", "FakeTensor", "GraphModule", "Graph", "Node"}
+        return str(kind.__module__).startswith("isomorph") or kind.__qualname__ in heavy
+
+    before = left(5)
+    assert before, "nothing was counted"
+    after = left(15)
+    assert {kind: n for kind, n in after.items() if n - before.get(kind, 0) >= 5} == {}
+    assert len(functions) == 40
+    assert sum(fun() is not None for fun in functions) <= 1  # the last one, at most
