@@ -1,22 +1,19 @@
-"""Every test takes the fixture `backend` and runs once per backend; its id carries exactly one
-backend's name.
+"""A test that takes the fixture `backend` runs once per backend, and its id carries that backend's
+name and no other; a test that needs no backend takes no fixture and runs once. What needs a
+framework that is not installed is left out, and counted.
 """
 
 import os
 import re
 from collections import Counter
-from contextlib import suppress
 from functools import cache
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("ONEDNN_JIT_PROFILE", "0")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-with suppress(ImportError):
-    import torch  # noqa: F401 (before TensorFlow: see backends/torch/loading.py)
-
-import jax
 import pytest
+from frameworks import BACKENDS, MISSING, NOT_INSTALLED, jax, torch  # noqa: F401 (torch before TensorFlow)
 
 import isomorph as iso
 from isomorph.dispatch import load
@@ -31,14 +28,13 @@ from oracles import QUICK_XLA, noted
 if (
     os.environ.get("ISOMORPH_XLA") != "full"
     and "XLA_FLAGS" not in os.environ
+    and "jax" not in NOT_INSTALLED
     and jax.__version__.startswith("0.10.")
 ):
     os.environ["XLA_FLAGS"] = QUICK_XLA
     jax.block_until_ready(jax.numpy.zeros(1) + 1)
     del os.environ["XLA_FLAGS"]
     os.environ["ISOMORPH_XLA"] = "quick"  # for processes that must end with the same bits
-
-BACKENDS = ("numpy", "jax", "tensorflow", "torch")
 
 
 @cache
@@ -80,21 +76,25 @@ def backend_in(nodeid):
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if item.nodeid.startswith("tests/scoreboard/"):
-            continue  # the scoreboard serves any library and knows no backend
-        if len(backend_in(item.nodeid)) != 1:
-            raise pytest.UsageError(
-                f"{item.nodeid}: needed exactly one backend in the id; take the fixture `backend`"
-            )
+        named = backend_in(item.nodeid)
+        if len(named) > 1 or (not named and "backend" in getattr(item, "fixturenames", ())):
+            raise pytest.UsageError(f"{item.nodeid}: needed one backend in the id, got {named}")
+        if named and named[0] in NOT_INSTALLED:
+            item.add_marker(pytest.mark.skip(reason=MISSING.format(named[0])))
 
 
 def pytest_terminal_summary(terminalreporter):
     ran = Counter(
-        name
+        (backend_in(report.nodeid) or ["no backend"])[0]
         for outcome in ("passed", "failed")
         for report in terminalreporter.stats.get(outcome, [])
         if report.when == "call"
-        for name in backend_in(report.nodeid)
     )
-    counts = ", ".join(f"{name} {ran[name]}" for name in BACKENDS)
+    counts = ", ".join(f"{name} {ran[name]}" for name in (*BACKENDS, "no backend"))
     terminalreporter.write_line(f"tests run on each backend: {counts}")
+    reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
+    missing = re.compile(MISSING.format(r"(\w+)"))
+    left = Counter(found[1] for reason in reasons if (found := missing.search(reason)))
+    if left:
+        counts = ", ".join(f"{name} {count}" for name, count in sorted(left.items()))
+        terminalreporter.write_line(f"left out, because they are not installed: {counts}")

@@ -2,8 +2,8 @@
 
 from functools import wraps
 
-import jax
 import numpy as np
+from frameworks import jax
 
 from isomorph.scoreboard import record_mode
 

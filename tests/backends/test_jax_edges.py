@@ -2,10 +2,9 @@
 gradients against finite differences.
 """
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
+from frameworks import jax, jnp
 
 import isomorph as iso
 from isomorph.backends.vocabulary import ELEMENTWISE

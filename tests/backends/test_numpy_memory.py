@@ -11,7 +11,7 @@ from multiprocessing import shared_memory
 
 import numpy as np
 import pytest
-import torch
+from frameworks import torch
 from scipy import optimize
 
 import isomorph as iso

@@ -8,7 +8,7 @@ import inspect
 import numpy as np
 import pytest
 import scipy.special
-import torch
+from frameworks import torch
 from numpy_linalg_cases import herm, positive
 from numpy_rule_cases import P, R, Z, holed
 

@@ -7,13 +7,13 @@ import logging
 
 import numpy as np
 import pytest
-import tensorflow as tf
+from frameworks import ours, tf
 
 import isomorph as iso
-from isomorph.dispatch import load
 
 pytestmark = pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
-xp = load("tensorflow")
+
+xp = ours("tensorflow")
 rng = np.random.default_rng(3)
 
 

@@ -6,7 +6,7 @@ import importlib
 
 import numpy as np
 import pytest
-import tensorflow as tf
+from frameworks import tf
 
 import isomorph as iso
 from isomorph.dispatch import load

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-import torch
+from frameworks import torch
 
 import isomorph as iso
 from oracles import central_gradient, numpy_of

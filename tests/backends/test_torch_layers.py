@@ -4,7 +4,7 @@ memory as its convolutions want them: held against naive sums in NumPy.
 
 import numpy as np
 import pytest
-import torch
+from frameworks import torch
 
 import isomorph as iso
 from oracles import central_gradient

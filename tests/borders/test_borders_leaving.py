@@ -6,17 +6,15 @@ import math
 import sys
 import warnings
 
-import jax
 import numpy as np
 import pytest
-import tensorflow as tf
-import torch
 from border_ledger import LEDGER, losing
+from frameworks import jax, ours, tf, torch
 
 import isomorph as iso
-from isomorph.backends.tensorflow import kernels
 from oracles import numpy_of
 
+kernels = ours("tensorflow.kernels")
 ONLY_TENSORFLOW = pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
 ONLY_TORCH = pytest.mark.parametrize("backend", ["torch"], indirect=True)
 

@@ -2,18 +2,15 @@
 Python numbers, what they may return, and what stands beside their arguments.
 """
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-import tensorflow as tf
-import torch
+from frameworks import jax, jnp, ours, tf, torch
 
 import isomorph as iso
-from isomorph.backends.jax import literals
 from isomorph.frontends.jax import lax
 from oracles import kind_of, numpy_of
 
+literals = ours("jax.literals")
 ONLY_JAX = pytest.mark.parametrize("backend", ["jax"], indirect=True)
 ONLY_TENSORFLOW = pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
 ONLY_TORCH = pytest.mark.parametrize("backend", ["torch"], indirect=True)

@@ -3,12 +3,9 @@
 import math
 import threading
 
-import jax
 import numpy as np
 import pytest
-import tensorflow as tf
-import torch
-from torch.autograd import forward_ad
+from frameworks import forward_ad, jax, tf, torch
 
 import isomorph as iso
 from oracles import kind_of, numpy_of

@@ -10,17 +10,16 @@ import warnings
 
 import numpy as np
 import pytest
-import torch
 from compiled_programs import INPUTS
 from compiled_table import TABLE
-from torch.fx.experimental.proxy_tensor import make_fx
+from frameworks import ours, proxy_tensor, torch
 
 import isomorph as iso
 from isomorph import tree
-from isomorph.backends.torch import compiling, repairs
 
 pytestmark = pytest.mark.parametrize("backend", ["torch"], indirect=True)
 
+compiling, repairs = ours("torch.compiling"), ours("torch.repairs")
 N = 5
 PLACES, ONES = torch.arange(N), torch.ones(N, dtype=torch.float64)
 POINTS = torch.from_numpy(np.random.default_rng(0).normal(size=(N, N)))
@@ -125,7 +124,7 @@ def test_rows_of_an_expanded_array_are_written_apart(backend):
 @pytest.mark.parametrize("func", [both, second, expanded])
 def test_inductor_still_has_its_errors(backend, func):
     """A canary: where this fails, torch is repaired, and its part of `repairs.py` can go."""
-    graph = make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)(POINTS)
+    graph = proxy_tensor.make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)(POINTS)
     assert off(graph(POINTS), func(POINTS)) < 1e-12
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # what torch says to itself
@@ -158,7 +157,7 @@ def test_nothing_of_ours_writes_in_place_while_it_is_traced(backend, name):
     program = TABLE[name]
     leaves = lambda x: tree.flatten(program.func(iso, iso.namespace(x), x))[0]
     x = torch.from_numpy(INPUTS[program.input])
-    graph = make_fx(leaves, tracing_mode="fake", _allow_non_fake_inputs=True)(x)
+    graph = proxy_tensor.make_fx(leaves, tracing_mode="fake", _allow_non_fake_inputs=True)(x)
     assert len(graph.graph.nodes) > 2
     assert set(written(graph)) == THEIRS.get(name, set())
 
@@ -167,7 +166,7 @@ def test_the_gradient_of_a_largest_is_traced_without_writes(backend):
     """The one gradient of our own that is a sum of many places."""
     pooled = lambda x: iso.grad(lambda x: (iso.max_pool(x, 3, 1, 1) ** 2).sum())(x)
     x = torch.from_numpy(INPUTS["i"])
-    graph = make_fx(pooled, tracing_mode="fake", _allow_non_fake_inputs=True)(x)
+    graph = proxy_tensor.make_fx(pooled, tracing_mode="fake", _allow_non_fake_inputs=True)(x)
     assert any("slice_scatter" in str(node.target) for node in graph.graph.nodes)
     assert written(graph) == []
 
@@ -175,7 +174,7 @@ def test_the_gradient_of_a_largest_is_traced_without_writes(backend):
 def test_only_donated_inputs_are_written_to_and_last(backend):
     step = compiling.reusing(lambda w, x: (w - 0.1 * x.sum(0) * w, w * x[0]), [True, False])
     w, x = torch.ones(3), torch.ones(2, 3)
-    graph = make_fx(step, tracing_mode="fake")(w, x)
+    graph = proxy_tensor.make_fx(step, tracing_mode="fake")(w, x)
     assert written(graph) == [("aten.copy_.default", "placeholder")]
     *_, last, output = graph.graph.nodes
     assert (str(last.target), output.op) == ("aten.copy_.default", "output")

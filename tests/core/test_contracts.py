@@ -2,10 +2,9 @@
 
 import sys
 
-import jax
 import numpy as np
 import pytest
-import torch
+from frameworks import jax, torch
 
 import isomorph as iso
 from oracles import central_gradient, kind_of, numpy_of

@@ -4,11 +4,9 @@ import subprocess
 import sys
 import threading
 
-import jax
 import numpy as np
 import pytest
-import tensorflow as tf
-import torch
+from frameworks import jax, tf, torch
 
 import isomorph as iso
 from oracles import kind_of

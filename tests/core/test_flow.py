@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 import pytest
-import tensorflow as tf
-import torch
+from frameworks import tf, torch
 
 import isomorph as iso
 from oracles import central_gradient, kind_of, numpy_of

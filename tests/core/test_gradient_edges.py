@@ -4,12 +4,9 @@ narrow numbers, variables. Expected are closed forms, by hand.
 
 import math
 
-import jax
-import ml_dtypes
 import numpy as np
 import pytest
-import tensorflow as tf
-import torch
+from frameworks import jax, ml_dtypes, tf, torch
 
 import isomorph as iso
 from oracles import kind_of, numpy_of

@@ -1,8 +1,8 @@
 """`host_function`: code that runs in NumPy only, inside programs of every backend."""
 
-import jax
 import numpy as np
 import pytest
+from frameworks import jax
 from scipy import special
 
 import isomorph as iso

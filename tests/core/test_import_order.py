@@ -9,8 +9,9 @@ import subprocess
 import sys
 
 import pytest
+from frameworks import ours
 
-from isomorph.backends.torch.loading import FIRST, SECOND, is_second
+loading = ours("torch.loading")
 
 # The first larger gradient of a convolution, in torch, where one of each kernel must be called.
 CONVOLVE = """
@@ -66,5 +67,5 @@ def test_convolutions_are_right_in_every_order_of_imports(backend, order):
 
 @pytest.mark.parametrize("backend", ["torch"])
 def test_the_order_of_imports_is_the_order_of_modules(backend):
-    assert is_second([FIRST, "numpy", SECOND])
-    assert not is_second([SECOND, FIRST])
+    assert loading.is_second([loading.FIRST, "numpy", loading.SECOND])
+    assert not loading.is_second([loading.SECOND, loading.FIRST])

@@ -14,9 +14,9 @@ from itertools import product
 from random import Random
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 import pytest
+from frameworks import jax
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 

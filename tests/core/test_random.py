@@ -6,9 +6,9 @@ Draws with a fixed key are fixed, so no test of a distribution here passes or fa
 import doctest
 import statistics
 
-import jax
 import numpy as np
 import pytest
+from frameworks import jax
 from scipy import stats
 
 import isomorph as iso

@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 import numpy as np
 import pytest
-import tensorflow as tf
+from frameworks import tf
 
 import isomorph as iso
 from oracles import kind_of, numpy_of

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-import torch
+from frameworks import torch
 
 import isomorph as iso
 from export.test_export_loading import filled

@@ -1,10 +1,8 @@
 """A module as a nest of parameters and pure functions, for JAX and what is built on it."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
+from frameworks import jax, jnp, optax
 from stateful.perceptron import RATE, Plain
 
 import isomorph as iso

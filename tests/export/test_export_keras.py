@@ -4,10 +4,9 @@ import os
 import subprocess
 import sys
 
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
+from frameworks import keras, tf
 from stateful.perceptron import RATE, Plain
 
 import isomorph as iso

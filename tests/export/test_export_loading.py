@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-import torch
+from frameworks import torch
 
 import isomorph as iso
 from export.training import Tied, array, made

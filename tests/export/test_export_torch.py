@@ -5,7 +5,7 @@ import io
 
 import numpy as np
 import pytest
-import torch
+from frameworks import torch
 from stateful.perceptron import RATE, Listed, Plain
 
 import isomorph as iso

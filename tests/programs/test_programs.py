@@ -10,12 +10,12 @@ runs all. What takes its time is compiling: on JAX each operation of an eager pr
 
 from functools import cache
 
-import jax
 import learning_programs as learning
 import numpy as np
 import program_oracles as oracles
 import pytest
 import science_programs as science
+from frameworks import jax
 
 from isomorph import tree
 from isomorph.dispatch import dtype_of

@@ -1,7 +1,7 @@
 """The network of the training rows, and its losses and gradients by hand in NumPy."""
 
-import jax
 import numpy as np
+from frameworks import jax
 
 import isomorph as iso
 

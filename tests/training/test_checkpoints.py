@@ -3,11 +3,10 @@
 import sys
 from collections import OrderedDict, defaultdict, namedtuple
 
-import jax
 import numpy as np
 import optree
 import pytest
-import torch
+from frameworks import jax, torch
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import jax
 import pytest
+from frameworks import jax
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -4,7 +4,7 @@ Each rule is deliberately ten times the true derivative: a mode that ignores it 
 
 import numpy as np
 import pytest
-import torch
+from frameworks import torch
 
 import isomorph as iso
 from oracles import numpy_of

@@ -2,10 +2,9 @@
 every backend. The oracle is native `jax.lax`, values and gradients.
 """
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
+from frameworks import jax, jnp
 
 import isomorph as iso
 from isomorph.frontends.jax import lax

@@ -4,11 +4,8 @@ on, and what every row of the suite checks.
 
 import math
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
-import torch
+from frameworks import jax, jnp, optax, torch
 
 import isomorph as iso
 from isomorph import (

@@ -4,11 +4,8 @@ loop, gives for a hundred steps in float64.
 
 from functools import cache, partial
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
-import torch
+from frameworks import jax, jnp, optax, torch
 
 import isomorph as iso
 

@@ -2,11 +2,9 @@
 
 from importlib import import_module
 
-import jax
 import numpy as np
 import pytest
-import tensorflow as tf
-import torch
+from frameworks import jax, tf, torch
 
 import isomorph as iso
 from oracles import numpy_of

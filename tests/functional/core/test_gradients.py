@@ -8,9 +8,8 @@ import threading
 from functools import partial
 
 import numpy as np
-import optax
 import pytest
-import torch
+from frameworks import optax, torch
 
 import isomorph as iso
 from isomorph import adam_step, optimizer_update

@@ -3,11 +3,9 @@
 from contextlib import nullcontext
 from functools import partial
 
-import jax
 import numpy as np
 import pytest
-import tensorflow as tf
-import torch
+from frameworks import jax, tf, torch
 
 import isomorph as iso
 from isomorph import (

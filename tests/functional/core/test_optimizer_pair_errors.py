@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-import torch
+from frameworks import torch
 
 import isomorph as iso
 

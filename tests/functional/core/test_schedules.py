@@ -1,9 +1,8 @@
 """Schedules on Python numbers and on arrays."""
 
 import numpy as np
-import optax
 import pytest
-import torch
+from frameworks import optax, torch
 
 import isomorph as iso
 from oracles import kind_of, numpy_of

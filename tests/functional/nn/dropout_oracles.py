@@ -1,8 +1,7 @@
 """What dropout keeps, by JAX's own generator, and what becomes of it."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+from frameworks import jax, jnp
 
 import isomorph as iso
 

@@ -3,7 +3,7 @@ torch in float64, and their derivatives by torch's autograd.
 """
 
 import numpy as np
-import torch
+from frameworks import torch
 
 import isomorph as iso
 from isomorph.scoreboard import comparing

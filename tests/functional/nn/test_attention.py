@@ -4,8 +4,8 @@ groups of heads, positions, errors.
 
 import numpy as np
 import pytest
-import torch
-import torch.nn.functional as F
+from frameworks import functional as F
+from frameworks import torch
 
 import isomorph as iso
 from isomorph.backends.base import Backend

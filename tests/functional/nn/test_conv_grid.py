@@ -13,9 +13,9 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
-import jax
 import numpy as np
 import pytest
+from frameworks import jax
 
 import isomorph as iso
 from isomorph.backends.base import Backend

@@ -6,8 +6,8 @@ import inspect
 
 import numpy as np
 import pytest
-import torch
-from torch.nn import functional as F
+from frameworks import functional as F
+from frameworks import torch
 
 import isomorph as iso
 from isomorph.dispatch import load

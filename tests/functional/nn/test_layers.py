@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-import torch
-import torch.nn.functional as F
+from frameworks import functional as F
+from frameworks import torch
 from scipy import stats
 
 import isomorph as iso

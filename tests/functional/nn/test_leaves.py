@@ -4,8 +4,7 @@ framework's own way back finds it.
 
 import numpy as np
 import pytest
-import tensorflow as tf
-import torch
+from frameworks import tf, torch
 
 import isomorph as iso
 

@@ -3,16 +3,16 @@ of the kernel that is wrong on a GPU.
 """
 
 import pytest
-import torch
-from torch.nn import functional as F
+from frameworks import functional as F
+from frameworks import torch
 
 import isomorph as iso
 from isomorph.backends.base import Backend
 from isomorph.dispatch import load
 
 pytestmark = pytest.mark.parametrize("backend", ["torch"], indirect=True)
-DEVICES = load("torch").devices()
 WEIGHTS = torch.cos(torch.arange(2 * 9 * 9 * 3, dtype=torch.float64))
+DEVICES = load("torch").devices()
 
 
 def image(device):

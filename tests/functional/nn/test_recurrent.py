@@ -1,11 +1,8 @@
 """Recurrent layers beyond their row: GRU, kernels against the meaning, one loop, errors."""
 
-import jax
 import numpy as np
 import pytest
-import tensorflow as tf
-import torch
-from torch.fx.experimental.proxy_tensor import make_fx
+from frameworks import jax, proxy_tensor, tf, torch
 
 import isomorph as iso
 from isomorph.backends.base import Backend
@@ -108,7 +105,7 @@ def test_a_recurrence_compiles_to_one_loop(backend, xp):
             sizes.append(len(definition.node) + inner)
         elif backend == "torch":  # one operation, and one for its derivative
             back = iso.grad(lambda *a: xp.sum(lstm(*a)[0]), tuple(range(7)))
-            sizes.append(len(make_fx(back, tracing_mode="fake")(*arrays).graph.nodes))
+            sizes.append(len(proxy_tensor.make_fx(back, tracing_mode="fake")(*arrays).graph.nodes))
         else:  # one operation of the tape
             traced = []
             iso.grad(lambda x, a=arrays, t=traced: (t.append(lstm(x, *a[1:])[0]), t[0].sum())[1])(
