@@ -11,7 +11,7 @@ from multiprocessing import shared_memory
 
 import numpy as np
 import pytest
-from frameworks import torch
+from frameworks import jnp, tf, torch
 from scipy import optimize
 
 import isomorph as iso
@@ -115,6 +115,10 @@ MEMORY = {
     "a tensor by DLPack": lambda: np.from_dlpack(torch.tensor(SIX)),
     "to_numpy": lambda: iso.to_numpy(torch.tensor(SIX)),
     "convert": lambda: iso.convert(torch.tensor(SIX), "numpy"),
+    "an array of JAX": lambda: np.asarray(jnp.asarray(SIX)),
+    "an array of JAX by DLPack": lambda: np.from_dlpack(jnp.asarray(SIX)),
+    "a tensor of TensorFlow": lambda: tf.constant(SIX).numpy(),
+    "memory of TensorFlow": lambda: np.asarray(memoryview(tf.constant(SIX))),
     "a subclass": lambda: SIX.copy().view(Sub),
     "a view of a subclass": lambda: np.asarray(SIX.copy().view(Sub)),
     "a field": structured,
@@ -176,31 +180,87 @@ def test_differentiated_like_a_copy_and_writeable_as_before(backend, memory):
         assert (np.asarray(x) == 7.0).all()
 
 
-# What nobody writes to, and what is no plain array.
-NOT_WRITTEN = {
-    "broadcast", "read-only", "memory-mapped", "memory-mapped, read-only", "bytes", "a subclass"
+READ_ONLY = {  # nobody writes there
+    "broadcast", "read-only", "memory-mapped, read-only", "bytes", "an array of JAX",
+    "an array of JAX by DLPack", "memory of TensorFlow",
 }  # fmt: skip
 
 
 @ONLY
-@pytest.mark.parametrize("memory", [name for name in MEMORY if name not in NOT_WRITTEN])
+@pytest.mark.parametrize("memory", [name for name in MEMORY if name not in READ_ONLY])
 def test_written_to_meanwhile_it_raises_or_does_not_matter(backend, memory):
     """A constant that a rule reads again is filled anew inside the function."""
     x = MEMORY[memory]()
-    wanted = np.sum(np.array(x) ** 2)
+    assert x.flags.writeable
+    filled_inside(lambda: x, x)
+
+
+def filled_inside(seen, whole):
+    """The gradient of what reads `seen()`, while `whole` is filled anew: right, or refused."""
+    wanted = np.sum(np.array(seen()) ** 2)
 
     def fills(w):
+        x = seen()
         y = np.sum((w * x) * x)
-        x[...] = 0.0
+        whole[...] = 0.0
         return y
 
     try:
         found = iso.grad(fills)(np.array(1.5))
     except ValueError as error:
-        found = None if "read-only" in str(error) else error
-    if found is not None:
+        assert "read-only" in str(error)
+    else:
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
-    assert x.flags.writeable
+    assert whole.flags.writeable
+
+
+VIEWS = {
+    "a part": lambda x: x[1:4],
+    "every second": lambda x: x[::2],
+    "a column": lambda x: x.reshape(2, 3)[:, 1],
+    "backwards": lambda x: x[::-1],
+    "another shape": lambda x: x.reshape(3, 2).T,
+    "repeated": lambda x: np.broadcast_to(x, (2, 6)),
+    "a part, repeated": lambda x: np.broadcast_to(x[:2], (5, 2)),
+    "read-only": lambda x: kept_from_writing(x[:]),
+    "a window": lambda x: np.lib.stride_tricks.sliding_window_view(x, 2),
+    "a window to write to": lambda x: np.lib.stride_tricks.as_strided(x, (4, 2), (8, 8)),
+}
+OWNERS = {
+    "an array": lambda: SIX.copy(),
+    "a subclass": lambda: filled(Sub(6)),
+    "a tensor of torch": MEMORY["a tensor of torch"],
+    "memory-mapped": MEMORY["memory-mapped"],
+}
+
+
+def kept_from_writing(x):
+    x.flags.writeable = False
+    return x
+
+
+@ONLY
+@pytest.mark.parametrize("owner", OWNERS)
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_whose_owner_is_written_to(backend, view, owner):
+    x = OWNERS[owner]()
+    filled_inside(lambda: VIEWS[view](x), x)
+
+
+@ONLY
+def test_other_parts_of_a_buffer_may_be_written(backend):
+    """A ring of batches, filled further while a batch of it is read."""
+    ring = np.zeros((4, 3))
+
+    def loss(w):
+        total = 0.0
+        for i in range(4):
+            ring[i] = i + 1.0
+            total = total + np.sum(w * ring[i] * ring[i])
+        return total
+
+    np.testing.assert_allclose(iso.grad(loss)(np.array(2.0)), 3.0 * (1 + 4 + 9 + 16), rtol=1e-12)
+    assert ring.flags.writeable
 
 
 @ONLY
@@ -208,7 +268,14 @@ def test_written_to_meanwhile_it_raises_or_does_not_matter(backend, memory):
 def test_jacobians_for_solvers_of_scipy(backend, solve):
     """They hand over buffers of their own."""
     residual = lambda x: np.stack([x[0] ** 2 + x[1] - 3.0, x[0] - x[1] ** 2 + 1.0])
-    jacobian = iso.jac(residual)
+    seen = []
+
+    def jacobian(x):
+        writeable, found = x.flags.writeable, iso.jac(residual)(x)
+        np.testing.assert_allclose(found, [[2 * x[0], 1.0], [1.0, -2 * x[1]]], rtol=1e-14)
+        seen.append(x.flags.writeable == writeable)
+        return found
+
     start = np.array([1.0, 1.0])
     if solve == "root":
         found = optimize.root(residual, start, jac=jacobian).x
@@ -217,3 +284,5 @@ def test_jacobians_for_solvers_of_scipy(backend, solve):
     else:
         found = optimize.leastsq(residual, start, Dfun=jacobian)[0]
     np.testing.assert_allclose(residual(found), 0.0, atol=1e-8)
+    assert seen
+    assert all(seen)

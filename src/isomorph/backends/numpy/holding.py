@@ -18,33 +18,39 @@ def release(x: ndarray) -> None:
         except ValueError:  # a view, while its owner is read-only
             if attempt == TRIES - 1:
                 raise
-        owners = [owner for owner in _owners(x) if not owner.flags.writeable]
+        held = [owner for owner in owners(x) if not owner.flags.writeable]
         try:
-            for owner in reversed(owners):
+            for owner in reversed(held):
                 owner.flags.writeable = True
             x.flags.writeable = True
             return
         except ValueError:
             continue
         finally:
-            for owner in owners:
+            for owner in held:
                 owner.flags.writeable = False
 
 
-def _owners(x: ndarray) -> list[ndarray]:
-    """The arrays whose memory an array is a part of, the next one first."""
-    owners = []
-    while isinstance(x.base, ndarray):
-        x = x.base
-        owners.append(x)
-    return owners
+def owners(x: ndarray) -> list[ndarray]:
+    """The arrays whose memory an array is a part of, the next one first; NumPy's own windows have
+    an object in between.
+    """
+    found = []
+    base = x.base
+    while base is not None:
+        if isinstance(base, ndarray):
+            found.append(base)
+        base = getattr(base, "base", None)
+    return found
 
 
 def is_releasable(x: ndarray) -> bool:
     """Whether NumPy lets an array be writeable again: not one in memory of which it knows only the
     address, a tensor's for one.
     """
-    last = [x, *_owners(x)][-1]
+    last = x
+    while isinstance(last.base, ndarray):
+        last = last.base
     if last.base is None:
         return last.flags.owndata
     try:

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy
 
-from .holding import is_releasable, release
+from .holding import is_releasable, owners, release
 from .traced import TRACED, Traced, concrete, no_rule
 
 np: Any = numpy  # its stubs know no traced values
@@ -49,17 +49,31 @@ class Tape:
         self.held: list[ndarray] = []
 
     def hold(self, x: Any) -> Any:
-        """What a rule will read again: a plain array, read-only until the function returns, or a
-        copy of one that could not be made writeable afterwards.
+        """What a rule will read again: an array, read-only until the function returns, together
+        with the one whose memory it is; or a copy, where only a part of that memory is read, or
+        where it could not be made writeable afterwards.
 
         A buffer that is filled anew before its gradient is taken would give a wrong one in silence.
         """
-        if type(x) is not ndarray or not x.flags.writeable:
+        if not isinstance(x, ndarray):
             return x
-        if not x.flags.owndata and not is_releasable(x):
+        flags = x.flags
+        if not flags.owndata:
+            return self._hold_view(x)
+        if flags.writeable:
+            flags.writeable = False
+            self.held.append(x)
+        return x
+
+    def _hold_view(self, x: ndarray) -> ndarray:
+        writeable = [each for each in (*reversed(owners(x)), x) if each.flags.writeable]
+        if not writeable:
+            return x
+        if x.nbytes < writeable[0].nbytes or not all(map(is_releasable, writeable)):
             return x.copy()
-        x.flags.writeable = False
-        self.held.append(x)
+        for each in writeable:
+            each.flags.writeable = False
+        self.held += writeable
         return x
 
     def close(self) -> None:
