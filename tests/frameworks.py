@@ -5,6 +5,7 @@ instance of them, and calling one leaves the test out. So every module of the te
 wherever the tests run, and what needs no missing framework runs.
 """
 
+from contextlib import nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -70,6 +71,13 @@ MODULES = {
     "optax": "optax",
     "ml_dtypes": "ml_dtypes",
 }
+
+
+def enable_x64(on):
+    """JAX with 64-bit types or without, in a context; nothing where JAX is not installed."""
+    if "jax" in NOT_INSTALLED:
+        return nullcontext()
+    return import_module("jax").enable_x64(on)
 
 
 def __getattr__(name):  # each is imported when a test names it

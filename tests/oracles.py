@@ -1,10 +1,12 @@
 """Expected values from somewhere else than the code under test."""
 
+from collections import Counter
 from functools import wraps
 
 import numpy as np
 from frameworks import jax
 
+import isomorph as iso
 from isomorph.scoreboard import record_mode
 
 # What conftest.py gives to JAX, and why, stands there.
@@ -33,6 +35,9 @@ def numpy_of(x):
     return x.detach().numpy() if hasattr(x, "detach") else np.asarray(x)
 
 
+RUNS = Counter()  # how often compiled programs of each compiler ran
+
+
 def noted(compiler):
     """A compiler whose programs tell the scoreboard when they run: mode jit is seen, no claim."""
 
@@ -43,6 +48,7 @@ def noted(compiler):
         @wraps(program)
         def run(*args, **kw):
             record_mode("jit")
+            RUNS["programs"] += 1
             return program(*args, **kw)
 
         return run
@@ -65,6 +71,17 @@ def compiled(backend, func):
 
         return noted(torch.compile)(func, fullgraph=True, backend="aot_eager")
     return func
+
+
+def counted(func):
+    """`iso.jit(func)`, and a list that is as long as the function has been called as Python."""
+    calls = []
+
+    def call(*args):
+        calls.append(1)
+        return func(*args)
+
+    return iso.jit(call), calls
 
 
 def kind_of(x):

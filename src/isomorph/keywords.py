@@ -36,6 +36,27 @@ WORDS = {
     "clipnorm": "join iso.optimizers.clip_by_norm to it with iso.chain",
     "global_clipnorm": "join iso.optimizers.clip_by_global_norm to it with iso.chain",
     "params": "an optimizer is told of parameters by init and update",
+    "use_bias": "write bias=",
+    "units": "write in_features and out_features",
+    "filters": "write in_channels and out_channels",
+    "p": "write prob, or the number alone",
+    "rate": "write prob, or the number alone",
+    "stride": "write strides=",
+    "dilation": "write dilations=",
+    "batch_first": "write time_major=, which is its opposite",
+    "return_sequences": "all steps are returned: leave it out",
+    "normalized_shape": "write shape, or the numbers alone",
+    "elementwise_affine": "write affine=",
+    "num_embeddings": "write rows",
+    "embedding_dim": "write width",
+    "input_dim": "write rows, or in_features",
+    "output_dim": "write width, or out_features",
+    "embed_dim": "write width",
+    "kernel_initializer": "write w_init=",
+    "bias_initializer": "write b_init=",
+    "device": "arrays are made where iso.use_backend says",
+    "dtype": "write with iso.use_backend(name, dtype=...): around it",
+    "weight_decay": "take adamw, or join iso.optimizers.add_decayed_weights with iso.chain",
     "inplace": "nothing is changed in place: leave it out",
 }
 
@@ -45,6 +66,18 @@ def refuse(name: str, given: Mapping[str, Any]) -> NoReturn:
     word = next(iter(given))
     other = f"; {WORDS[word]}" if word in WORDS else ""
     raise TypeError(f"{name}: got an unexpected keyword argument {word!r}{other}")
+
+
+def explained(name: str, init: Any, given: Mapping[str, Any], error: TypeError) -> None:
+    """Refuse the keyword of which Python has said that a layer of ours does not take it."""
+    said = str(error)
+    if (
+        init.__module__.startswith(f"{__package__}.")
+        and "__init__() got an unexpected keyword argument" in said
+    ):
+        word = said.rpartition(" ")[2].strip("'")
+        if word in given:
+            refuse(name, {word: given[word]})
 
 
 def checked(func: Callable[P, R]) -> Callable[P, R]:

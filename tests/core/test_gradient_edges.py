@@ -393,3 +393,17 @@ def test_narrow_floats_keep_their_dtype(backend, xp, dtype, name):
     assert got.dtype == x.dtype
     # two or three roundings in the dtype itself
     close([float(g) for g in got], expected, rtol=2 * float(ml_dtypes.finfo(dtype).eps))
+
+
+def test_a_value_is_read_where_no_gradient_flows(backend, xp):
+    """`iso.to_numpy(iso.stop_gradient(x))` inside of a function that is differentiated."""
+    x = xp.asarray(np.array([3.0, 1.0, 2.0]))
+
+    def func(x):
+        number = float(iso.to_numpy(iso.stop_gradient(x))[0])
+        return number * xp.sum(x**3)
+
+    close(iso.grad(func)(x), 9.0 * np.array([9.0, 1.0, 4.0]))
+    if backend == "jax":  # an outer derivative is one of a traced function: there are no values
+        return
+    close(iso.hvp(func, (x,), (xp.ones_like(x),))[0], 18.0 * np.array([3.0, 1.0, 2.0]))

@@ -120,13 +120,35 @@ def test_an_index_of_another_framework_names_both(backend, xp):
     np.testing.assert_array_equal(numpy_of(iso.at(xp.asarray(X))[np.array([1])].get()), X[1:2])
 
 
+FILLS = {
+    "one": lambda a, x: a.__setitem__(1, x[0]),
+    "some": lambda a, x: a.__setitem__(slice(0, 2), x[:2]),
+    "all": lambda a, x: a.__setitem__(slice(None), x),
+    "fill": lambda a, x: a.fill(x[0]),
+}
+
+
+@pytest.mark.parametrize("fill", FILLS.values(), ids=FILLS)
+@pytest.mark.parametrize(
+    ("transform", "backend"),
+    # TensorFlow's own tape sees nothing of it: the ledger of the borders has it as `assigned`
+    [("grad", "jax"), ("grad", "torch"), ("jit", "jax"), ("jit", "tensorflow"), ("jit", "torch")],
+    indirect=["backend"],
+)
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")
+def test_a_value_put_into_an_array_of_numpys_names_at(backend, xp, transform, fill):
+    def func(x):
+        a = np.zeros(3)
+        fill(a, x)
+        return xp.sum(x) + a.sum()
+
+    with pytest.raises(Exception, match=r"iso\.at\(.\)\[i\]\.set\(.\)") as caught:
+        getattr(iso, transform)(func)(xp.asarray(X))
+    assert isinstance(caught.value, (TypeError, ValueError, RuntimeError))
+
+
 @pytest.mark.parametrize("backend", ["numpy"], indirect=True)
-@pytest.mark.parametrize("fill", [
-    lambda a, x: a.__setitem__(1, x[0]),
-    lambda a, x: a.__setitem__(slice(0, 2), x[:2]),
-    lambda a, x: a.__setitem__(slice(None), x),
-    lambda a, x: a.fill(x[0]),
-])  # fmt: skip
+@pytest.mark.parametrize("fill", FILLS.values(), ids=FILLS)
 def test_a_traced_value_put_into_an_array_names_at(backend, fill):
     def func(x):
         a = np.zeros(3)
@@ -299,6 +321,43 @@ def test_optimizers_are_where_they_are(backend, name):
     assert callable(getattr(iso.optimizers, name))
 
 
+LAYERS = [
+    (lambda **kw: iso.LayerNorm(3, **kw), "LayerNorm", "eps", "write epsilon="),
+    (lambda **kw: iso.BatchNorm(3, **kw), "BatchNorm", "eps", "write epsilon="),
+    (lambda **kw: iso.Linear(3, 4, **kw), "Linear", "use_bias", "write bias="),
+    (lambda **kw: iso.Conv2D(3, 4, 3, **kw), "Conv2D", "stride", "write strides="),
+    (lambda **kw: iso.Conv2D(3, 4, 3, **kw), "Conv2D", "dilation", "write dilations="),
+    (lambda **kw: iso.Dropout(0.5, **kw), "Dropout", "p", "write prob"),
+    (lambda **kw: iso.LSTM(3, 4, **kw), "LSTM", "batch_first", "write time_major="),
+    (lambda **kw: iso.Embedding(3, 4, **kw), "Embedding", "embedding_dim", "write width"),
+]
+
+
+@pytest.mark.parametrize(("make", "name", "word", "says"), LAYERS)
+def test_a_keyword_of_another_library_says_so_in_layers(make, name, word, says):
+    expected = f"^{name}: got an unexpected keyword argument '{word}'; {says}"
+    with pytest.raises(TypeError, match=expected):
+        make(**{word: 1})
+    with pytest.raises(TypeError, match=f"^{name}: got an unexpected keyword argument 'spam'$"):
+        make(spam=1)
+
+
+def test_a_module_of_ones_own_keeps_pythons_words():
+    class Mine(iso.Module):
+        def __init__(self, size):
+            self.layer = iso.Linear(size, 2, key=0)
+
+    with pytest.raises(TypeError, match=r"Mine\.__init__\(\) got an unexpected keyword"):
+        Mine(2, eps=1)
+
+
+@pytest.mark.parametrize("name", ["eval", "train", "apply", "freeze", "unfreeze"])
+def test_an_attribute_is_not_called_as_a_method_of_modules(name):
+    for value in (1, np.ones(2), iso.Linear(2, 2, key=0), len):
+        with pytest.raises(AttributeError, match=f"Net: an attribute cannot be called {name}, wh"):
+            setattr(Net(), name, value)
+
+
 KEYWORDS = [
     (iso.cross_entropy, "from_logits", "cross entropies take logits, never probabilities"),
     (iso.binary_cross_entropy, "from_logits", "cross entropies take logits, never probabilities"),
@@ -316,6 +375,16 @@ KEYWORDS = [
     (iso.instance_norm, "eps", "write epsilon="),
     (iso.batch_norm, "eps", "write epsilon="),
 ]
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "sgd", "lion", "rmsprop", "lamb", "lars"])
+def test_the_learning_rate_is_called_lr(name):
+    make = getattr(iso.optimizers, name)
+    with pytest.raises(
+        TypeError, match=f"{name}: .*'learning_rate'; write lr=, or the number alone"
+    ):
+        make(learning_rate=0.1)
+    assert make(lr=0.1) is not None
 
 
 @pytest.mark.parametrize(

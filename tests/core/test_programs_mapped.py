@@ -58,12 +58,14 @@ PAIRS = {
 
 def compare(found, alone):
     """The results of all examples with those of each."""
-    found = flatten(found)[0]
+    found, alone = flatten(found)[0], list(alone)
+    assert all(len(got) == len(alone) for got in found)
     for row, sure in enumerate(alone):
         for got, wanted in zip(found, flatten(sure)[0], strict=True):
             got, wanted = numpy_of(got)[row], numpy_of(wanted)
             assert got.dtype == wanted.dtype
-            scale = max(np.abs(wanted).max(initial=0), 1e-2) if wanted.dtype.kind in "fc" else 0
+            sizes = np.abs(wanted[np.isfinite(wanted)])
+            scale = max(sizes.max(initial=0), 1e-2) if wanted.dtype.kind in "fc" else 0
             np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-9 * scale)
 
 
@@ -87,6 +89,36 @@ def test_torch_maps_every_program(backend, name):
 @pytest.mark.parametrize("name", TABLE)
 def test_the_others_map_every_program(backend, name):
     check(backend, name)
+
+
+OPTIONS = {
+    "pad": lambda xp, x: xp.pad(x, ((1, 1), (0, 2)), constant_values=9.0),
+    "pad with infinity": lambda xp, x: xp.pad(x, ((1, 0), (0, 0)), constant_values=-np.inf),
+    "pad with what is computed": lambda xp, x: xp.pad(x, ((1, 0), (0, 0)), constant_values=x[0, 0]),
+    "roll both axes": lambda xp, x: xp.roll(x, 1, axis=(0, 1)),
+    "roll each": lambda xp, x: xp.roll(x, (1, -2), axis=(0, 1)),
+    "sort": lambda xp, x: xp.sort(x, axis=0, descending=True),
+    "cumulative_prod": lambda xp, x: xp.cumulative_prod(x, axis=1, include_initial=True),
+    "searchsorted": lambda xp, x: xp.searchsorted(xp.sort(x[0]), x[1], side="right"),
+    "irfft": lambda xp, x: xp.fft.irfft(xp.astype(x, xp.complex128), n=5, norm="ortho", axis=0),
+    "diagonal": lambda xp, x: xp.linalg.diagonal(x, offset=-1),
+    "var": lambda xp, x: xp.var(x, axis=0, correction=0.5, keepdims=True),
+    "matrix_norm": lambda xp, x: xp.linalg.matrix_norm(x, ord="nuc", keepdims=True),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_that_are_not_the_usual_ones(backend, xp, name):
+    rng = np.random.default_rng(3)
+    examples = [xp.asarray(rng.normal(size=(3, 4))) for _ in range(2)]
+    func = lambda x: OPTIONS[name](xp, x)
+    both = xp.stack(examples)
+    compare([iso.vmap(func)(both)], [[func(x)] for x in examples])
+    if backend in ("jax", "tensorflow"):
+        compare([iso.jit(iso.vmap(func))(both)], [[func(x)] for x in examples])
+    for x in examples:
+        by_numpy = OPTIONS[name](iso.namespace(numpy_of(x)), numpy_of(x))
+        np.testing.assert_allclose(numpy_of(func(x)), by_numpy, rtol=1e-9, atol=1e-12)
 
 
 def derived(func, x, y):
@@ -122,15 +154,21 @@ def check_pair(backend, name):
     func, *values = PAIRS[name]
     xp = iso.namespace(iso.convert(V, backend))
     x, y = (xp.from_numpy(v) for v in values)
-    other = x * 0.9
+    other, another = x * 0.9, shifted(xp, y)
     run = lambda x, y: derived(func, x, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        sure = [run(x, y), run(other, y)]
-        both = xp.stack([x, other])
-        compare(iso.vmap(run)(both, xp.stack([y, y])), sure)
-        compare(iso.vmap(run, in_axes=(0, None))(both, y), sure)
-        compare(iso.vmap(run, in_axes=(None, 0))(x, xp.stack([y, y])), [sure[0]] * 2)
+        xs, ys = xp.stack([x, other]), xp.stack([y, another])
+        compare(iso.vmap(run)(xs, ys), [run(x, y), run(other, another)])
+        compare(iso.vmap(run, in_axes=(0, None))(xs, y), [run(x, y), run(other, y)])
+        compare(iso.vmap(run, in_axes=(None, 0))(x, ys), [run(x, y), run(x, another)])
+
+
+def shifted(xp, y):
+    """Other values of the same kind: another mask, other places, other numbers."""
+    if y.dtype == xp.bool:
+        return ~y
+    return y * 1.1 if xp.is_float(y.dtype) else (y + 1) % 3
 
 
 @TORCH

@@ -10,7 +10,7 @@ import isomorph as iso
 from isomorph.dispatch import load
 from oracles import numpy_of
 
-MODULES = ["random", "initializers", "metrics", "export"]
+MODULES = ["random", "initializers", "metrics", "export", "optimizers"]
 
 
 def public(module):

@@ -28,6 +28,8 @@ INDICES = {
     "two slices": (lambda p: (slice(p - 1, p), slice(p - 1, p + 1)), (1, 2, 3)),
     "a span": (lambda p: iso.span(p, 3), (3, 4, 3)),
     "a span and a number": (lambda p: (p, iso.span(p - 1, 2)), (2, 3)),
+    "an array": (lambda p: p + iso.namespace(p).arange(2), (2, 4, 3)),
+    "of two axes": (lambda p: p - iso.namespace(p).asarray([[0, 1], [1, 0]]), (2, 2, 4, 3)),
     "a span beside an array": (lambda p: (iso.span(p, 2), np.array([0, 2, 1])), (2, 3, 3)),
 }
 VALUES = (1, 2)  # all of these fit everywhere
@@ -76,11 +78,11 @@ def check(backend, name, compiled):
     run = iso.jit(run) if compiled else run
     for p in VALUES:
         outs, grads = run(to(X), to(value), to(np.array(p)))
-        index = make(p)
+        index = make(np.array(p))
         wanted = [X[plain(index)], *(expected(index, value, how) for how in HOWS)]
         for got, y in zip(outs, wanted, strict=True):
             np.testing.assert_allclose(numpy_of(got), y, rtol=1e-12, atol=1e-12, err_msg=name)
-        _, slopes = program(make, sure)(X, value, p)  # NumPy, with a plain number
+        _, slopes = program(make, sure)(X, value, np.array(p))  # NumPy
         for got, g in zip(grads, slopes, strict=True):
             np.testing.assert_allclose(numpy_of(got), g, rtol=1e-9, atol=1e-11, err_msg=name)
     if compiled:
@@ -95,7 +97,7 @@ def test_as_they_are(backend, name):
 # Each has what the others are made of; torch takes half a minute for one.
 COMPILED_FIRST = {
     "jax": ["a number", "of the last", "two", "a slice before", "two slices", "a span and a number",
-            "a span beside an array", "with a new axis"],
+            "a span beside an array", "with a new axis", "an array"],
     "torch": ["a number", "a slice and a number"],
 }  # fmt: skip
 COMPILED_FIRST["tensorflow"] = COMPILED_FIRST["jax"]
@@ -114,8 +116,10 @@ def test_compiled_one_program_for_all_values(backend, name):
 @pytest.mark.parametrize("compiled", [False, True])
 def test_filling_an_output_in_a_loop(backend, compiled):
     xs = iso.convert(np.arange(1.0, 7.0), backend)
+    traces = []
 
     def total(xs):
+        traces.append(1)
         xp = iso.namespace(xs)
 
         def body(i, out):
@@ -129,6 +133,86 @@ def test_filling_an_output_in_a_loop(backend, compiled):
     np.testing.assert_allclose(float(value), np.sum(sums**2), rtol=1e-12)
     slope = [2 * x * np.sum(2 * sums[i:]) for i, x in enumerate(np.arange(1.0, 7.0))]
     np.testing.assert_allclose(numpy_of(grad), slope, rtol=1e-12)
+    assert len(traces) == 1
+
+
+@pytest.mark.parametrize("name", INDICES)
+@pytest.mark.parametrize("backend", ["jax", "tensorflow"], indirect=True)
+def test_in_a_compiled_loop_where_no_index_is_a_constant(backend, name):
+    """XLA, asked for a constant, would refuse the loop, and TensorFlow trace it once more."""
+    make, shape = INDICES[name]
+    value = np.cos(np.arange(float(np.prod(shape)))).reshape(shape)
+    traces = []
+
+    def run(x, value, first):
+        traces.append(1)
+        xp = iso.namespace(x)
+
+        def body(i, carry):
+            out, total = carry
+            place = iso.at(out)[make(first + i)]
+            return place.add(value), total + xp.sum(xp.sin(place.get()))
+
+        return iso.fori_loop(0, 2, body, (x, xp.sum(x) * 0))
+
+    to = lambda x: iso.convert(x, backend)
+    out, total = iso.jit(run)(to(X), to(value), to(np.array(1)))
+    wanted, sines = X.copy(), 0.0
+    for p in VALUES:
+        index = plain(make(np.array(p)))
+        sines += np.sin(wanted[index]).sum()
+        np.add.at(wanted, index, value)
+    np.testing.assert_allclose(numpy_of(out), wanted, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(float(total), sines, rtol=1e-11, atol=1e-12)
+    assert len(traces) == 1
+
+
+@pytest.mark.parametrize("start", [lambda p: p, lambda p: p - 1])
+def test_slices_of_each_example(backend, start):
+    """Mapped, with a start of its own for each."""
+    to = lambda x: iso.convert(x, backend)
+    rows, places = X.reshape(5, 12), np.array([1, 5, 2, 9, 10])
+
+    def run(row, p):
+        slope = iso.grad(lambda x: iso.namespace(x).sum(iso.at(x)[start(p) : p + 2].get() ** 2))
+        place = iso.at(row)[start(p) : p + 2]
+        return place.get(), place.set(0.5), place.multiply(2.0), slope(row)
+
+    found = [numpy_of(y) for y in iso.vmap(run)(to(rows), to(places))]
+    for i, p in enumerate(places):
+        for got, wanted in zip(found, run(rows[i], int(p)), strict=True):
+            np.testing.assert_allclose(got[i], wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["jax", "torch"], indirect=True)
+def test_slices_whose_length_differs_are_refused(backend):
+    """Also where the numbers of two maps happen to lie equally far apart."""
+    x, i = iso.convert(np.arange(9.0), backend), iso.convert(np.array([0, 1]), backend)
+    with pytest.raises(TypeError, match=r"iso\.span\(start, length\)"):
+        iso.vmap(lambda p: iso.at(x)[p : 2 * p + 1].get())(i)
+    with pytest.raises(TypeError, match=r"iso\.span\(start, length\)"):
+        iso.vmap(lambda p: iso.vmap(lambda q: iso.at(x)[q : p + 2].get())(i))(i)
+
+
+@COMPILED
+def test_a_mask_that_decides_a_size_is_right_or_says_what_to_write(backend):
+    to = lambda x: iso.convert(x, backend)
+    value = np.arange(float((X > 0).sum()))
+    programs = {
+        "add": (lambda x, v, p: iso.at(x)[x[:, 0, 0] > 0, p].add(2.0), X.copy()),
+        "set": (lambda x, v, p: iso.at(x)[x > 0].set(v), X.copy()),
+        "get": (lambda x, v, p: iso.at(x)[x > 0].get(), X[X > 0]),
+    }
+    programs["add"][1][X[:, 0, 0] > 0, 1] += 2.0
+    programs["set"][1][X > 0] = value
+    refused = {"jax": {"add", "set", "get"}, "tensorflow": set(), "torch": {"add", "get"}}
+    for name, (func, wanted) in programs.items():
+        args = to(X), to(value), to(np.array(1))
+        if name in refused[backend]:
+            with pytest.raises((TypeError, IndexError), match=r"xp\.where"):
+                iso.jit(func)(*args)
+        else:
+            np.testing.assert_allclose(numpy_of(iso.jit(func)(*args)), wanted, rtol=1e-12)
 
 
 @COMPILED

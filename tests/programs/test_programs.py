@@ -15,11 +15,11 @@ import numpy as np
 import program_oracles as oracles
 import pytest
 import science_programs as science
-from frameworks import jax
+from frameworks import enable_x64
 
 from isomorph import tree
 from isomorph.dispatch import dtype_of
-from oracles import kind_of
+from oracles import RUNS, kind_of
 
 LIMITS = {"float32": 5e-6, "float64": 5e-11}
 PROGRAMS = {
@@ -80,10 +80,12 @@ def kinds(nest):
 
 @pytest.mark.parametrize(("backend", "mode", "name", "dtype"), list(cells()), indirect=["backend"])
 def test_a_program_ends_with_the_numbers_of_its_oracle(backend, mode, name, dtype):
-    with jax.enable_x64(dtype == "float64"):  # float32 as JAX is without any setting
+    before = RUNS["programs"]
+    with enable_x64(dtype == "float64"):  # float32 as JAX is without any setting
         nest = PROGRAMS[name](backend, dtype, mode == "compiled")
         found = oracles.flat(nest)
     assert kinds(nest) == {(backend, dtype)}
+    assert (RUNS["programs"] > before) == (mode == "compiled")
     wanted = expected(name, dtype)
     assert found.keys() == wanted.keys()
     worst = 0.0

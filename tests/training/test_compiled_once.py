@@ -4,6 +4,7 @@ import logging
 
 import numpy as np
 import pytest
+from frameworks import jax
 
 import isomorph as iso
 
@@ -29,12 +30,16 @@ def steps_of(loss, how, backend, batch):
     return value
 
 
+def compilations(caplog):
+    """How often JAX compiled what has a loss of that name: the second time it does not trace."""
+    said = [r.getMessage() for r in caplog.records if "Finished XLA compilation" in r.getMessage()]
+    return sum("counted_loss" in words for words in said)
+
+
 @pytest.mark.parametrize("how", ["plain", "accumulate", "guard"])
 @pytest.mark.parametrize("place", ["anywhere", "on a device"])
 @pytest.mark.parametrize("backend", ["jax"], indirect=True)
 def test_jax_compiles_a_step_once(backend, how, place, caplog):
-    import jax
-
     batch = [iso.convert(x, backend) for x in (X, Y)]
     if place == "on a device":
         batch = [jax.device_put(x, jax.devices()[0]) for x in batch]
@@ -45,19 +50,31 @@ def test_jax_compiles_a_step_once(backend, how, place, caplog):
 
     with caplog.at_level(logging.WARNING), jax.log_compiles(True):
         value = steps_of(counted_loss, how, backend, batch)
-    said = [r.getMessage() for r in caplog.records if "Finished XLA compilation" in r.getMessage()]
-    assert sum("counted_loss" in words for words in said) == 1
+    assert compilations(caplog) == 1
     assert np.isfinite(float(value))
 
 
-@pytest.mark.parametrize("backend", ["jax", "tensorflow"], indirect=True)
-def test_a_fit_traces_its_step_once(backend):
+@pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
+def test_a_fit_compiles_its_step_once(backend, tmp_path, caplog):
+    """And goes on with the same one from a checkpoint."""
     traces = []
 
-    def loss(model, x, y):
+    def counted_loss(model, x, y):
         traces.append(1)
         return iso.cross_entropy(model(x), y)
 
     data = tuple(iso.convert(x, backend) for x in (X, Y))
-    iso.fit(model_of(backend), data, loss, iso.optimizers.adam(1e-2), epochs=3, batch_size=4)
-    assert len(traces) == 1
+
+    def fit(epochs, **kw):
+        del traces[:]
+        caplog.clear()
+        with caplog.at_level(logging.WARNING), jax.log_compiles(True):
+            iso.fit(
+                model_of(backend), data, counted_loss, iso.optimizers.adam(1e-2), epochs,
+                batch_size=4, compiled=True, checkpoint=tmp_path / "c", **kw,
+            )  # fmt: skip
+        assert len(traces) == 1
+        assert compilations(caplog) == (backend == "jax")
+
+    fit(2)
+    fit(3, resume=True)

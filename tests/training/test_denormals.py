@@ -56,6 +56,37 @@ def test_the_results_are_those_of_wider_numbers(backend, name):
     assert narrow.dtype == np.float32
 
 
+def by_hand(name, w, gradients):
+    """The same steps in float64, written out."""
+    m, s = np.zeros_like(w), np.zeros_like(w)
+    for t, g in enumerate(gradients, 1):
+        if name == "adam":
+            m, s = 0.9 * m + 0.1 * g, 0.999 * s + 0.001 * g * g
+            w = w - 1e-2 * (m / (1 - 0.9**t)) / (np.sqrt(s / (1 - 0.999**t)) + 1e-8)
+        elif name == "momentum":
+            m = 0.9 * m + g
+            w = w - 1e-2 * m
+        else:
+            s = 0.9 * s + 0.1 * g * g
+            m = 0.8 * m + g / (np.sqrt(s) + 1e-8)
+            w = w - 1e-2 * m
+    return w
+
+
+@ONLY
+@pytest.mark.parametrize("name", ["adam", "momentum", "rmsprop"])
+def test_small_gradients_count(backend, name):
+    """Some of each size, for a hundred steps, and a hundred without."""
+    g = np.logspace(-12, 0, 600)
+    gradients = [g if k < 100 else 0 * g for k in range(200)]
+    step = iso.train_step(lambda w, x: np.sum(w * x), OPTIMIZERS[name]())
+    state = step.init(np.zeros(600, np.float32))
+    for each in gradients:
+        state, _ = step(state, each.astype(np.float32))
+    wanted = by_hand(name, np.zeros(600), gradients)
+    np.testing.assert_allclose(state.model, wanted, rtol=2e-5)
+
+
 @ONLY
 @pytest.mark.parametrize("epsilon", [0.0, 1e-30])
 def test_what_is_divided_by_and_what_only_has_a_sign_stays(backend, epsilon):

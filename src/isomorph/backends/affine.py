@@ -18,6 +18,18 @@ def distance(start: Any, stop: Any, step: Step, same: Callable[[Any, Any], bool]
     return high - low if same(first, last) else None
 
 
+def constant_difference(start: tuple[tuple, Any], stop: tuple[tuple, Any]) -> int | None:
+    """How far apart the numbers of all examples are, where that is one distance; each comes with
+    what maps it, which must be the same.
+    """
+    (maps, low), (others, high) = start, stop
+    if not maps or maps != others or low is None or high is None or low.shape != high.shape:
+        return None
+    apart = high - low
+    first = int(apart.reshape(-1)[0]) if apart.shape != () and 0 not in apart.shape else None
+    return first if first is not None and bool((apart == first).all()) else None
+
+
 def _origin(x: Any, step: Step) -> tuple[Any, int]:
     total = 0
     for _ in range(100):

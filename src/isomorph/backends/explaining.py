@@ -25,6 +25,16 @@ NUMBER = (
     "array, or name the argument in iso.jit(..., static=)"
 )
 
+MASK = (
+    "isomorph: a mask that is computed inside of the function decides how large the result is, and "
+    "that is not known while it is traced; write xp.where(mask, new, x), which keeps the shape"
+)
+LEAVES = (
+    "isomorph: a value was given to NumPy, or put into an array of NumPy's, where a function is "
+    "traced or differentiated, and its gradient would be lost; write iso.at(a)[i].set(x) with an "
+    "array of x's own framework, and the functions of iso.namespace(x)"
+)
+
 
 def add(error: BaseException, *sentences: str) -> None:
     """Put sentences at the end of an error's message, once."""

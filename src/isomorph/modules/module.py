@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from functools import wraps
 from math import prod
+from types import FunctionType
 from typing import Any
 
-from .. import tree
+from .. import keywords, tree
 from ..dispatch import backend_of, dtype_of, find_backend
 from ..gradients.mode import MODES, is_off, variables, with_grads
 from . import showing, tracking
@@ -113,6 +114,8 @@ class Module(tree.Node):
             self._assign(v, with_partial_v)
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name in METHODS:
+            raise AttributeError(f"{type(self).__name__}: {TAKEN.format(name)}")
         # by `super()`: Dynamo takes `object.__setattr__`, and so `set_slot`, for this method
         super().__setattr__(name, value)
         if type(value) not in PLAIN and name not in Module.__slots__:
@@ -468,12 +471,20 @@ def _path(root: Module, module: Module) -> tuple:
     return next((path for path, sub, _ in submodules(root) if sub is module), ())
 
 
+METHODS = {k for k, x in vars(Module).items() if isinstance(x, FunctionType) and k[0] != "_"}
+TAKEN = "an attribute cannot be called {}, which is a method of modules"
+
+
 def _adopting(init: Callable[..., None]) -> Callable[..., None]:
     """An `__init__` after which the modules in lists that were filled late know whose they are."""
 
     @wraps(init)
     def __init__(self: Module, *args: Any, **kw: Any) -> None:
-        init(self, *args, **kw)
+        try:
+            init(self, *args, **kw)
+        except TypeError as error:
+            keywords.explained(type(self).__name__, init, kw, error)
+            raise
         for value in vars(self).values():
             if type(value) not in PLAIN:
                 _adopt(self, value)

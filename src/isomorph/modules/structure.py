@@ -48,7 +48,7 @@ class State:
 
     def __init__(self, value: Any, *, lent: bool = False):
         # what is lent may be changed in place, `state.value += 1`, and the owner's shall not
-        self._value, self.lent = tree.map(_private, value) if lent else value, lent
+        self._value, self.lent = tree.map(_private if lent else _plain, value), lent
 
     @property
     def value(self) -> Any:
@@ -70,6 +70,13 @@ class State:
 
     def __repr__(self) -> str:
         return f"State({self._value!r})"
+
+
+def _plain(x: Any) -> Any:
+    """A number of NumPy's as a Python number, which every backend takes."""
+    is_number = isinstance(x, Number) or type(x).__name__ in ("bool", "bool_")
+    item = getattr(x, "item", None)
+    return item() if is_number and item is not None else x
 
 
 def _private(x: Any) -> Any:

@@ -48,3 +48,7 @@ __all__ = [
     "warmup",
     "warmup_cosine",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

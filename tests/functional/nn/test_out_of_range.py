@@ -47,10 +47,12 @@ def test_the_error_says_what_was_needed(xp):
 def test_places_that_are_not_there_raise_and_say_which_are(xp, place, axis):
     """NumPy has its own words, and is NumPy's own."""
     x, places = xp.zeros((3, 3)), xp.asarray([[place]])
-    says = f"needed indices from -3 to 2.*{place}|index {place} is out of bounds for axis {axis} "
+    says = f"needed indices from -3 to 2.*{place}"
+    if xp.name == "numpy":
+        says = f"index {place} is out of bounds for axis {axis} "
     with pytest.raises(IndexError, match=says):
         xp.take(x, places[0], axis=axis)
-    with pytest.raises(IndexError, match=f"needed indices from -3 to 2|index {place} is out of"):
+    with pytest.raises(IndexError, match=says.partition(" for axis")[0]):
         xp.take_along_axis(x, places, axis=axis)
 
 

@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jax.dtypes import canonicalize_dtype, float0
+from jax.errors import TracerArrayConversionError
 
 from ... import tree
 from ...compile import TRACING
 from ...gradients.custom import check_outputs
 from ...waiting import Notice, name_of
-from ..explaining import DECIDES, INDEX, NUMBER, add, explained
+from ..explaining import DECIDES, INDEX, LEAVES, MASK, NUMBER, add, explained
 from . import convolution, drawing, indexing, names, whole
 from .layers import Layers
 from .literals import LITERALS, native
@@ -120,6 +121,10 @@ class JAX(Layers):
             words in str(error) for words in WORDS
         ):
             add(error, INDEX)
+        elif isinstance(error, jax.errors.NonConcreteBooleanIndexError):
+            add(error, MASK)
+        elif isinstance(error, TracerArrayConversionError) or _is_of_a_sequence(error):
+            add(error, LEAVES)
         elif isinstance(error, jax.errors.ConcretizationTypeError):
             add(error, NUMBER)
 
@@ -278,6 +283,12 @@ ENDLESS = (
     "while_loop: the gradient of a loop in JAX needed a number of steps known beforehand; use "
     "iso.fori_loop with Python numbers as bounds, or iso.scan"
 )
+
+
+def _is_of_a_sequence(error: BaseException) -> bool:
+    """Whether NumPy put its own words about a sequence after those of JAX: `a[i] = x`."""
+    cause = error.__cause__
+    return isinstance(error, ValueError) and isinstance(cause, jax.errors.ConcretizationTypeError)
 
 
 def _has_64_bits() -> bool:

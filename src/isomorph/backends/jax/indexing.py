@@ -58,8 +58,20 @@ def distance(start: Any, stop: Any) -> int | None:
     """`Backend.distance`. JAX has no public way to ask a tracer what it was made of: where this one
     leads nowhere, nothing is seen.
     """
+    apart = affine.constant_difference(_mapped(start), _mapped(stop))
+    if apart is not None:
+        return apart
     same = lambda x, y: x is y or (_variable(x) is not None and _variable(x) is _variable(y))
     return affine.distance(start, stop, _step, same)
+
+
+def _mapped(x: Any) -> tuple[tuple, Any]:
+    """The numbers of all examples, where vmap knows them, and by what they are mapped."""
+    maps: tuple = ()
+    while isinstance(x, Tracer):
+        maps += (id(getattr(x, "_trace", x)), getattr(x, "batch_dim", None))
+        x = getattr(x, "val", None)
+    return maps, x if isinstance(x, jax.Array) else None
 
 
 def _variable(x: Any) -> Any:

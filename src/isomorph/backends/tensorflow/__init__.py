@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from ..explaining import DECIDES, INDEX, NUMBER, add, explained
+from ..explaining import DECIDES, INDEX, LEAVES, NUMBER, add, explained
 from . import (
     bitwise,
     compiling,
@@ -135,6 +135,8 @@ class TensorFlow(Layers):
         said = str(error)
         if isinstance(error, tf.errors.OperatorNotAllowedInGraphError) and "`bool`" in said:
             add(error, DECIDES)
+        elif "Cannot convert a symbolic" in said or "SymbolicTensor" in str(error.__cause__):
+            add(error, LEAVES)  # NumPy puts its own words about a sequence after TensorFlow's
         elif isinstance(error, (TypeError, AttributeError)):
             if any(words in said for words in WORDS):
                 add(error, INDEX)

@@ -29,6 +29,7 @@ LACKING = {
     "PyFunc",
     "PyFuncStateless",
     "TensorListScatterIntoExistingList",
+    "Where",  # what has as many places as a mask has true ones: XLA fails where it is broadcast
 }
 COMPLEX = {tf.complex64.as_datatype_enum, tf.complex128.as_datatype_enum}
 LACKING_FOR = {  # some dtypes, or good to half of their digits

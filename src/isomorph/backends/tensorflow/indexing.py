@@ -118,6 +118,15 @@ def _consumed(item: Any) -> int:
     return rank_of(item) if isinstance(item, tf.Tensor) and item.dtype is tf.bool else 1
 
 
+def _beyond(x: Any, items: list[Any]) -> str:
+    """What is said of an index that leads out of an array, or whose parts do not fit together."""
+    shown = [item.numpy().tolist() if isinstance(item, Eager) else item for item in items]
+    return (
+        f"at(x)[index]: needed places inside of {tuple(x.shape)}, in shapes that fit together, got "
+        f"{shown}"
+    )
+
+
 # Basic indices.
 
 
@@ -125,7 +134,9 @@ def _slice(x: Any, items: list[Any]) -> tf.Tensor:
     try:
         return ops.StridedSlice(input=x, **_strides(items))
     except (tf.errors.InvalidArgumentError, ValueError):
-        raise IndexError(f"index: out of bounds for shape {tuple(x.shape)}: {items}") from None
+        if any(isinstance(item, slice) and item.step == 0 for item in items):
+            raise ValueError("at(x)[index]: slice step cannot be zero") from None
+        raise IndexError(_beyond(x, items)) from None
 
 
 def _strides(items: list[Any]) -> dict[str, Any]:
@@ -181,7 +192,7 @@ def _gather(x: Any, items: list[Any]) -> tf.Tensor:
     try:
         return _take(x, arrays, together)
     except tf.errors.InvalidArgumentError:
-        raise IndexError(f"index: out of bounds, or shapes that do not fit: {items}") from None
+        raise IndexError(_beyond(x, items)) from None
 
 
 def _axis(items: list[Any], spot: int) -> int:
@@ -234,7 +245,7 @@ def index_update(xp: Any, x: Any, index: Any, value: Any, how: str) -> tf.Tensor
     try:
         return _updated(xp, x, items, value, how)
     except tf.errors.InvalidArgumentError:
-        raise IndexError(f"index_update: out of bounds for {tuple(x.shape)}: {items}") from None
+        raise IndexError(_beyond(x, items)) from None
 
 
 def _updated(xp: Any, x: tf.Tensor, items: list[Any], value: tf.Tensor, how: str) -> tf.Tensor:
@@ -281,7 +292,7 @@ def _fit(value: tf.Tensor, target: list[Any]) -> tf.Tensor:
         return ops.BroadcastTo(input=value, shape=sizes("index_update", target))
     except (tf.errors.InvalidArgumentError, ValueError):
         shapes = f"{tuple(target)}, got {tuple(value.shape)}"
-        raise ValueError(f"index_update: needed a value that broadcasts to {shapes}") from None
+        raise ValueError(f"at(x)[index]: needed a value that broadcasts to {shapes}") from None
 
 
 def _update_slice(xp: Any, x: tf.Tensor, items: list[Any], value: tf.Tensor, how: str) -> tf.Tensor:

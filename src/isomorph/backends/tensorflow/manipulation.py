@@ -266,17 +266,15 @@ def pad(x: Any, widths: Any, mode: str = "constant", constant_values: Any = 0) -
         borders = np.broadcast_to(np.array(widths, np.int32), (rank_of(x), 2))
     except ValueError:
         raise ValueError(f"pad: needed n, (n, m) or a pair an axis, got {widths}") from None
-    if not is_tensor(constant_values):
-        if isinstance(constant_values, (int, float)) and constant_values == 0:
-            return ops.Pad(input=x, paddings=borders)
+    if is_tensor(constant_values):
+        value = astype(constant_values, x.dtype)
+    elif isinstance(constant_values, (int, float)) and constant_values == 0:
+        return ops.Pad(input=x, paddings=borders)
+    else:
         value = scalar(constant_values, x.dtype)
-        if value.ndim > 0:
-            _wrong("pad", "a 0-d constant_values", value)
-        return ops.PadV2(input=x, paddings=borders, constant_values=value)
-    value = astype(constant_values, x.dtype)
-    if rank_of(value) > 0:
+    if len(value.shape) > 0:
         _wrong("pad", "a 0-d constant_values", value)
-    # PadV2 gives its constant no gradient.
+    # PadV2 gives its constant no gradient, and TensorFlow's vectorized_map takes 0 for it.
     kept = ops.Pad(input=ops.Fill(dims=ops.Shape(input=x), value=True), paddings=borders)
     return ops.SelectV2(condition=kept, t=ops.Pad(input=x, paddings=borders), e=value)
 

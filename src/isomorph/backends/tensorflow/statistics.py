@@ -22,6 +22,7 @@ from .manipulation import (
     ints,
     joined,
     last,
+    pad,
     rank_of,
     scalar,
     size_of,
@@ -135,7 +136,7 @@ def _variance(
     count = tf.cast(1, x.dtype)
     for i in places:
         count *= tf.cast(size_of(x, i), x.dtype)
-    left = count - tf.cast(correction, x.dtype)
+    left = count - correction
     return total / tf.where(left > 0, left, scalar(np.nan, x.dtype))  # of nothing: NaN
 
 
@@ -286,7 +287,7 @@ def _led(x: Any, axis: int, value: int) -> tf.Tensor:
     """`x` with one more element, `value`, in front along `axis`."""
     borders = np.zeros((rank_of(x), 2), np.int32)
     borders[axis, 0] = 1
-    return ops.PadV2(input=x, paddings=borders, constant_values=scalar(value, x.dtype))
+    return pad(x, borders, constant_values=value)
 
 
 def diff(

@@ -24,7 +24,7 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch._subclasses.fake_tensor import FakeTensor
 
 from ...dispatch import dtype_of
-from ..explaining import DECIDES, INDEX, add
+from ..explaining import DECIDES, INDEX, LEAVES, add
 from . import (
     attending,
     compiling,
@@ -44,6 +44,7 @@ from .layers import Layers
 
 # Of errors about tensors as indices.
 WORDS = ("can be converted to an index", "tensors used as indices must be")
+NUMPYS = ("numpy() on Tensor that requires grad", "numpy() is not supported for tensor subclasses")
 FUSED = frozenset({"cpu", "cuda"})  # where torch has Adam in one kernel
 
 
@@ -187,6 +188,8 @@ class Torch(Layers):
             add(error, INDEX, DECIDES)  # it is not known what was asked of the tensor
         elif isinstance(error, RuntimeError) and "data-dependent control flow" in said:
             add(error, DECIDES)
+        elif isinstance(error, RuntimeError) and any(words in said for words in NUMPYS):
+            add(error, LEAVES)
         elif isinstance(error, (TypeError, IndexError)) and any(words in said for words in WORDS):
             add(error, INDEX)
 

@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor  # pyright: ignore
+from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
+    get_unwrapped,
+    is_batchedtensor,
+    is_functorch_wrapped_tensor,
+    maybe_get_bdim,
+    maybe_get_level,
+)
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
 
 from .. import affine
@@ -49,9 +55,19 @@ def distance(start: Any, stop: Any) -> int | None:
     """`Backend.distance`: the graph that is being made knows what a number was made of."""
     mode = get_proxy_mode()
     if mode is None:
-        return None
+        return affine.constant_difference(_mapped(start), _mapped(stop))
     node = partial(_node, mode.tracer)
     return affine.distance(node(start), node(stop), _step, operator.is_)
+
+
+def _mapped(x: Any) -> tuple[tuple, Any]:
+    """The numbers of all examples, and by what they are mapped."""
+    maps: tuple = ()
+    while isinstance(x, torch.Tensor) and is_functorch_wrapped_tensor(x):
+        if is_batchedtensor(x):
+            maps += (maybe_get_level(x), maybe_get_bdim(x))
+        x = get_unwrapped(x)
+    return maps, x if isinstance(x, torch.Tensor) else None
 
 
 def _node(tracer: Any, x: Any) -> Any:

@@ -126,6 +126,12 @@ def reshape(x, /, shape, *, copy=None):
     return torch_reshape(x, shape) if copy is None else compat.reshape(x, shape, copy=copy)
 
 
+def roll(x, /, shift, *, axis=None):
+    if isinstance(shift, int) and isinstance(axis, (tuple, list)):
+        shift = (shift,) * len(axis)  # one number counts for every axis
+    return torch.roll(x, shift, axis)  # pyright: ignore[reportArgumentType]
+
+
 def sum(x, /, *, axis=None, dtype=None, keepdims=False):
     if dtype is None and x.dtype.is_floating_point:
         if axis is None and not keepdims:

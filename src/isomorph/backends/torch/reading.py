@@ -45,7 +45,8 @@ def _item(x: torch.Tensor) -> Any:
     if levels and _is_watched(x, levels) and not _is_shown():
         raise TypeError(
             "float(x), int(x) or x.item(): needed a tensor that is not differentiated, got one "
-            "whose gradient would be lost; keep it as a tensor, or use iso.stop_gradient(x)"
+            "whose gradient would be lost; keep it as a tensor, which iso.at(a)[i].set(x) "
+            "puts into another, or use iso.stop_gradient(x)"
         )
     if x.numel() != 1:
         raise RuntimeError(f"a Tensor with {x.numel()} elements cannot be converted to Scalar")
