@@ -107,6 +107,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:torch.searchsorted")  # that it copies
 @pytest.mark.parametrize("name", OPTIONS)
 def test_options_that_are_not_the_usual_ones(backend, xp, name):
     rng = np.random.default_rng(3)

@@ -231,7 +231,6 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
     unknown = torch.isnan(x1)
     count = (~unknown).sum()
     filled = torch.where(unknown, torch.inf, x1)
-    x2 = x2.contiguous()  # torch would warn, and copy it
     places = compat.searchsorted(filled, x2, side=side)  # pyright: ignore
     last = count if side == "left" else x1.numel()
     return torch.where(torch.isnan(x2), last, torch.minimum(places, count))
