@@ -173,10 +173,12 @@ def test_levels_of_torch_and_of_isomorph(backend):
 
 @ONLY_TENSORFLOW
 def test_a_version_that_has_moved_the_question(backend, monkeypatch):
-    for module in ("tensorflow.python.eager.record", "tensorflow.python.pywrap_tfe"):
-        assert kernels._question() is not None
-        monkeypatch.setitem(sys.modules, module, None)
-    assert kernels._question() is None
+    private = ours("tensorflow.private")
+    words = ("should_record_backprop", "should_record_of_c")
+    for word in words:
+        assert private.ALL.first(*words) is not None
+        monkeypatch.setitem(sys.modules, private.NAMES[word].module, None)
+    assert private.ALL.first(*words) is None
 
 
 @ONLY_TENSORFLOW

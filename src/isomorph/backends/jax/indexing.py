@@ -17,6 +17,7 @@ from jax.core import Tracer
 from .. import affine
 from ..repeating import multiplied
 from ..windows import placed
+from . import private
 from .literals import native
 
 BASIC = {int, slice, type(None), type(Ellipsis)}
@@ -61,7 +62,8 @@ def distance(start: Any, stop: Any) -> int | None:
     apart = affine.constant_difference(_mapped(start), _mapped(stop))
     if apart is not None:
         return apart
-    same = lambda x, y: x is y or (_variable(x) is not None and _variable(x) is _variable(y))
+    of = private.inner
+    same = lambda x, y: x is y or (of(x) is not None and of(x) is of(y))
     return affine.distance(start, stop, _step, same)
 
 
@@ -69,21 +71,15 @@ def _mapped(x: Any) -> tuple[tuple, Any]:
     """The numbers of all examples, where vmap knows them, and by what they are mapped."""
     maps: tuple = ()
     while isinstance(x, Tracer):
-        maps += (id(getattr(x, "_trace", x)), getattr(x, "batch_dim", None))
-        x = getattr(x, "val", None)
+        maps += private.map_of(x)
+        x = private.inner(x)
     return maps, x if isinstance(x, jax.Array) else None
 
 
-def _variable(x: Any) -> Any:
-    return getattr(x, "val", None)
-
-
 def _step(x: Any) -> tuple[Any, int] | None:
-    made = getattr(x, "parent", None)
-    if made is None or not jnp.issubdtype(x.dtype, jnp.integer):
+    name, inputs = private.made_of(x)
+    if name is None or not jnp.issubdtype(x.dtype, jnp.integer):
         return None
-    name = getattr(getattr(made, "primitive", None), "name", None)
-    inputs = getattr(made, "in_tracers", ())
     if name == "convert_element_type" and len(inputs) == 1:
         return inputs[0], 0
     if name not in ("add", "sub") or len(inputs) != 2:
@@ -96,9 +92,10 @@ def _step(x: Any) -> tuple[Any, int] | None:
 
 
 def _constant(x: Any) -> int | None:
-    value = getattr(x, "val", x)
-    value = getattr(value, "val", value)  # a literal holds its number once more
-    return int(value) if isinstance(value, (int, np.generic, np.ndarray)) else None
+    for _ in range(2):  # a literal holds its number once more
+        inner = private.inner(x)
+        x = x if inner is None else inner
+    return int(x) if isinstance(x, (int, np.generic, np.ndarray)) else None
 
 
 def _updated(x: Any, index: tuple, value: Any, how: str) -> Any:

@@ -217,8 +217,10 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
         if None in partials:
             no_rule(func, " with respect to one of the arguments traced here")
     for i, x in enumerate(values):
-        if type(x) is ndarray and _captured(x, partials) and (kept := tape.hold(x)) is not x:
-            return _record(func, maker, *args[:i], kept, *args[i + 1 :], **kw)
+        if isinstance(x, ndarray) and x is args[i] and _captured(x, partials):
+            kept = tape.hold(x)
+            if kept is not x:  # a constant; what is traced nobody writes to
+                return _record(func, maker, *args[:i], kept, *args[i + 1 :], **kw)
     if isinstance(y, tuple):
         return _several(y, tape, (_next(tape), partials, (), parents, len(y), None))
     return Traced(y, tape, (_next(tape), partials, (), parents, y.shape, y.dtype))

@@ -22,16 +22,14 @@ from . import (
     linalg,
     looping,
     manipulation,
+    private,
     searching,
     statistics,
 )
 from .kernels import Eager, ops
 from .layers import Layers
 
-try:
-    from tensorflow.python.eager.imperative_grad import imperative_grad
-except ImportError:  # an internal name
-    imperative_grad = None
+IMPERATIVE = private.ALL.first("imperative_grad")
 
 
 class TensorFlow(Layers):
@@ -266,9 +264,9 @@ def _gradients(tape: tf.GradientTape, ends: list, leaves: list, cotangents: list
     """`tape.gradient` of lists of tensors, without its handling of nests: a third of the time that
     a small function takes.
     """
-    if imperative_grad is None:
+    if IMPERATIVE is None or not hasattr(tape, "_tape"):
         return tape.gradient(ends, leaves, cotangents)
-    return imperative_grad(tape._tape, ends, leaves, cotangents, leaves)
+    return IMPERATIVE(tape._tape, ends, leaves, cotangents, leaves)
 
 
 backend = TensorFlow(

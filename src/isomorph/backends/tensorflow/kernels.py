@@ -7,12 +7,13 @@ names all the same.
 
 from __future__ import annotations
 
-from importlib import import_module
 from inspect import unwrap
 from types import SimpleNamespace
 from typing import Any
 
 import tensorflow as tf
+
+from .private import ALL
 
 ops: Any = SimpleNamespace(
     **{name: unwrap(op) for name, op in vars(tf.raw_ops).items() if callable(op)}
@@ -20,25 +21,10 @@ ops: Any = SimpleNamespace(
 
 # The type of a tensor that has its values. What an op gives is one exactly where it ran at once:
 # looking at the type of a result is cheaper than asking tf.executing_eagerly() before.
-Eager: Any = tf.__internal__.EagerTensor  # pyright: ignore[reportAttributeAccessIssue]
+Eager: Any = ALL.first("EagerTensor") or type(tf.constant(0))
 
-
-def _question() -> Any:
-    """What TensorFlow calls the question whether a tape is recording what becomes of tensors: it
-    has no public name.
-    """
-    for module, name in (
-        ("tensorflow.python.eager.record", "should_record_backprop"),
-        ("tensorflow.python.pywrap_tfe", "TFE_Py_TapeSetShouldRecordBackprop"),
-    ):
-        try:
-            return getattr(import_module(module), name)
-        except (ImportError, AttributeError):  # moved
-            continue
-    return None
-
-
-should_record: Any = _question()
+# The question whether a tape is recording what becomes of tensors: it has no public name.
+should_record: Any = ALL.first("should_record_backprop", "should_record_of_c")
 
 
 def is_watched(x: Any) -> bool:

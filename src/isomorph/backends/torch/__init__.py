@@ -5,7 +5,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from . import loading  # noqa: F401 (imports torch itself, before anything else does)
+from . import (
+    loading,  # noqa: F401 (imports torch itself, before anything else does)
+    private,
+)
+from .private import (
+    FakeTensor,
+    get_unwrapped,
+    is_functorch_wrapped_tensor,
+    is_gradtrackingtensor,
+    maybe_get_level,
+    peek_interpreter_stack,
+)
 
 # isort: split
 import array_api_compat.torch as compat
@@ -13,15 +24,6 @@ import array_api_compat.torch.fft as fft
 import array_api_compat.torch.linalg as compat_linalg
 import numpy as np
 import torch
-from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
-    get_unwrapped,
-    is_functorch_wrapped_tensor,
-    is_gradtrackingtensor,
-    maybe_get_level,
-    peek_interpreter_stack,
-)
-from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
-from torch._subclasses.fake_tensor import FakeTensor
 
 from ...dispatch import dtype_of
 from ..explaining import DECIDES, INDEX, LEAVES, add
@@ -112,7 +114,7 @@ class Torch(Layers):
         return (m * fix1).div_(square.sqrt_().add_(epsilon)), m, v
 
     def write_adam(xp, ws, gs, ms, vs, step, lr, beta1, beta2, epsilon, decay):
-        if compiling.is_tracing():
+        if compiling.is_tracing() or not private.has("fused_adamw"):
             return False
         groups: dict[tuple, list] = {}  # by what one call of the fused kernel takes
         for w, g, m, v in zip(ws, gs, ms, vs):
@@ -128,7 +130,7 @@ class Torch(Layers):
         with torch.no_grad():
             for (device, _), rows in groups.items():
                 now = torch.full((), float(step), device=device)
-                torch._fused_adamw_(  # pyright: ignore[reportPrivateImportUsage, reportCallIssue]
+                private.fused_adamw(
                     *map(list, zip(*rows)), [], [now] * len(rows), amsgrad=False, lr=lr,
                     beta1=beta1, beta2=beta2, weight_decay=decay, eps=epsilon, maximize=False,
                 )  # fmt: skip
@@ -239,11 +241,11 @@ class Torch(Layers):
             )
         if peek_interpreter_stack() is None:
             return _to_numpy(x)
-        with temporarily_clear_interpreter_stack():  # inside torch.func nothing has memory
+        with private.temporarily_clear_interpreter_stack():  # inside torch.func nothing has memory
             return _to_numpy(_unwrapped(x))
 
     def values(xp, x):
-        with temporarily_clear_interpreter_stack():
+        with private.temporarily_clear_interpreter_stack():
             while is_gradtrackingtensor(x):
                 x = get_unwrapped(x)
             if is_functorch_wrapped_tensor(x):
@@ -385,7 +387,7 @@ def _is_transformed(x: torch.Tensor) -> bool:
 
 def _filled(x: torch.Tensor) -> torch.Tensor:
     """A tensor with memory, for one that torch knows to be zero and has given none."""
-    if not x._is_zerotensor():
+    if not private.is_zero(x):
         return x
     return torch.zeros(x.shape, dtype=x.dtype, device=x.device)
 
@@ -417,7 +419,7 @@ def _owned(grads: tuple, cotangents: tuple) -> tuple:
 
 def _memory(x: torch.Tensor) -> int:
     """The address of what a tensor is stored in; 0 for none, or inside torch.func."""
-    return 0 if is_functorch_wrapped_tensor(x) else x.untyped_storage()._cdata
+    return 0 if is_functorch_wrapped_tensor(x) else private.storage_of(x)
 
 
 backend = Torch(names, creation, compat, linalg=[linalg, compat_linalg], fft=[fft])

@@ -11,13 +11,11 @@ from math import prod
 from typing import Any
 
 import torch
-from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
-    peek_interpreter_stack,
-)
 from torch.nn import functional as F
 
 from ...layers.attention import broadcast, full_mask, settled
 from .fused import fused, is_watched
+from .private import len_torch_dispatch_stack, peek_interpreter_stack
 
 kernel = F.scaled_dot_product_attention
 SHORT = 2**16  # products of a query and a key in one head
@@ -65,7 +63,7 @@ def attention(
 def _is_small(query: torch.Tensor, key: torch.Tensor) -> bool:
     """Whether the composed form and its way back are as fast as a kernel with its own."""
     each = query.shape[-2] * key.shape[-2]
-    if torch._C._len_torch_dispatch_stack():  # a compiler is tracing
+    if len_torch_dispatch_stack():  # a compiler is tracing
         return each < SHORT
     few = FEW if peek_interpreter_stack() is None else FEW_INSIDE
     return each * prod(query.shape[:-2]) < few

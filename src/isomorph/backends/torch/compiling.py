@@ -15,18 +15,10 @@ from threading import Lock
 from typing import Any
 
 import torch
-import torch._inductor
-from torch._C._functorch import peek_interpreter_stack  # pyright: ignore[reportMissingImports]
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-)
-from torch.autograd import forward_ad
-from torch.fx.experimental.proxy_tensor import make_fx
-from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from ...waiting import noticed
-from . import looping
+from . import looping, private
+from .private import is_any_autocast_enabled, len_torch_dispatch_stack, peek_interpreter_stack
 from .repairs import repaired
 
 TRACING = Lock()  # one at a time
@@ -44,7 +36,7 @@ def compiled(func: Callable[..., tuple], arrays: Sequence[torch.Tensor]) -> Call
     try:
         with TRACING:
             run, captured = _traced(func, plain)
-    except (GuardOnDataDependentSymNode, DataDependentOutputException) as error:
+    except (private.GuardOnDataDependentSymNode, private.DataDependentOutputException) as error:
         raise TypeError(
             "jit: the value of a tensor cannot decide which Python code runs, nor become a Python "
             "number: it is not known while the function is traced; use xp.where, or name the "
@@ -58,7 +50,7 @@ def compiled(func: Callable[..., tuple], arrays: Sequence[torch.Tensor]) -> Call
             "it nor captured in its closure, and that is used outside of it too; pass it as an "
             "operand"
         ) from error
-    except DynamicOutputShapeException as error:
+    except private.DynamicOutputShapeException as error:
         raise TypeError(
             "jit: the shape of a result cannot depend on the values of a tensor; use xp.where "
             "instead of a mask as index"
@@ -68,7 +60,7 @@ def compiled(func: Callable[..., tuple], arrays: Sequence[torch.Tensor]) -> Call
 
 def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Callable, list]:
     """The program, and the tensors that it captures."""
-    graph = make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)(*plain)
+    graph = private.make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)(*plain)
     looping.lift(graph)
     captured = [attrgetter(n.target)(graph) for n in graph.graph.nodes if n.op == "get_attr"]
     captured = [x for x in captured if isinstance(x, torch.Tensor)]
@@ -84,7 +76,7 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
                 # it brings what is to be computed again to where it was computed first
                 "reorder_for_locality": False,
             }
-            return torch._inductor.compile(graph, examples, options), captured  # pyright: ignore
+            return private.inductor_compile(graph, examples, options), captured
 
 
 def _has_turned_images(graph: torch.fx.GraphModule) -> bool:
@@ -115,10 +107,10 @@ def reuse(donated: Sequence[torch.Tensor], outs: tuple) -> tuple:
     """The outputs, each written into the first donated tensor of its kind that is left: the
     compiler makes the update one in place. What needs the old values has been computed by then.
     """
-    shown = {y.untyped_storage()._cdata for y in outs}  # as itself, or as a view of it
+    shown = {private.storage_of(y) for y in outs}  # as itself, or as a view of it
     # what is expanded, or else not whole, cannot be written to as it is
     whole = [x for x in donated if is_whole(x)]
-    free = [x for x in whole if x.untyped_storage()._cdata not in shown]
+    free = [x for x in whole if private.storage_of(x) not in shown]
     result = []
     for y in outs:
         match = next((i for i, x in enumerate(free) if _is_like(x, y)), None)
@@ -184,16 +176,16 @@ def is_tracing() -> bool:
     """
     return (
         peek_interpreter_stack() is not None
-        or torch._C._len_torch_dispatch_stack() > 0
+        or len_torch_dispatch_stack() > 0
         or torch.compiler.is_compiling()
-        or forward_ad._current_level >= 0
+        or private.forward_level() >= 0
     )
 
 
 def signature(arrays: Sequence[torch.Tensor]) -> tuple:
     """What a program is made for."""
     state: tuple = (torch.is_grad_enabled(), torch.get_default_dtype())
-    if torch._C._is_any_autocast_enabled():
+    if is_any_autocast_enabled():
         kinds = ("cpu", "cuda")
         state += tuple((torch.is_autocast_enabled(k), torch.get_autocast_dtype(k)) for k in kinds)
     return state, *[

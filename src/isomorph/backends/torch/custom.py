@@ -9,16 +9,17 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
+from torch.overrides import TorchFunctionMode
+
+from ... import tree
+from .private import (
     get_unwrapped,
     is_functorch_wrapped_tensor,
+    len_torch_dispatch_stack,
     maybe_current_level,
     maybe_get_level,
     unwrap_if_dead,
 )
-from torch.overrides import TorchFunctionMode
-
-from ... import tree
 
 
 class Custom(torch.autograd.Function):
@@ -136,7 +137,7 @@ class Replay:
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        if torch._C._len_torch_dispatch_stack():  # a trace: its generators are the compiler's
+        if len_torch_dispatch_stack():  # a trace: its generators are the compiler's
             yield
         elif self.states is None:
             self.states = torch.get_rng_state(), _gpu_states()

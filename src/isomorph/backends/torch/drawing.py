@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
-    is_functorch_wrapped_tensor,
-)
 
 from ... import draws
 from .. import hashing
+from .private import is_functorch_wrapped_tensor, len_torch_dispatch_stack
 
 
 def at_hand(x: torch.Tensor) -> np.ndarray | None:
@@ -28,7 +26,7 @@ def is_traced(key: torch.Tensor) -> bool:
     """Whether a program is being made of what is done to a key, and of this one key."""
     if torch.compiler.is_compiling():
         return True
-    return torch._C._len_torch_dispatch_stack() > 0 and not is_functorch_wrapped_tensor(key)
+    return len_torch_dispatch_stack() > 0 and not is_functorch_wrapped_tensor(key)
 
 
 def traced(meaning: Any, key: torch.Tensor, start: int, shape: tuple, args: tuple) -> torch.Tensor:

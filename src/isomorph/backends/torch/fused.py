@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
+
+from .private import (
     TransformType,
     get_interpreter_stack,
+    len_torch_dispatch_stack,
     maybe_get_level,
     unwrap_if_dead,
 )
@@ -34,7 +36,7 @@ def fused(
     """
     if is_foreign():
         return composed(*arrays)
-    if torch._C._len_torch_dispatch_stack() == 0:  # nobody is tracing
+    if len_torch_dispatch_stack() == 0:  # nobody is tracing
         whole = None
     if not any(map(is_watched, arrays)):
         return whole[0](*arrays) if whole else native(*arrays)

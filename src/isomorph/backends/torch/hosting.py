@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+from . import private
+from .private import len_torch_dispatch_stack
 
 HOSTED: dict[int, Hosted] = {}  # by number, as long as a program may call it
 NUMBERS = count()
@@ -28,7 +30,7 @@ class Hosted:
         return self.xp.host_results(outs, likes)
 
     def outline(self, arrays: list[torch.Tensor]) -> list[torch.Tensor]:
-        with unset_fake_temporarily():
+        with private.unset_fake_temporarily():
             kinds = [(tuple(x.shape), self._dtype(x.dtype)) for x in arrays]
             self.likes = likes = self.xp.host_like(self.host, kinds)
             return [self.xp.from_numpy(y) for y in likes]
@@ -44,7 +46,7 @@ def call(xp: Any, host: Any, arrays: tuple) -> tuple:
     try:
         return tuple(_host(list(arrays), number))
     finally:
-        if not torch._C._len_torch_dispatch_stack():  # no program was made of it
+        if not len_torch_dispatch_stack():  # no program was made of it
             del HOSTED[number]
 
 

@@ -11,19 +11,20 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
+
+from .. import affine
+from ..repeating import multiplied
+from . import private
+from .compiling import is_tracing
+from .creation import asarray
+from .private import (
+    get_proxy_mode,
     get_unwrapped,
     is_batchedtensor,
     is_functorch_wrapped_tensor,
     maybe_get_bdim,
     maybe_get_level,
 )
-from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
-
-from .. import affine
-from ..repeating import multiplied
-from .compiling import is_tracing
-from .creation import asarray
 
 BASIC = {int, slice, type(None), type(Ellipsis)}
 REDUCE = {"multiply": "prod", "min": "amin", "max": "amax"}
@@ -74,7 +75,7 @@ def _node(tracer: Any, x: Any) -> Any:
     """The node of a traced number; itself, if it is none."""
     while isinstance(x, torch.Tensor) and is_functorch_wrapped_tensor(x):
         x = get_unwrapped(x)
-    return get_proxy_slot(x, tracer, x, lambda slot: slot.proxy.node)
+    return private.get_proxy_slot(x, tracer, x, lambda slot: slot.proxy.node)
 
 
 def _step(node: Any) -> tuple[Any, int] | None:

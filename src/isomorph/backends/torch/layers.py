@@ -9,10 +9,9 @@ from torch.nn import functional as F
 
 from ...layers.canonical import refuse
 from ..base import Backend
-from . import pooling
+from . import pooling, private
 from .fused import is_foreign, is_watched
 
-CROSS_ENTROPY: Any = torch._C._nn.cross_entropy_loss  # pyright: ignore
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 NOBODY = -(1 << 63)  # the label that torch leaves out: without one, none that anybody has
 
@@ -119,7 +118,8 @@ class Layers(Backend):
         reduction: str,
     ) -> Any:
         hard = not labels.is_floating_point()
-        if not logits.is_floating_point() or (not hard and labels.dtype != logits.dtype):
+        mixed = not hard and labels.dtype != logits.dtype
+        if not logits.is_floating_point() or mixed or not private.has("cross_entropy_loss"):
             return super().cross_entropy(logits, labels, axis, smoothing, ignored, reduction)
         if hard and labels.dtype is not torch.int64:
             labels = labels.long()
@@ -136,7 +136,7 @@ class Layers(Backend):
         alone = reduction != "counted" and logits.dtype in (torch.float32, torch.float64)
         how = REDUCTIONS[reduction if alone else "none"]
         try:
-            loss = CROSS_ENTROPY(logits, labels, None, how, none, smoothing)
+            loss = private.cross_entropy_loss(logits, labels, None, how, none, smoothing)
         except IndexError:
             wrong = labels if ignored is None else labels[labels != ignored]
             _refuse(xp, "cross_entropy", wrong, logits.shape[min(1, logits.ndim - 1)], "labels")

@@ -8,12 +8,13 @@ from typing import Any
 import array_api_compat.torch as compat
 import array_api_compat.torch.linalg as native
 import torch
-from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
+
+from .private import (
     TransformType,
     get_interpreter_stack,
     is_functorch_wrapped_tensor,
+    len_torch_dispatch_stack,
 )
-
 from .promotion import differentiated
 
 
@@ -81,7 +82,7 @@ def det(x, /):
 
 def _is_blind() -> bool:
     """Whether a program is being traced, or one function computes for many examples at once."""
-    return torch._C._len_torch_dispatch_stack() > 0 or any(
+    return len_torch_dispatch_stack() > 0 or any(
         level.key() != TransformType.Grad for level in get_interpreter_stack() or ()
     )
 

@@ -15,27 +15,22 @@ from operator import attrgetter
 from typing import Any
 
 import torch
-from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
-    _add_batch_dim,
-    _unwrap_batched,
-    get_unwrapped,
-    is_batchedtensor,
-    is_functorch_wrapped_tensor,
-    peek_interpreter_stack,
-)
-from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
-from torch._guards import TracingContext, tracing
-from torch._higher_order_ops.cond import cond_op
-from torch._higher_order_ops.scan import scan_op
-from torch._higher_order_ops.while_loop import while_loop_op
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx import GraphModule
-from torch.fx.experimental.proxy_tensor import get_proxy_mode
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from ...gradients.closures import hoist
 from ...gradients.custom import custom_vjp
 from ...gradients.hidden import unseen
+from . import private
+from .private import (
+    FakeTensor,
+    add_batch_dim,
+    get_proxy_mode,
+    get_unwrapped,
+    is_batchedtensor,
+    is_functorch_wrapped_tensor,
+    peek_interpreter_stack,
+    unwrap_batched,
+)
 
 ENDLESS = (
     "while_loop: the gradient of a compiled loop needed a number of steps known beforehand; use "
@@ -87,7 +82,7 @@ def compiled_while(goes_on: Callable, body: Callable, arrays: tuple) -> tuple:
     """`Backend.while_loop` in what torch.compile reads."""
     _check_transforms("while_loop")
     first = tuple(x.clone() for x in arrays)
-    return torch._higher_order_ops.while_loop(goes_on, _fresh(body), first)  # pyright: ignore
+    return private.while_loop(goes_on, _fresh(body), first)
 
 
 def _is_transformed() -> bool:
@@ -118,7 +113,7 @@ def cond(xp: Any, pred: torch.Tensor, true: Callable, false: Callable, arrays: t
 def _cond(xp: Any, pred: Any, true: Callable, false: Callable, args: tuple) -> tuple:
     def run(pred: Any, *args: Any) -> tuple:
         if is_traced():
-            return tuple(cond_op(pred, _fresh(true), _fresh(false), _apart(args)))
+            return tuple(private.cond_op(pred, _fresh(true), _fresh(false), _apart(args)))
         both = zip(true(*args), false(*args))
         return tuple(torch.where(pred, one, other) for one, other in both)
 
@@ -189,7 +184,7 @@ def _while(goes_on: Callable, body: Callable, held: Sequence[Any], arrays: Seque
         return found.clone() if isinstance(found, torch.Tensor) else torch.full((), found)
 
     step = _fresh(lambda *a: body(a[n:], *a[:n]))
-    return tuple(while_loop_op(holds, step, tuple(first), _apart(held)))
+    return tuple(private.while_loop_op(holds, step, tuple(first), _apart(held)))
 
 
 def _while_mapped(
@@ -221,16 +216,16 @@ class Below:
     """
 
     def __init__(self, held: Sequence[Any], carry: Sequence[Any], rows: Sequence[Any] = ()):
-        self.level = retrieve_current_functorch_interpreter()
+        self.level = private.retrieve_current_functorch_interpreter()
         self.given = held, carry, rows
 
     def __enter__(self) -> Below:
         n = self.level.level()
-        held, carry, rows = ([_unwrap_batched(x, n) for x in part] for part in self.given)
+        held, carry, rows = ([unwrap_batched(x, n) for x in part] for part in self.given)
         size = next(x.shape[a] for x, a in (*held, *carry, *rows) if a is not None)
         self.lowered = self.level.lower()
         self.lowered.__enter__()
-        wide = lambda x, axis, at: (
+        wide: Any = lambda x, axis, at: (
             x.unsqueeze(at).expand(*x.shape[:at], size, *x.shape[at:])
             if axis is None
             else x.movedim(axis, at)
@@ -251,7 +246,7 @@ class Below:
 
     def mapped(self, tensors: Sequence[Any], axis: int) -> tuple:
         """Tensors of this level as values of each example, on the level of the vmap."""
-        return tuple(_add_batch_dim(y, axis, self.level.level()) for y in tensors)
+        return tuple(add_batch_dim(y, axis, self.level.level()) for y in tensors)
 
 
 def unrolls(lower: Any, upper: Any) -> bool:
@@ -366,7 +361,7 @@ def _raw_scan(
         return [y.clone(memory_format=torch.contiguous_format) for y in (*after, *ys)]
 
     rows = [torch.flip(y, (0,)) if reverse else y for y in xs]
-    outs = scan_op(combine, first, list(_apart(rows)), _apart(held))
+    outs = private.scan_op(combine, first, list(_apart(rows)), _apart(held))
     last, ys = outs[:c], outs[len(first) : len(first) + n_ys[0]]
     return tuple(last), tuple(torch.flip(y, (0,)) if reverse else y for y in ys)
 
@@ -384,7 +379,7 @@ def _apart(tensors: Sequence[Any]) -> tuple:
         bare = x
         while is_functorch_wrapped_tensor(bare):
             bare = get_unwrapped(bare)
-        memory = bare.untyped_storage()._cdata
+        memory = private.storage_of(bare)
         foreign = not isinstance(bare, FakeTensor)
         found.append(x.clone() if foreign or memory in seen else x)
         seen.add(memory)
@@ -393,7 +388,9 @@ def _apart(tensors: Sequence[Any]) -> tuple:
 
 # ---- the graph -----------------------------------------------------------------------------------
 
-OPERATIONS = (cond_op, while_loop_op, scan_op)
+
+def _is_flow(node: Any) -> bool:
+    return node.target in (private.cond_op, private.while_loop_op, private.scan_op)
 
 
 @contextmanager
@@ -401,17 +398,17 @@ def inputs(graph: GraphModule, plain: list[torch.Tensor]) -> Iterator[list[torch
     """The examples that a graph is compiled for. With branches and loops in it they are stand-ins
     of fixed sizes, in a place where the compiler can speak of sizes it does not know.
     """
-    if not any(n.target in OPERATIONS for n in graph.graph.nodes):
+    if not any(map(_is_flow, graph.graph.nodes)):
         yield plain
         return
-    mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv())
-    with tracing(TracingContext(mode)):
+    mode = private.FakeTensorMode(allow_non_fake_inputs=True, shape_env=private.ShapeEnv())
+    with private.tracing(private.TracingContext(mode)):
         yield [mode.from_tensor(x, static_shapes=True) for x in plain]
 
 
 def lift(graph: GraphModule) -> None:
     """Make operands of the tensors that the functions of branches and loops have as constants."""
-    for node in [n for n in graph.graph.nodes if n.target in OPERATIONS]:
+    for node in filter(_is_flow, list(graph.graph.nodes)):
         names = [n.target for n in node.args if isinstance(n, torch.fx.Node) and n.op == "get_attr"]
         subs = [attrgetter(str(name))(graph) for name in names]
         subs = [sub for sub in subs if isinstance(sub, GraphModule)]

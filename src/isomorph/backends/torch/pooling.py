@@ -10,15 +10,13 @@ from itertools import product
 from typing import Any
 
 import torch
-from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
-    peek_interpreter_stack,
-)
 from torch.nn import functional as F
 
 from .convolution import BACK, TO
 from .fused import is_watched
 from .indexing import written
 from .looping import is_traced
+from .private import peek_interpreter_stack
 
 Sizes = tuple[int, ...]
 MAX: Any = {1: torch.max_pool1d, 2: torch.max_pool2d, 3: torch.max_pool3d}

@@ -10,7 +10,8 @@ from typing import Any
 
 import array_api_compat.torch as compat
 import torch
-from torch._C._functorch import is_functorch_wrapped_tensor  # pyright: ignore[reportMissingImports]
+
+from .private import is_functorch_wrapped_tensor
 
 TORCH_NAME = {"equal": "eq"}  # torch.equal answers for the whole tensor
 

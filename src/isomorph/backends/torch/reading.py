@@ -13,7 +13,8 @@ from contextvars import ContextVar
 from typing import Any
 
 import torch
-from torch._C._functorch import (  # pyright: ignore[reportMissingImports]
+
+from .private import (
     get_unwrapped,
     is_functorch_wrapped_tensor,
     maybe_current_level,

@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 
+from . import private
 from .fused import fused
 
-VF: Any = torch._VF  # pyright: ignore[reportAttributeAccessIssue]
 STATES = {"lstm": 2, "gru": 1}
 
 
@@ -60,7 +60,7 @@ def _native(kind: str, given: list[Any], time_major: bool) -> tuple:
     if biased:
         zeros = None if all(b is not None for b in biases) else kernel.new_zeros(kernel.shape[1])
         weights += [zeros if b is None else b for b in biases]
-    run = getattr(VF, kind)
+    run = getattr(torch, kind)
     if x.ndim == 3:  # as torch has it: time or batch first
         state = [h.unsqueeze(0) for h in state]
         first = state[0] if n == 1 else tuple(state)
@@ -100,11 +100,10 @@ def _(
 
 def _autograd() -> Any:
     """Inside of an operation torch records nothing; within this it does again."""
-    C: Any = torch._C
-    kept = C._dispatch_tls_local_exclude_set()
+    kept = private.exclude_set()
     for key in ("AutogradFunctionality", "AutogradCPU", "AutogradCUDA", "ADInplaceOrView"):
-        kept = kept.remove(getattr(C.DispatchKey, key))
-    return C._ForceDispatchKeyGuard(C._dispatch_tls_local_include_set(), kept)
+        kept = kept.remove(getattr(private.DispatchKey, key))
+    return private.ForceDispatchKeyGuard(private.include_set(), kept)
 
 
 @torch.library.custom_op("isomorph::recurrent_back", mutates_args=())

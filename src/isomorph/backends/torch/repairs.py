@@ -26,6 +26,8 @@ from typing import Any
 
 import torch
 
+from . import private
+
 # Programs that torch keeps on disk are told apart from those it compiled without the repairs.
 TAG = "isomorph: what reads waits for what writes, complex and expanded arrays are copied"
 
@@ -36,6 +38,9 @@ def repaired() -> Iterator[None]:
     waited for before, programs with complex arrays write nothing in place, and nothing is written
     into an expanded array.
     """
+    for word in ("recompute_size_and_body", "reinplace_inplaceable_ops"):
+        if not private.has(word):
+            getattr(private, word)()  # says so
     node, passes = parts()
     recompute_size, reinplace = node.recompute_size_and_body, passes.reinplace_inplaceable_ops
 
@@ -49,7 +54,7 @@ def repaired() -> Iterator[None]:
             reinplace(updater, graph)
 
     node.recompute_size_and_body, passes.reinplace_inplaceable_ops = recompute, rewrite
-    config: Any = torch.compiler.config
+    config: Any = import_module("torch.compiler.config")
     try:
         with config.patch(cache_key_tag=f"{config.cache_key_tag} {TAG}"):
             yield
@@ -59,9 +64,9 @@ def repaired() -> Iterator[None]:
 
 def parts() -> tuple[Any, Any]:
     """What is repaired: a class and a module of the compiler, which take long to load."""
-    inside = "torch._inductor"
-    node = import_module(f"{inside}.scheduler").SchedulerNode
-    return node, import_module(f"{inside}.fx_passes.post_grad")
+    recompute, reinplace = private.NAMES["recompute_size_and_body"], "reinplace_inplaceable_ops"
+    node = import_module(recompute.module).SchedulerNode
+    return node, import_module(private.NAMES[reinplace].module)
 
 
 def _unfold(graph: torch.fx.Graph) -> None:

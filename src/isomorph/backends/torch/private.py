@@ -1,0 +1,149 @@
+"""The private names of torch, each once: where it lives, what it is for, and since when it is seen.
+
+Nobody promises them. One that is gone takes with it only what needs it: what namespaces, gradients
+and layers ask of torch has an answer without it, the careful one, and what cannot be done says for
+which torch it was made.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch.autograd import forward_ad
+
+from ..unpromised import Name, Names, is_there
+
+
+def _is_without_memory(x: torch.Tensor) -> bool:
+    """Whether a tensor is wrapped, by what anybody can see: it has no memory of its own."""
+    try:
+        x.data_ptr()
+    except RuntimeError:
+        return True
+    return False
+
+
+LAST = sys.maxsize  # the level of what is wrapped, where levels cannot be told apart
+FUNC, TRACE, COMPILER = "torch._C._functorch", "torch.fx.experimental", "torch._inductor"
+FAKE, LOOPS = "torch._subclasses.fake_tensor", "torch._higher_order_ops"
+PYFUNC = "torch._functorch.pyfunctorch"
+INSIDE = "reading values inside torch.func"
+REPAIRS = "iso.jit, which repairs Inductor"
+LOOPING, COMPILED = "loops and branches, compiled or mapped", "iso.jit"
+UNKNOWN: Any = type("Unknown", (), {})  # nothing is an instance of it
+NO_ERROR: Any = type("NoError", (Exception,), {})
+
+NAMES = {
+    # What looks on while something is computed.
+    "is_functorch_wrapped_tensor": Name(
+        FUNC, "is_functorch_wrapped_tensor", "what torch.func has wrapped", _is_without_memory
+    ),
+    "maybe_get_level": Name(
+        FUNC, "maybe_get_level", "who watches", lambda x: LAST if _is_without_memory(x) else -1
+    ),
+    "maybe_current_level": Name(FUNC, "maybe_current_level", "who watches", lambda: LAST),
+    "is_gradtrackingtensor": Name(
+        FUNC, "is_gradtrackingtensor", "what is differentiated", lambda x: False
+    ),
+    "is_batchedtensor": Name(FUNC, "is_batchedtensor", "what is mapped", lambda x: False),
+    "maybe_get_bdim": Name(FUNC, "maybe_get_bdim", "what is mapped", lambda x: -1),
+    "peek_interpreter_stack": Name(
+        FUNC, "peek_interpreter_stack", "whether torch.func runs", lambda: None
+    ),
+    "get_interpreter_stack": Name(
+        FUNC, "get_interpreter_stack", "which transforms of torch.func run", lambda: ()
+    ),
+    "TransformType": Name(
+        FUNC, "TransformType", "which transforms of torch.func run", SimpleNamespace(Grad=None)
+    ),
+    "unwrap_if_dead": Name(FUNC, "unwrap_if_dead", "levels that have ended", lambda x: x),
+    "len_torch_dispatch_stack": Name(
+        "torch._C", "_len_torch_dispatch_stack", "whether a trace runs", lambda: 0
+    ),
+    "is_any_autocast_enabled": Name(
+        "torch._C", "_is_any_autocast_enabled", "programs under autocast", lambda: True
+    ),
+    "get_proxy_mode": Name(
+        f"{TRACE}.proxy_tensor", "get_proxy_mode", "whether a program is traced", lambda: None
+    ),
+    "FakeTensor": Name(FAKE, "FakeTensor", "stand-ins of a trace", UNKNOWN),
+    # Kernels, for each of which there is a longer way.
+    "cross_entropy_loss": Name("torch._C._nn", "cross_entropy_loss", "cross entropy in one call"),
+    "fused_adamw": Name("torch", "_fused_adamw_", "Adam in one kernel"),
+    # Inside of torch.func.
+    "get_unwrapped": Name(FUNC, "get_unwrapped", INSIDE),
+    "temporarily_clear_interpreter_stack": Name(
+        PYFUNC, "temporarily_clear_interpreter_stack", INSIDE
+    ),
+    "retrieve_current_functorch_interpreter": Name(
+        PYFUNC, "retrieve_current_functorch_interpreter", LOOPING
+    ),
+    "add_batch_dim": Name(FUNC, "_add_batch_dim", LOOPING),
+    "unwrap_batched": Name(FUNC, "_unwrap_batched", LOOPING),
+    # Recurrent kernels in a program.
+    "exclude_set": Name("torch._C", "_dispatch_tls_local_exclude_set", "compiled LSTM and GRU"),
+    "include_set": Name("torch._C", "_dispatch_tls_local_include_set", "compiled LSTM and GRU"),
+    "ForceDispatchKeyGuard": Name("torch._C", "_ForceDispatchKeyGuard", "compiled LSTM and GRU"),
+    "DispatchKey": Name("torch._C", "DispatchKey", "compiled LSTM and GRU"),
+    # Programs.
+    "make_fx": Name(f"{TRACE}.proxy_tensor", "make_fx", COMPILED),
+    "get_proxy_slot": Name(f"{TRACE}.proxy_tensor", "get_proxy_slot", COMPILED),
+    "ShapeEnv": Name(f"{TRACE}.symbolic_shapes", "ShapeEnv", COMPILED),
+    "GuardOnDataDependentSymNode": Name(
+        f"{TRACE}.symbolic_shapes", "GuardOnDataDependentSymNode", COMPILED, NO_ERROR
+    ),
+    "DataDependentOutputException": Name(FAKE, "DataDependentOutputException", COMPILED, NO_ERROR),
+    "DynamicOutputShapeException": Name(FAKE, "DynamicOutputShapeException", COMPILED, NO_ERROR),
+    "FakeTensorMode": Name(FAKE, "FakeTensorMode", COMPILED),
+    "unset_fake_temporarily": Name(FAKE, "unset_fake_temporarily", "iso.host_function compiled"),
+    "TracingContext": Name("torch._guards", "TracingContext", COMPILED),
+    "tracing": Name("torch._guards", "tracing", COMPILED),
+    "inductor_compile": Name(COMPILER, "compile", COMPILED),
+    "recompute_size_and_body": Name(
+        f"{COMPILER}.scheduler", "SchedulerNode.recompute_size_and_body", REPAIRS
+    ),
+    "reinplace_inplaceable_ops": Name(
+        f"{COMPILER}.fx_passes.post_grad", "reinplace_inplaceable_ops", REPAIRS
+    ),
+    "cond_op": Name(f"{LOOPS}.cond", "cond_op", LOOPING),
+    "scan_op": Name(f"{LOOPS}.scan", "scan_op", LOOPING),
+    "while_loop_op": Name(f"{LOOPS}.while_loop", "while_loop_op", LOOPING),
+    "while_loop": Name(LOOPS, "while_loop", "iso.while_loop in torch.compile"),
+}
+
+
+NAMES = {word: name._replace(since="2.6") for word, name in NAMES.items()}  # so far
+ALL = Names("torch", "torch 2.6 to 2.15", NAMES)  # where all of them were seen
+
+
+def __getattr__(word: str) -> Any:
+    """Each is looked up when it is first asked for."""
+    return ALL.get(globals(), word)
+
+
+def has(word: str) -> bool:
+    """Whether torch has a name, for which there is a longer way."""
+    return is_there(globals().get(word) or __getattr__(word))
+
+
+# Attributes of what is public.
+
+
+def forward_level() -> int:
+    """How many levels of torch's own forward mode are open, less one."""
+    return getattr(forward_ad, "_current_level", -1)
+
+
+def is_zero(x: torch.Tensor) -> bool:
+    """Whether torch knows that a tensor is zero, and has given it no memory."""
+    ask = getattr(x, "_is_zerotensor", None)
+    return ask is not None and ask()
+
+
+def storage_of(x: torch.Tensor) -> int:
+    """A number that is one for all tensors on one memory, stand-ins too."""
+    storage = x.untyped_storage()
+    return getattr(storage, "_cdata", None) or id(storage)
