@@ -188,7 +188,7 @@ def test_the_scoreboard_stands_alone(backend):
     assert seen > 1000
 
 
-def test_no_file_is_long_and_each_says_what_it_is_for(backend):
+def test_no_file_is_long_and_each_says_what_it_is_for():
     for path, tree in FILES.items():
         lines = (SOURCE / path).read_text().count("\n")
         assert lines <= 500, f"{path} has {lines} lines"
@@ -202,7 +202,7 @@ HANDLES = {"BACKENDS", "HOME", "HOSTED", "KEYS", "LEVELS", "MODES", "TALLY", "TR
 CHANGES = {"append", "add", "update", "pop", "clear", "setdefault", "extend", "remove", "insert"}
 
 
-def test_no_module_keeps_state(backend):
+def test_no_module_keeps_state():
     """Nothing at module level is changed from inside a function, but the handles above."""
     for path, tree in FILES.items():
         for node in ast.walk(tree):
@@ -238,7 +238,7 @@ def test_no_module_keeps_state(backend):
                 assert name not in tops - own, f"{path}:{node.lineno} changes {name}"
 
 
-def test_public_names_are_listed_typed_and_documented(backend):
+def test_public_names_are_listed_typed_and_documented():
     assert len(set(isomorph.__all__)) == len(isomorph.__all__)  # the linter keeps their order
     for name in isomorph.__all__:
         thing = getattr(isomorph, name)

@@ -214,7 +214,7 @@ def test_every_name_was_drawn(backend, xp, capsys):
     assert all(callable(named(name)(xp)) for name in NAMES)
 
 
-def test_every_entry_of_the_ledger_names_a_case(backend):
+def test_every_entry_of_the_ledger_names_a_case():
     for entry in LEDGER:
         assert set(entry.backends.split()) <= set(BACKENDS)
         for name in entry.names.split():

@@ -76,7 +76,7 @@ def test_namespace_has_every_name(xp):
     assert lacking == []
 
 
-def test_every_function_has_an_example(backend):
+def test_every_function_has_an_example():
     tested = {*UNARY, *BINARY, *REDUCTIONS, *(row[0] for row in EXAMPLES), *vocabulary.DATA_TYPES}
     values = {*vocabulary.DTYPES, *vocabulary.CONSTANTS, *vocabulary.INSPECTION}
     assert set(vocabulary.VOCABULARY) - values - tested == set()

@@ -315,7 +315,7 @@ def test_a_module_that_has_such_a_name_keeps_it(backend):
 
 
 @pytest.mark.parametrize("name", ["adam", "adamw", "sgd", "lion"])
-def test_optimizers_are_where_they_are(backend, name):
+def test_optimizers_are_where_they_are(name):
     with pytest.raises(AttributeError, match=rf"write iso\.optimizers\.{name}\(lr\)"):
         getattr(iso, name)
     assert callable(getattr(iso.optimizers, name))

@@ -184,7 +184,7 @@ def test_pad_has_one_mode(xp, mode):
     "name",
     ["Any", "math", "annotations", "ramped", "backend_of", "FAR", "Activations", "_x", "tanh", ""],
 )
-def test_an_activation_by_name_is_one(backend, name):
+def test_an_activation_by_name_is_one(name):
     with pytest.raises(ValueError, match="Activation: needed one of relu, leaky_relu, elu, gelu, "):
         iso.Activation(name)
 
@@ -227,7 +227,7 @@ def test_an_attribute_cannot_have_the_name_of_a_nest(backend, xp, word, thing):
 
 
 @pytest.mark.parametrize("word", ["v", "state"])
-def test_nor_can_one_of_a_class(backend, word):
+def test_nor_can_one_of_a_class(word):
     with pytest.raises(TypeError, match=f"Net: an attribute cannot be called {word}"):
         type("Net", (iso.Module,), {word: 3})
 

@@ -411,7 +411,7 @@ def test_no_false_alarm(backend, cls):
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_flat_weight_is_the_order_of_axes(backend, axis):
+def test_flat_weight_is_the_order_of_axes(axis):
     x = np.arange(24.0).reshape(6, 4) if axis == 0 else np.arange(24.0).reshape(4, 6)
     got = iso.export.flat_weight(x, 2, axis=axis)
     # an image of 2 channels and 3 pixels at every place of the other axis

@@ -168,7 +168,7 @@ def test_foreign_files_are_refused(backend, tmp_path):
         iso.load(tmp_path / "nothing")
 
 
-def test_a_newer_format_is_refused_by_name(backend, tmp_path, monkeypatch):
+def test_a_newer_format_is_refused_by_name(tmp_path, monkeypatch):
     monkeypatch.setattr("isomorph.training.layout.FORMAT", 2)
     small(tmp_path / "a")
     monkeypatch.undo()
@@ -225,7 +225,7 @@ def test_a_file_the_system_cuts_off_leaves_the_old_one(backend, tmp_path):
     assert os.listdir(tmp_path) == ["a"]
 
 
-def test_the_disk_has_the_bytes_before_the_name(backend, tmp_path, monkeypatch):
+def test_the_disk_has_the_bytes_before_the_name(tmp_path, monkeypatch):
     """What a power cut asks for: the file, then its name, then the folder."""
     calls, fsync, replace = [], os.fsync, os.replace
 
@@ -239,7 +239,7 @@ def test_the_disk_has_the_bytes_before_the_name(backend, tmp_path, monkeypatch):
     assert calls == ["file", "name", "folder"]
 
 
-def test_an_interrupt_leaves_nothing_behind(backend, tmp_path, monkeypatch):
+def test_an_interrupt_leaves_nothing_behind(tmp_path, monkeypatch):
     raw = small(tmp_path / "a")
 
     def interrupted(file):
@@ -253,7 +253,7 @@ def test_an_interrupt_leaves_nothing_behind(backend, tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["a"]
 
 
-def test_what_is_left_behind_is_removed_and_nothing_else(backend, tmp_path):
+def test_what_is_left_behind_is_removed_and_nothing_else(tmp_path):
     left = tmp_path / ".a.0123456789abcdef.partial"
     kept = [
         ".a.b.0123456789abcdef.partial",
@@ -288,7 +288,7 @@ def test_threads_save_to_one_name(backend, xp, tmp_path):
     assert os.listdir(tmp_path) == ["a"]
 
 
-def test_links_and_modes_are_kept(backend, tmp_path):
+def test_links_and_modes_are_kept(tmp_path):
     (tmp_path / "real").mkdir()
     small(tmp_path / "real" / "a")
     os.chmod(tmp_path / "real" / "a", 0o640)

@@ -42,7 +42,7 @@ MAKE = [
 @pytest.mark.parametrize(
     ("make", "error", "words"), MAKE, ids=[f"case{i}" for i in range(len(MAKE))]
 )
-def test_bad_numbers_are_refused_when_it_is_made(make, error, words, backend):
+def test_bad_numbers_are_refused_when_it_is_made(make, error, words):
     with pytest.raises(error, match=re.escape(words)):
         make()
 

@@ -206,13 +206,13 @@ def test_accumulating_once_is_the_pair_itself(backend, xp):
     assert_close(once, [numpy_of(x) for x in parts(plain)])
 
 
-def test_every_public_name_has_an_executed_example(backend):
+def test_every_public_name_has_an_executed_example():
     assert sorted(o.__all__) == o.__all__
     for name in o.__all__:
         assert ">>>" in getattr(o, name).__doc__, name
 
 
-def test_by_optax_is_an_oracle_that_moves(backend):
+def test_by_optax_is_an_oracle_that_moves():
     import optax
 
     assert not np.allclose(by_optax(optax.sgd(LR))[0], W[0])

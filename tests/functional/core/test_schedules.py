@@ -47,7 +47,7 @@ def test_an_array_gives_what_a_number_gives(name, backend, xp):
             np.testing.assert_allclose(float(numpy_of(got)), eager[t], rtol=digits, atol=1e-9)
 
 
-def test_schedules_are_those_of_torch_and_optax(backend):
+def test_schedules_are_those_of_torch_and_optax():
     steps, rates = 60, torch.optim.lr_scheduler
     cases = [
         (o.cosine(0.3, 60, end=0.1), lambda p: rates.CosineAnnealingLR(p, 60, eta_min=0.1)),
@@ -108,7 +108,7 @@ def test_all_schedules_compile(backend, xp):
         (lambda: o.cosine(0.1, 5)("1"), TypeError, "needed a step, got a str"),
     ],
 )
-def test_bad_schedules_say_what_was_needed(make, error, words, backend):
+def test_bad_schedules_say_what_was_needed(make, error, words):
     import re
 
     with pytest.raises(error, match=re.escape(words)):

@@ -56,7 +56,7 @@ TRANSPOSED = [Point(*p, True) for p in product(*AXES, (1,), PADDINGS)]
 SEED = int(os.environ.get("CONV_SEED", random.randrange(1 << 30)))
 
 
-def test_the_grid_is_large(backend):
+def test_the_grid_is_large():
     assert len(set(FORWARD)) * len(LAYOUTS) == 2160
     assert len(set(TRANSPOSED)) * len(LAYOUTS) == 1080
 
