@@ -13,7 +13,7 @@ os.environ.setdefault("ONEDNN_JIT_PROFILE", "0")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
-from frameworks import BACKENDS, MISSING, NOT_INSTALLED, jax, torch  # noqa: F401 (torch before TensorFlow)
+from frameworks import BACKENDS, MISSING, NOT_INSTALLED, enable_x64, jax, torch  # noqa: F401
 
 import isomorph as iso
 from isomorph.dispatch import load
@@ -37,6 +37,43 @@ if (
     os.environ["ISOMORPH_XLA"] = "quick"  # for processes that must end with the same bits
 
 
+# What `--core` runs: every verb of every backend, eager and compiled, in a few minutes. It is what
+# `noxfile.py` runs with other versions of the frameworks.
+CORE = (
+    "backends/test_namespace.py",
+    "backends/test_private_names.py",
+    "core/test_compile.py",
+    "core/test_compiled_keys.py",
+    "core/test_contracts.py",
+    "core/test_dispatch.py",
+    "core/test_flow.py",
+    "core/test_hidden.py",
+    "core/test_host.py",
+    "core/test_jax_32_bits.py",
+    "core/test_moving.py",
+    "core/test_numbers.py",
+    "core/test_random.py",
+    "core/test_traced_indices.py",
+    "core/test_vmap.py",
+    "export/",
+    "functional/core/test_gradients.py",
+    "functional/nn/test_attention_masks.py",
+    "functional/nn/test_layers.py",
+    "functional/nn/test_pooling.py",
+    "programs/",
+    "stateful/test_modules.py",
+    "training/test_checkpoints.py",
+    "training/test_compiled_once.py",
+    "training/test_fit.py",
+    "training/test_state_resume.py",
+    "training/test_stepping.py",
+)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--core", action="store_true", help="the suite for versions of frameworks")
+
+
 @cache
 def watch(name):
     """The scoreboard's mode jit is what a compiled program does: the verb that makes one gives back
@@ -55,7 +92,7 @@ def backend(request):
     """
     watch(request.param)
     if request.param == "jax":
-        with jax.enable_x64(True):
+        with enable_x64(True):
             yield request.param
     else:
         yield request.param
@@ -74,7 +111,12 @@ def backend_in(nodeid):
     return [name for name in BACKENDS if name in words]
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--core"):
+        chosen = tuple(f"tests/{part}" for part in CORE)
+        left = [item for item in items if not item.nodeid.startswith(chosen)]
+        items[:] = [item for item in items if item.nodeid.startswith(chosen)]
+        config.hook.pytest_deselected(items=left)
     for item in items:
         named = backend_in(item.nodeid)
         if len(named) > 1 or (not named and "backend" in getattr(item, "fixturenames", ())):

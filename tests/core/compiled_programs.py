@@ -32,7 +32,18 @@ def spd(xp, x):
 
 
 def cplx(xp, x):
-    return xp.astype(x, xp.complex128) * (1 + 0.5j) + 1j * xp.astype(xp.cos(x), xp.complex128)
+    wide = xp.complex128 if width(x) == 64 else xp.complex64
+    return xp.astype(x, wide) * (1 + 0.5j) + 1j * xp.astype(xp.cos(x), wide)
+
+
+def width(x):
+    """The bits of its numbers: 64, or what JAX has unless it is told otherwise."""
+    return 64 if "float64" in str(x.dtype) else 32
+
+
+def whole(xp, x):
+    """`x` as integers of its width."""
+    return xp.astype(x, xp.int64 if width(x) == 64 else xp.int32)
 
 
 def const(xp, *shape):
@@ -192,9 +203,9 @@ def draws(iso, xp, x):
     k = key(iso, xp)
     one, two = iso.random.split(k)[0], iso.random.fold_in(k, 5)
     return [
-        x[0] * iso.random.uniform(one, (3,), dtype="float64"),
-        x[1] * iso.random.normal(two, (3,), dtype="float64"),
-        iso.random.truncated_normal(k, (3,), lower=-1.0, dtype="float64") + x[2],
+        x[0] * iso.random.uniform(one, (3,), dtype=f"float{width(x)}"),
+        x[1] * iso.random.normal(two, (3,), dtype=f"float{width(x)}"),
+        iso.random.truncated_normal(k, (3,), lower=-1.0, dtype=f"float{width(x)}") + x[2],
         iso.random.bernoulli(k, 0.5, (4,)),
         iso.random.bits(k, (4,)),
         iso.random.permutation(k, 5),
@@ -226,7 +237,7 @@ def modules(make):
     """A module made inside: creation is part of the program."""
 
     def run(iso, xp, x):
-        with iso.use_backend(xp.name, dtype="float64"), iso.use_key(3):
+        with iso.use_backend(xp.name, dtype=f"float{width(x)}"), iso.use_key(3):
             net = make(iso)
         return net(x)
 
@@ -234,7 +245,7 @@ def modules(make):
 
 
 def embedded(iso, xp, x):
-    with iso.use_backend(xp.name, dtype="float64"), iso.use_key(3):
+    with iso.use_backend(xp.name, dtype=f"float{width(x)}"), iso.use_key(3):
         rows = iso.Embedding(4, 5)
     return rows(ints(xp, 3, 0, 3)) * x
 
@@ -317,7 +328,7 @@ def activations(iso, xp, x):
 
 
 def created(iso, xp, x):
-    with iso.use_backend(xp.name, dtype="float64"):
+    with iso.use_backend(xp.name, dtype=f"float{width(x)}"):
         made = [
             iso.zeros((2,)), iso.ones((2,)), iso.full((2,), 3.0), iso.arange(2.0),
             iso.linspace(0.0, 1.0, 2), iso.eye(2)[0], iso.asarray([1.0, 2.0]),

@@ -2,7 +2,7 @@
 """The table of programs: name, input, how often it is differentiated, the program."""
 
 import compiled_programs as p
-from compiled_programs import INPUTS, Program, const, cplx, ints, spd
+from compiled_programs import INPUTS, Program, const, cplx, ints, spd, whole
 
 # fmt: off
 ELEMENTWISE = [
@@ -23,8 +23,8 @@ ELEMENTWISE = [
     ("comparisons", "r", 0, lambda iso, xp, x: [xp.equal(x, x), xp.not_equal(x, 1.0), xp.less(x, 0.1), xp.less_equal(x, x), xp.greater(x, 0.1), xp.greater_equal(x, x)]),
     ("truths", "r", 0, lambda iso, xp, x: [xp.logical_and(x > 0, x < 1), xp.logical_or(x > 1, x < 0), xp.logical_xor(x > 0, x > 1), xp.logical_not(x > 0)]),
     ("kinds", "r", 0, lambda iso, xp, x: [xp.isfinite(x / (x - x[0])), xp.isinf(1 / (x - x[0])), xp.isnan((x - x[0]) / (x - x[0])), xp.signbit(x)]),
-    ("bits", "v", 0, lambda iso, xp, x: [f(xp.astype(x * 50, xp.int64), ints(xp, 3, 1, 2, 5, 6, 7)) for f in (xp.bitwise_and, xp.bitwise_or, xp.bitwise_xor)]),
-    ("shifts", "v", 0, lambda iso, xp, x: [xp.bitwise_left_shift(xp.astype(x * 50, xp.int64), ints(xp, 1)), xp.bitwise_right_shift(xp.astype(x * 50, xp.int64), ints(xp, 1)), xp.bitwise_invert(xp.astype(x * 50, xp.int64))]),
+    ("bits", "v", 0, lambda iso, xp, x: [f(whole(xp, x * 50), ints(xp, 3, 1, 2, 5, 6, 7)) for f in (xp.bitwise_and, xp.bitwise_or, xp.bitwise_xor)]),
+    ("shifts", "v", 0, lambda iso, xp, x: [xp.bitwise_left_shift(whole(xp, x * 50), ints(xp, 1)), xp.bitwise_right_shift(whole(xp, x * 50), ints(xp, 1)), xp.bitwise_invert(whole(xp, x * 50))]),
     ("nextafter", "v", 0, lambda iso, xp, x: xp.nextafter(x, x + 1)),
     ("where", "r", 2, lambda iso, xp, x: xp.where(x > 0, xp.sqrt(xp.where(x > 0, x, 1.0)), x * x)),
     ("softmax_by_hand", "r", 2, lambda iso, xp, x: xp.exp(x - xp.max(x, axis=1, keepdims=True)) / xp.sum(xp.exp(x), axis=1, keepdims=True)),
@@ -44,7 +44,7 @@ CREATION = [
     ("meshgrids", "v", 2, lambda iso, xp, x: xp.meshgrid(x[:2], xp.sin(x))[1] * xp.meshgrid(x[:2], x, indexing="ij")[0][0, 0]),
     ("triangles", "m", 2, lambda iso, xp, x: xp.tril(x * x) + xp.triu(xp.sin(x), k=1)),
     ("asarrays", "v", 2, lambda iso, xp, x: xp.asarray([x[0], x[1] * 2, 3.0]) * xp.asarray([1.0, 2.0, 3.0], dtype=x.dtype)),
-    ("casts", "v", 1, lambda iso, xp, x: xp.astype(xp.astype(x, xp.float32) * 2, xp.float64) + x),
+    ("casts", "v", 1, lambda iso, xp, x: xp.astype(xp.astype(x, xp.float32) * 2, x.dtype) + x),
     ("created", "v", 2, p.created),
 ]
 SHAPES = [

@@ -99,6 +99,12 @@ class NumPy(Backend):
             return xp.asarray(np.stack([xp.asarray(x) for x in obj]), dtype=dtype)
         return np.asarray(obj, dtype=dtype, device=device, copy=copy)
 
+    def full(xp, shape, fill_value, *, dtype=None, device=None):
+        """`np.full`, also of a traced value."""
+        if type(fill_value) is Traced:
+            return np.broadcast_to(xp.asarray(fill_value, dtype=dtype), shape)
+        return np.full(shape, fill_value, dtype=dtype, device=device)
+
     def to_numpy(xp, x):
         return np.asarray(x)  # raises for a traced value
 

@@ -1,0 +1,84 @@
+"""JAX as it is unless it is told otherwise: in 32 bits, a column of its own in the core suite.
+
+Every program of the table, as it is and compiled, with its gradient, is held against NumPy in 64
+bits; where numbers are drawn, which are others in each dtype, in 32.
+"""
+
+import numpy as np
+import pytest
+from compiled_programs import INPUTS
+from compiled_table import TABLE
+from frameworks import enable_x64, jnp
+
+import isomorph as iso
+from isomorph.tree import flatten
+from oracles import counted, numpy_of
+
+DRAWN = {
+    "draws", "Linear", "Conv2D", "Conv1D", "Conv3D", "Transposes", "Embedding", "Heads", "LSTM",
+    "GRU",
+}  # fmt: skip
+LIMIT = 2e-4  # of the largest number
+NAMES = list(TABLE)
+PARTS = [NAMES[i : i + 8] for i in range(0, len(NAMES), 8)]  # JAX compiles a part as one program
+
+
+@pytest.fixture
+def column():
+    """JAX with 32-bit types."""
+    with enable_x64(False):
+        yield "jax32"
+
+
+def floats(xp, outs):
+    return [y for y in outs if hasattr(y, "dtype") and xp.is_float(y.dtype)]
+
+
+def run(name, x):
+    """All that a program gives, and the gradient of a sum of it."""
+    program, xp = TABLE[name], iso.namespace(x)
+    value = lambda x: flatten(program.func(iso, xp, x))[0]
+
+    def total(x):
+        sines = [xp.sin(y) if not xp.is_complex(y.dtype) else xp.sin(xp.real(y) + xp.imag(y))
+                 for y in floats(xp, value(x))]  # fmt: skip
+        return sum(xp.sum(y) for y in sines)
+
+    return value(x), iso.grad(total)(x) if program.order else x
+
+
+def off(found, wanted):
+    """How far apart they are, of the largest number."""
+    found, wanted = np.asarray(numpy_of(found)), np.asarray(wanted)
+    assert found.shape == wanted.shape
+    assert found.dtype.kind == wanted.dtype.kind
+    if wanted.dtype.kind not in "fc":
+        return 0.0 if np.array_equal(found, wanted) else np.inf
+    assert found.dtype.itemsize <= (4 if found.dtype.kind == "f" else 8)
+    there = np.isfinite(wanted)
+    assert np.array_equal(np.isfinite(found), there)
+    scale = max(np.abs(wanted[there]).max(initial=0), 1e-2)
+    return np.abs(found[there] - wanted[there]).max(initial=0) / scale
+
+
+def check(name, found, wanted):
+    (outs, grad), (rights, slope) = found, wanted
+    worst = max([off(y, right) for y, right in zip(outs, rights, strict=True)], default=0.0)
+    assert worst <= LIMIT, f"{name} is off by {worst:.0e}"
+    assert off(grad, slope) <= LIMIT, f"the gradient of {name} is off by {off(grad, slope):.0e}"
+
+
+@pytest.mark.parametrize("part", range(len(PARTS)), ids=lambda i: f"jax32-{i}")
+def test_every_program(column, part):
+    names = PARTS[part]
+    given = {name: INPUTS[TABLE[name].input] for name in names}
+    xs = {name: jnp.asarray(x.astype(np.float32)) for name, x in given.items()}
+    program, calls = counted(lambda xs: {name: run(name, xs[name]) for name in names})
+    together = [program(xs) for _ in range(2)][1]
+    assert len(calls) == 1
+    with np.errstate(all="ignore"):
+        for name in names:
+            x = given[name]
+            wanted = run(name, x.astype(np.float32) if name in DRAWN else x)
+            check(name, run(name, xs[name]), wanted)
+            check(f"{name}, compiled", together[name], wanted)
