@@ -73,6 +73,11 @@ MODULES = {
 }
 
 
+ABSENT = {  # all that tests name and that is not there
+    root for root in (name.partition(".")[0] for name in MODULES.values()) if not find_spec(root)
+}
+
+
 def enable_x64(on):
     """JAX with 64-bit types or without, in a context; nothing where JAX is not installed."""
     if "jax" in NOT_INSTALLED:

@@ -4,7 +4,7 @@ gradients against finite differences.
 
 import numpy as np
 import pytest
-from frameworks import jax, jnp
+from frameworks import enable_x64, jax, jnp
 
 import isomorph as iso
 from isomorph.backends.vocabulary import ELEMENTWISE
@@ -260,7 +260,7 @@ TOO_LARGE = {
 def test_values_that_do_not_fit_raise(backend, x):
     import torch
 
-    with jax.enable_x64(False):
+    with enable_x64(False):
         for source in (x, torch.from_numpy(x)):
             with pytest.raises(OverflowError, match=f"{x.dtype}.*does not fit.*jax_enable_x64"):
                 iso.convert(source, "jax")
@@ -270,7 +270,7 @@ def test_values_that_do_not_fit_raise(backend, x):
 def test_values_that_fit_are_narrowed(backend):
     import torch
 
-    with jax.enable_x64(False):
+    with enable_x64(False):
         for x in (np.array([2**31 - 1, -(2**31)]), np.array([1.5, np.inf, np.nan]), np.array([1j])):
             for source in (x, torch.from_numpy(x)):
                 got = iso.convert(source, "jax")

@@ -4,7 +4,7 @@ Python numbers, what they may return, and what stands beside their arguments.
 
 import numpy as np
 import pytest
-from frameworks import jax, jnp, ours, tf, torch
+from frameworks import enable_x64, jax, jnp, ours, tf, torch
 
 import isomorph as iso
 from isomorph.frontends.jax import lax
@@ -67,7 +67,7 @@ def test_jax_differentiates_rules_of_what_it_takes(backend, name, kind):
 @ONLY_JAX
 @pytest.mark.parametrize("wide", [True, False])
 def test_dtypes_are_those_that_jax_gives(backend, wide):
-    with jax.enable_x64(wide):
+    with enable_x64(wide):
         for x in (2.0, np.float32(2), np.float64(2), np.ones(2), jnp.float16(2)):
             plain = lambda x: jnp.sum(x * x)
             for name, f in squared().items():
@@ -118,7 +118,7 @@ def test_what_jax_hands_out_is_an_array_of_jax(backend, x, wide):
         return jnp.sum(x * sum(sums[1:], sums[0]) + product(x, fixed))
 
     wanted = np.abs(x) + np.sin(x) + x * x + 2 * x + x
-    with jax.enable_x64(wide):
+    with enable_x64(wide):
         np.testing.assert_allclose(jax.grad(f)(x), wanted, rtol=1e-6)
 
 

@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 import pytest
-from frameworks import forward_ad, jax, tf, torch
+from frameworks import enable_x64, forward_ad, tf, torch
 
 import isomorph as iso
 from oracles import kind_of, numpy_of
@@ -160,7 +160,7 @@ def test_threads(backend, xp):
     got = {}
 
     def work(n):
-        with jax.enable_x64(True):
+        with enable_x64(True):
             got[n] = numpy_of(compiled(xp.asarray(X + n)))
 
     workers = [threading.Thread(target=work, args=(n,)) for n in range(4)]

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from frameworks import jax, torch
+from frameworks import enable_x64, jax, torch
 
 import isomorph as iso
 from oracles import central_gradient, kind_of, numpy_of
@@ -177,7 +177,7 @@ def test_devices_are_kept(backend):
 @pytest.mark.parametrize("backend", ["jax"], indirect=True)
 def test_jax_with_32_bit_types(backend):
     """The user's default, which the fixture turns off."""
-    with jax.enable_x64(False):
+    with enable_x64(False):
         there = iso.convert(np.array([1.5, 2.5]), "jax")
         assert there.dtype == np.float32
         np.testing.assert_array_equal(np.asarray(there), [1.5, 2.5])

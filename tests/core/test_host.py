@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from frameworks import jax
+from frameworks import enable_x64, jax
 from scipy import special
 
 import isomorph as iso
@@ -171,7 +171,7 @@ def test_no_bits_are_lost_where_jax_calls_without_its_64_bits(backend):
     x = jax.numpy.asarray([1 / 3])
     program = jax.jit(third).lower(x).compile()
     with (
-        jax.enable_x64(False),
+        enable_x64(False),
         pytest.raises(
             Exception, match=r"needed \[dtype\('float64'\)\], got \[dtype\('float32'\)\]"
         ),

@@ -8,7 +8,7 @@ import statistics
 
 import numpy as np
 import pytest
-from frameworks import jax
+from frameworks import enable_x64, jax
 from scipy import stats
 
 import isomorph as iso
@@ -92,7 +92,7 @@ WIDE = {
 
 @pytest.mark.parametrize("seed", [0, 7, 2**31, 2**32 - 1, 2**40 + 3, 2**63 - 1, -1])
 def test_keys_are_those_of_jax(backend, seed):
-    with jax.enable_x64(True):  # without, JAX leaves half of a seed out
+    with enable_x64(True):  # without, JAX leaves half of a seed out
         wanted = np.asarray(jax.random.PRNGKey(seed))
     key = key_of(backend, seed)
     assert kind_of(key) == backend
@@ -116,7 +116,7 @@ def test_draws_are_those_of_jax(backend, name):
 @pytest.mark.parametrize("name", WIDE)
 def test_wide_and_narrow_draws_are_those_of_jax(backend, name):
     call, oracle, dtype = WIDE[name]
-    with jax.enable_x64(True):
+    with enable_x64(True):
         wanted = np.asarray(oracle(native()))
     same_bits(call(key_of(backend)), wanted, dtype)
 
@@ -399,7 +399,7 @@ def test_the_dtype_is_asked_for_or_that_of_the_home(backend):
 
 @pytest.mark.parametrize("backend", ["jax"], indirect=True)
 def test_without_64_bits_draws_are_the_same(backend):
-    with jax.enable_x64(False):
+    with enable_x64(False):
         key = key_of(backend)
         wanted = iso.random.normal(key_of("numpy"), 300_000)
         same_bits(iso.random.normal(key, 300_000), wanted, np.float32)

@@ -6,7 +6,7 @@ from collections import OrderedDict, defaultdict, namedtuple
 import numpy as np
 import optree
 import pytest
-from frameworks import jax, torch
+from frameworks import enable_x64, torch
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
@@ -34,7 +34,7 @@ VALUES = {word: [bits(word, (3, 5)), bits(word, ()), bits(word, (0, 2))] for wor
 
 
 def moved(nest, name):
-    with jax.enable_x64(True):
+    with enable_x64(True):
         return iso.convert(optree.tree_map(np.array, nest), name)
 
 
@@ -46,7 +46,7 @@ def same_bits(x, y):
 
 @pytest.mark.parametrize("source", BACKENDS, ids=[f"from_{name}" for name in BACKENDS])
 def test_every_backend_loads_what_every_other_saved(source, backend, tmp_path):
-    with jax.enable_x64(True):
+    with enable_x64(True):
         saved = moved(VALUES, source)
         iso.save(tmp_path / "a", saved)
         like = moved(optree.tree_map(np.zeros_like, VALUES), backend)
@@ -248,7 +248,7 @@ def test_the_library_reads_our_files_and_we_read_its(backend, xp, tmp_path):
 
 def test_jax_without_64_bits_does_not_round(backend, tmp_path):
     iso.save(tmp_path / "a", {"w": np.array([0.1])})
-    with jax.enable_x64(False):
+    with enable_x64(False):
         if backend == "jax":
             with pytest.raises(iso.CheckpointError, match="w in .*JAX has no float64 here"):
                 iso.load(tmp_path / "a", backend="jax")

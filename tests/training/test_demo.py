@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from frameworks import jax
+from frameworks import enable_x64
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -28,7 +28,7 @@ def trained(name, backend, dtype):
     task = next(t for t in demo().tasks() if t[0] == name)
     # one of torch's compiled programs is enough: each takes a minute to make
     compiled = backend != "torch" or (name, dtype) == ("digits", "float64")
-    with TemporaryDirectory() as folder, jax.enable_x64(True):
+    with TemporaryDirectory() as folder, enable_x64(True):
         done = demo().train(task, backend, dtype, Path(folder), False, compiled)[0]
     return done.losses, done.history[-1]["validation"]["accuracy"]
 

@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from frameworks import enable_x64
 
 import isomorph as iso
 from oracles import numpy_of
@@ -313,12 +314,11 @@ def test_who_ignores_ctrl_c_goes_on_doing_so(backend):
 
 
 def test_it_trains_in_a_thread(backend):
-    import jax
 
     found = []
 
     def train():
-        with jax.enable_x64(True):
+        with enable_x64(True):
             found.append(whole(backend, 4))
 
     thread = threading.Thread(target=train)

@@ -9,6 +9,7 @@ import json
 
 import numpy as np
 import pytest
+from frameworks import enable_x64
 
 import isomorph as iso
 from isomorph.dispatch import load
@@ -433,11 +434,10 @@ def test_an_epoch_without_anything(backend):
 
 @pytest.mark.parametrize("backend", ["jax"], indirect=True)
 def test_in_the_narrower_types_that_jax_has_by_itself(backend):
-    import jax
 
     batches = [(X.astype(np.float32), chosen(layout)) for layout in LAYOUTS]
     w, wanted = trained_by_hand(AdamW, batches)
-    with jax.enable_x64(False):
+    with enable_x64(False):
         v = {"w": iso.convert(W.astype(np.float32), backend)}
         for accumulate in (1, 2):
             state, losses = trained(backend, AdamW, batches, v=v, accumulate=accumulate)

@@ -4,7 +4,7 @@ every backend. The oracle is native `jax.lax`, values and gradients.
 
 import numpy as np
 import pytest
-from frameworks import jax, jnp
+from frameworks import enable_x64, jax, jnp
 
 import isomorph as iso
 from isomorph.frontends.jax import lax
@@ -23,7 +23,7 @@ def run(mode, func):
 
 def expected(func, *args):
     """What JAX itself gives, in float64."""
-    with jax.enable_x64(True):
+    with enable_x64(True):
         return jax.tree.map(np.asarray, func(*map(jnp.asarray, args)))
 
 

@@ -5,7 +5,7 @@ on, and what every row of the suite checks.
 import math
 
 import numpy as np
-from frameworks import jax, jnp, optax, torch
+from frameworks import enable_x64, jax, jnp, optax, torch
 
 import isomorph as iso
 from isomorph import (
@@ -137,7 +137,7 @@ def by_torch(make):
 
 def by_optax(transform):
     """The float64 parameters after a hundred steps of an optax transformation."""
-    with jax.enable_x64(True):
+    with enable_x64(True):
         params = [jnp.asarray(w) for w in W]
         state, update = transform.init(params), jax.jit(transform.update)
         for gradient in GRADIENTS:

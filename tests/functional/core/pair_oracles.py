@@ -5,7 +5,7 @@ loop, gives for a hundred steps in float64.
 from functools import cache, partial
 
 import numpy as np
-from frameworks import jax, jnp, optax, torch
+from frameworks import enable_x64, jnp, optax, torch
 
 import isomorph as iso
 
@@ -80,7 +80,7 @@ def lamb_by_paper(decay, cap, epsilon):
 def by_rates_of(schedule):
     """Descent with rates of an optax schedule; it computes in float32 at integer steps."""
     ws = [w.copy() for w in W]
-    with jax.enable_x64(True):
+    with enable_x64(True):
         for t, gradient in enumerate(GRADIENTS):
             rate = float(schedule(jnp.asarray(float(t))))
             ws = [w - rate * g for w, g in zip(ws, gradient)]
@@ -88,7 +88,7 @@ def by_rates_of(schedule):
 
 
 def accumulated_by_optax():
-    with jax.enable_x64(True):  # at its birth it asks which dtypes there are
+    with enable_x64(True):  # at its birth it asks which dtypes there are
         return by_optax(optax.MultiSteps(optax.adam(LR), 3, accumulator_dtype=jnp.float64))
 
 

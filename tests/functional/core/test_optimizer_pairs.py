@@ -3,6 +3,7 @@
 import numpy as np
 import optree
 import pytest
+from frameworks import enable_x64
 
 import isomorph as iso
 from oracles import kind_of, numpy_of
@@ -76,7 +77,7 @@ def test_the_average_of_weights(backend, xp):
     import jax
     import optax
 
-    with jax.enable_x64(True):
+    with enable_x64(True):
         theirs = optax.ema(0.9, debias=True)
         state = theirs.init([np.zeros_like(w) for w in W])
         for ws in GRADIENTS[:20]:

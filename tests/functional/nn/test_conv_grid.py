@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from frameworks import jax
+from frameworks import enable_x64, jax
 
 import isomorph as iso
 from isomorph.backends.base import Backend
@@ -233,7 +233,7 @@ def _lax(point):
         y, pull = jax.vjp(func, x, w)
         return y, *pull(c)
 
-    with jax.enable_x64(True):
+    with enable_x64(True):
         return [np.asarray(a) for a in _compiled(run, x, w, c)]
 
 
