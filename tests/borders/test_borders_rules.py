@@ -216,7 +216,7 @@ def test_stop_gradient_of_a_variable_in_a_function(backend):
 
 
 @ONLY_TORCH
-@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")  # torch's own import
+@pytest.mark.filterwarnings("ignore:.torch.jit.script")  # torch's own import
 def test_forward_mode_of_a_product_over_repeated_positions(backend):
     """torch's own derivative of it is 0 (`scatter_reduce` with "prod"); ours is composed."""
     x, v = torch.tensor([2.0, 3.0, 4.0]), torch.tensor([5.0, 7.0, 2.0])

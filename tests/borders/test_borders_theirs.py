@@ -128,9 +128,7 @@ def run(backend, case, transform, kind):
     found = []
     try:
         with warnings.catch_warnings():  # torch imports its own forward mode with this
-            warnings.filterwarnings(
-                "ignore", message=".torch.jit.script", category=DeprecationWarning
-            )
+            warnings.filterwarnings("ignore", message=".torch.jit.script")
             found = list(THEIRS[backend][transform](total(func), x, truth))
     except Exception as error:
         if words is None or not says(words, error):

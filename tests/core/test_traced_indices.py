@@ -390,7 +390,7 @@ def test_products_of_as_many_factors_as_the_graph_is_given(backend, order):
             np.testing.assert_allclose(numpy_of(got), y, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")  # torch's own import
+@pytest.mark.filterwarnings("ignore:.torch.jit.script")  # torch's own import
 @pytest.mark.filterwarnings("ignore:torch.searchsorted.*non-contiguous")  # in its own rule for vmap
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_products_under_the_transforms_of_torch(backend):

@@ -382,6 +382,8 @@ def _is_transformed(x: torch.Tensor) -> bool:
     """Whether `x` is a value inside torch.func: it looks like a leaf there, but is none of the
     user's.
     """
+    if torch.compiler.is_compiling():  # which cannot ask the tensor
+        return looping.is_transformed()
     return is_functorch_wrapped_tensor(x)
 
 

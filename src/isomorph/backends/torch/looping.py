@@ -85,15 +85,15 @@ def compiled_while(goes_on: Callable, body: Callable, arrays: tuple) -> tuple:
     return private.while_loop(goes_on, _fresh(body), first)
 
 
-def _is_transformed() -> bool:
+def is_transformed() -> bool:
     return peek_interpreter_stack() is not None
 
 
-_is_transformed._dynamo_marked_constant = True  # pyright: ignore
+is_transformed._dynamo_marked_constant = True  # pyright: ignore
 
 
 def _check_transforms(name: str) -> None:
-    if _is_transformed():
+    if is_transformed():
         raise NotImplementedError(
             f"{name}: torch.compile cannot transform it; compile the whole with iso.jit"
         )

@@ -48,10 +48,11 @@ def repaired() -> Iterator[None]:
         recompute_size(self, *args, **kw)
         self.set_read_writes(self.read_writes.rename(self.mutation_renames))
 
-    def rewrite(updater: Any, graph: torch.fx.Graph) -> None:
+    def rewrite(*args: Any) -> None:  # the graph; from torch 2.9 on another comes before it
+        graph = args[-1]
         _unfold(graph)
         if not any(_is_complex(node) for node in graph.nodes):
-            reinplace(updater, graph)
+            reinplace(*args)
 
     node.recompute_size_and_body, passes.reinplace_inplaceable_ops = recompute, rewrite
     config: Any = import_module("torch.compiler.config")
