@@ -7,7 +7,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 export TF_CPP_MIN_LOG_LEVEL := 3
 export ONEDNN_JIT_PROFILE := 0
 
-.PHONY: demo test test-all lint bench scoreboard browser conformance clean
+.PHONY: demo test test-all lint bench scoreboard browser versions conformance clean
 
 # make demo: on what is installed; make demo BACKENDS=all installs all four; BACKENDS="numpy jax": on those.
 demo: $(VENV)/$(if $(filter all,$(BACKENDS)),all,core)
@@ -44,6 +44,10 @@ lint: $(VENV)/test
 bench: $(VENV)/bench
 	@$(BIN)/python -m benchmarks
 
+# The core suite with the oldest, the pinned and the newest version of each framework.
+versions: $(VENV)/versions
+	$(BIN)/nox
+
 conformance: $(VENV)/conformance
 	@test -n "$(SUITE)" || (echo "make conformance SUITE=path/to/array-api-tests (a checkout with its submodule)"; exit 2)
 	$(BIN)/python conformance/run.py numpy jax tensorflow torch --suite "$(SUITE)"
@@ -66,6 +70,9 @@ $(VENV)/test: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/bench: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) -e '.[bench]' && touch $@
+
+$(VENV)/versions: $(BIN)/python pyproject.toml
+	$(PIP) '.[versions]' && touch $@
 
 $(VENV)/conformance: $(VENV)/test
 	$(PIP) ndindex pytest-json-report && touch $@

@@ -2,8 +2,7 @@
 
 Each environment holds one framework beside NumPy, in the oldest version that is promised, in the
 one that `constraints.txt` pins, or in the newest that the interpreter takes. Interpreters that are
-not on this machine are reported as not run. `python docs/support.py` writes the table of the docs
-from what the sessions leave in `.nox/results`.
+not on this machine are reported as not run. What each ran is left in `.nox/results`.
 """
 
 import glob
@@ -21,9 +20,9 @@ os.environ["PATH"] += "".join(  # what pyenv has, if it is there
 PINNED = dict(
     line.split("==") for line in Path("constraints.txt").read_text().split() if "==" in line
 )
-OLDEST = {"numpy": "2.1.0", "jax": "0.8.0", "tensorflow": "2.19.0", "torch": "2.6.0"}
+OLDEST = {"numpy": "2.1.0", "jax": "0.9.0", "tensorflow": "2.19.0", "torch": "2.8.0"}
 WITH = {  # what else must be of its time
-    ("jax", "oldest"): ["jaxlib==0.8.0"],
+    ("jax", "oldest"): ["jaxlib==0.9.0"],
     ("jax", "pinned"): [f"jaxlib=={PINNED['jaxlib']}"],
 }
 TOOLS = [

@@ -128,7 +128,8 @@ def test_gradients_with_a_mask(backend, xp, kind):
             return (looped(q, k, np.broadcast_to(m, (N, HEADS, L, S)), w) * weigh).sum()
 
         wanted = central_gradient(value, arrays[i])
-        np.testing.assert_allclose(numpy_of(slope), wanted, rtol=1e-6, atol=2e-8)
+        # of sums of this size differences are good to 1e-7
+        np.testing.assert_allclose(numpy_of(slope), wanted, rtol=1e-6, atol=2e-7)
 
 
 def test_the_module_takes_the_same_masks(backend):

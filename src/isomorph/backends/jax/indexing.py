@@ -92,7 +92,7 @@ def _step(x: Any) -> tuple[Any, int] | None:
 
 
 def _constant(x: Any) -> int | None:
-    for _ in range(2):  # a literal holds its number once more
+    for _ in range(3):  # a literal holds its number once more, or an array of it
         inner = private.inner(x)
         x = x if inner is None else inner
     return int(x) if isinstance(x, (int, np.generic, np.ndarray)) else None

@@ -21,5 +21,6 @@ def map_of(x: Any) -> tuple:
 def made_of(x: Any) -> tuple[str | None, Any]:
     """The name of the operation that made a tracer, and what it was given (JAX 0.8)."""
     made = getattr(x, "parent", None)
+    made = made() if callable(made) else made  # before JAX 0.10
     name = getattr(getattr(made, "primitive", None), "name", None)
     return name, getattr(made, "in_tracers", ())

@@ -22,4 +22,4 @@ NAMES = {
         "tensorflow", "__internal__.EagerTensor", "the type of tensors with values", since="2.18"
     ),
 }
-ALL = Names("tensorflow", "TensorFlow 2.18 to 2.21", NAMES)
+ALL = Names("tensorflow", "TensorFlow 2.19 to 2.21", NAMES)

@@ -82,14 +82,17 @@ def vdot(a, b, /):
     return np.matmul(conj(np.ravel(a)), np.ravel(b))
 
 
-@composed(np.matvec)
 def matvec(x1, x2, /):
     return np.matmul(x1, arrayed(x2)[..., None])[..., 0]
 
 
-@composed(np.vecmat)
 def vecmat(x1, x2, /):
     return np.matmul(conj(arrayed(x1))[..., None, :], x2)[..., 0, :]
+
+
+if hasattr(np, "matvec"):  # from NumPy 2.2 on
+    composed(np.matvec)(matvec)
+    composed(np.vecmat)(vecmat)
 
 
 def contracted(a, b, axes):
