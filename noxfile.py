@@ -54,6 +54,6 @@ def core(session, framework, age):
     RESULTS.mkdir(parents=True, exist_ok=True)
     found = RESULTS / f"{framework}-{age}-{session.python}.xml"
     session.run(
-        "python", "-m", "pytest", "--core", "-m", "not slow", "-n", "2", "--dist", "worksteal", "--ignore=tests/scoreboard",
-        f"--junitxml={found}", *session.posargs,
+        "python", "-m", "pytest", "--core", "-m", "not slow", "-n", "2", "--dist", "worksteal",
+        "--ignore=tests/scoreboard", f"--junitxml={found}", *session.posargs,
     )  # fmt: skip
