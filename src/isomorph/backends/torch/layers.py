@@ -12,6 +12,10 @@ from ..base import Backend
 from . import pooling, private
 from .fused import is_foreign, is_watched
 
+# Dynamo, which reads what is below, cannot look them up.
+CROSS_ENTROPY: Any = private.cross_entropy_loss
+HAS_CROSS_ENTROPY = private.has("cross_entropy_loss")
+
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 NOBODY = -(1 << 63)  # the label that torch leaves out: without one, none that anybody has
 
@@ -119,7 +123,7 @@ class Layers(Backend):
     ) -> Any:
         hard = not labels.is_floating_point()
         mixed = not hard and labels.dtype != logits.dtype
-        if not logits.is_floating_point() or mixed or not private.has("cross_entropy_loss"):
+        if not logits.is_floating_point() or mixed or not HAS_CROSS_ENTROPY:
             return super().cross_entropy(logits, labels, axis, smoothing, ignored, reduction)
         if hard and labels.dtype is not torch.int64:
             labels = labels.long()
@@ -136,7 +140,7 @@ class Layers(Backend):
         alone = reduction != "counted" and logits.dtype in (torch.float32, torch.float64)
         how = REDUCTIONS[reduction if alone else "none"]
         try:
-            loss = private.cross_entropy_loss(logits, labels, None, how, none, smoothing)
+            loss = CROSS_ENTROPY(logits, labels, None, how, none, smoothing)
         except IndexError:
             wrong = labels if ignored is None else labels[labels != ignored]
             _refuse(xp, "cross_entropy", wrong, logits.shape[min(1, logits.ndim - 1)], "labels")

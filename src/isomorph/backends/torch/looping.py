@@ -32,6 +32,7 @@ from .private import (
     unwrap_batched,
 )
 
+WHILE_LOOP: Any = private.while_loop  # Dynamo, which reads its call, cannot look it up
 ENDLESS = (
     "while_loop: the gradient of a compiled loop needed a number of steps known beforehand; use "
     "iso.fori_loop with Python numbers as bounds, or iso.scan, or differentiate it without iso.jit"
@@ -82,7 +83,7 @@ def compiled_while(goes_on: Callable, body: Callable, arrays: tuple) -> tuple:
     """`Backend.while_loop` in what torch.compile reads."""
     _check_transforms("while_loop")
     first = tuple(x.clone() for x in arrays)
-    return private.while_loop(goes_on, _fresh(body), first)
+    return WHILE_LOOP(goes_on, _fresh(body), first)
 
 
 def is_transformed() -> bool:
