@@ -111,7 +111,11 @@ def backend_in(nodeid):
     return [name for name in BACKENDS if name in words]
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if item.get_closest_marker("left_to_core") and not config.getoption("--core"):
+            item.add_marker(pytest.mark.slow)
     if config.getoption("--core"):
         chosen = tuple(f"tests/{part}" for part in CORE)
         left = [item for item in items if not item.nodeid.startswith(chosen)]
