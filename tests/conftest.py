@@ -37,8 +37,8 @@ if (
     os.environ["ISOMORPH_XLA"] = "quick"  # for processes that must end with the same bits
 
 
-# What `--core` runs: every verb of every backend, eager and compiled, in a few minutes. It is what
-# `noxfile.py` runs with other versions of the frameworks.
+# What `--core` runs: the namespace, gradients, layers, loops, modules and training, eager and
+# compiled, chosen by hand, in a few minutes. `noxfile.py` runs it with other versions.
 CORE = (
     "backends/test_namespace.py",
     "backends/test_private_names.py",

@@ -5,18 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from . import (
-    loading,  # noqa: F401 (imports torch itself, before anything else does)
-    private,
-)
-from .private import (
-    FakeTensor,
-    get_unwrapped,
-    is_functorch_wrapped_tensor,
-    is_gradtrackingtensor,
-    maybe_get_level,
-    peek_interpreter_stack,
-)
+from . import loading  # noqa: F401 (imports torch itself, before anything else does)
 
 # isort: split
 import array_api_compat.torch as compat
@@ -38,11 +27,20 @@ from . import (
     linalg,
     looping,
     names,
+    private,
     reading,
     recurring,
 )
 from .custom import Custom, Escapes, Replay
 from .layers import Layers
+from .private import (
+    FakeTensor,
+    get_unwrapped,
+    is_functorch_wrapped_tensor,
+    is_gradtrackingtensor,
+    maybe_get_level,
+    peek_interpreter_stack,
+)
 
 # Of errors about tensors as indices.
 WORDS = ("can be converted to an index", "tensors used as indices must be")
