@@ -1,13 +1,19 @@
 """The core suite with other versions of the frameworks: `nox`, or `make versions`.
 
 Each environment holds one framework beside NumPy, in the oldest version that is promised, in the
-one that `constraints.txt` pins, or in the newest that the interpreter takes. Interpreters that are
-not on this machine are reported as not run. What each ran is left in `.nox/results`.
+one that `constraints.txt` pins, or in the newest that the interpreter takes. The last session
+writes what became of each into `docs/versions.md`; an interpreter that is not on this machine reads
+"not run" there. `nox -s 'core(torch-newest-3.13)' table` runs one of them and keeps the others'
+rows.
 """
 
 import glob
+import json
 import os
+import platform
+from datetime import date
 from pathlib import Path
+from xml.etree import ElementTree
 
 import nox
 
@@ -21,24 +27,23 @@ PINNED = dict(
     line.split("==") for line in Path("constraints.txt").read_text().split() if "==" in line
 )
 OLDEST = {"numpy": "2.1.0", "jax": "0.9.0", "tensorflow": "2.19.0", "torch": "2.8.0"}
-WITH = {  # what else must be of its time
-    ("jax", "oldest"): ["jaxlib==0.9.0"],
-    ("jax", "pinned"): [f"jaxlib=={PINNED['jaxlib']}"],
-}
 TOOLS = [
     "hypothesis", "jinja2", "pytest", "pytest-rerunfailures", "pytest-timeout", "pytest-xdist",
     "rich", "safetensors", "scipy", "tabulate",
 ]  # fmt: skip
-AGES = (("oldest", "3.11"), ("pinned", "3.11"), ("newest", "3.12"), ("newest", "3.13"))
+AGES = (("oldest", "3.11"), ("pinned", "3.12"), ("newest", "3.13"), ("newest", "3.14"))
 FRAMEWORKS = ("numpy", "jax", "tensorflow", "torch")
 ENVIRONMENTS = [(python, name, age) for name in FRAMEWORKS for age, python in AGES]
 RESULTS = Path(".nox/results")
+TABLE = Path("docs/versions.md")
 
 
 def wanted(framework, age):
+    """What pip is asked for: the framework, and what must be of its time."""
     version = {"oldest": OLDEST, "pinned": PINNED}.get(age, {}).get(framework)
-    first = framework if version is None else f"{framework}=={version}"
-    return [first, *WITH.get((framework, age), [])]
+    if version is None:
+        return [framework]
+    return [f"{framework}=={version}", *([f"jaxlib=={version}"] if framework == "jax" else [])]
 
 
 @nox.session
@@ -52,8 +57,69 @@ def core(session, framework, age):
     session.install(*wanted(framework, age), *TOOLS)
     session.install("-e", ".")
     RESULTS.mkdir(parents=True, exist_ok=True)
-    found = RESULTS / f"{framework}-{age}-{session.python}.xml"
-    session.run(
-        "python", "-m", "pytest", "--core", "-m", "not slow", "-n", "2", "--dist", "worksteal",
-        "--ignore=tests/scoreboard", f"--junitxml={found}", *session.posargs,
-    )  # fmt: skip
+    name = f"{framework}-{age}-{session.python}"
+    report = RESULTS / f"{name}.xml"
+    report.unlink(missing_ok=True)
+    asked = f"import importlib.metadata as m; print(m.version({framework!r}), m.version('numpy'))"
+    version, numpy = session.run("python", "-c", asked, silent=True).split()
+    verbs = ["--verbs"] if age == "pinned" else []  # every verb must be used
+    try:
+        session.run(
+            "python", "-m", "pytest", "--core", *verbs, "-m", "not slow", "-n", "2", "--dist",
+            "worksteal", "--ignore=tests/scoreboard", f"--junitxml={report}", *session.posargs,
+        )  # fmt: skip
+        ended = 0
+    except nox.command.CommandFailed:
+        ended = 1
+        raise
+    finally:
+        found = {"version": version, "numpy": numpy, "ended": ended, **counted(report)}
+        found |= {"date": str(date.today()), "machine": machine()}
+        (RESULTS / f"{name}.json").write_text(json.dumps(found, indent=1))
+
+
+def counted(report):
+    """What a JUnit file says became of the tests."""
+    suite = ElementTree.parse(report).getroot().find("testsuite")
+    said = {word: int(suite.get(word)) for word in ("tests", "failures", "errors", "skipped")}
+    return {**said, "seconds": float(suite.get("time"))}
+
+
+def machine():
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+
+
+@nox.session(venv_backend="none")
+def table(session):
+    """Write `docs/versions.md` from what the environments left in `.nox/results`."""
+    rows = []
+    for python, framework, age in ENVIRONMENTS:
+        found = RESULTS / f"{framework}-{age}-{python}.json"
+        if not found.exists():
+            rows.append(f"| {framework} | {age} | | {python} | | not run | |")
+            continue
+        result = json.loads(found.read_text())
+        red = result["failures"] + result["errors"]
+        green = result["tests"] - red - result["skipped"]
+        said = f"{green:,} passed, {red or 'none'} failed, {result['skipped']:,} left out"
+        if result["ended"] and not red:
+            said += ", and the run failed"
+        minutes, seconds = divmod(round(result["seconds"]), 60)
+        rows.append(
+            f"| {framework} | {age} | {result['version']} | {python} | {result['numpy']} | {said} "
+            f"in {minutes}:{seconds:02} | {result['date']}, {result['machine']} |"
+        )
+    TABLE.write_text(HEAD + "\n".join(rows) + "\n")
+
+
+HEAD = """# Versions
+
+Written by `make versions` (`noxfile.py`), which runs the core suite (`pytest --core`) in an
+environment for each row: one framework beside NumPy, in the oldest version that is promised, in the
+one all tests run with, and in the newest on the index. Tests that need another framework are left
+out, and are counted. "Not run" means that there is no such Python, or no such framework for it, on
+the machine.
+
+| framework | age | version | Python | NumPy | core suite | when and where |
+|---|---|---|---|---|---|---|
+"""

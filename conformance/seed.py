@@ -1,13 +1,25 @@
-"""A pytest plugin for `run.py`: every test starts from its own fixed seed.
+"""A pytest plugin for `run.py`: every test starts from the run's seed and its own name, and the
+first example that fails ends it.
 
-`--derandomize` fixes what Hypothesis draws inside a test, but the suite's special cases draw one
-example outside, shuffled by Python's global generator.
+`--hypothesis-seed` fixes what Hypothesis draws inside a test, but the suite's special cases draw
+one example outside, shuffled by Python's global generator. Looking for the smallest example of each
+known failure would take most of the time of a run: `--shrink` asks for it.
 """
 
+import os
 import random
 
 import pytest
+from hypothesis import Phase, settings
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if not os.environ.get("SUITE_SHRINK"):
+        phases = (Phase.explicit, Phase.generate)
+        settings.register_profile("run", settings.default, phases=phases)
+        settings.load_profile("run")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    random.seed(item.nodeid)
+    random.seed(f"{os.environ['SUITE_SEED']} {item.nodeid}")

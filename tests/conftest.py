@@ -13,6 +13,7 @@ os.environ.setdefault("ONEDNN_JIT_PROFILE", "0")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
+import verbs
 from frameworks import ABSENT, BACKENDS, MISSING, NOT_INSTALLED, enable_x64, jax, torch  # noqa: F401
 
 import isomorph as iso
@@ -42,7 +43,9 @@ if (
 CORE = (
     "backends/test_namespace.py",
     "backends/test_private_names.py",
+    "backends/test_tensorflow_layers.py::test_a_step_of_a_network_with_convolutions",
     "core/test_compile.py",
+    "core/test_compiled_eager.py::test_every_function_of_ours_in_a_program",
     "core/test_compiled_keys.py",
     "core/test_contracts.py",
     "core/test_dispatch.py",
@@ -56,6 +59,7 @@ CORE = (
     "core/test_traced_indices.py",
     "core/test_vmap.py",
     "export/",
+    "frontends/",
     "functional/core/test_gradients.py",
     "functional/nn/test_attention_masks.py",
     "functional/nn/test_layers.py",
@@ -72,6 +76,30 @@ CORE = (
 
 def pytest_addoption(parser):
     parser.addoption("--core", action="store_true", help="the suite for versions of frameworks")
+    parser.addoption("--verbs", action="store_true", help="fail if a verb of a backend is not used")
+
+
+def pytest_configure(config):
+    if config.getoption("--verbs"):
+        for name in ran_on():
+            verbs.watch(name)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["verbs"] = sorted(verbs.USED)
+    elif session.config.getoption("--verbs") and any(map(any, map(verbs.left_out, ran_on()))):
+        session.exitstatus = max(session.exitstatus, 1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    verbs.USED.update(map(tuple, getattr(node, "workeroutput", {}).get("verbs", ())))
+
+
+def ran_on():
+    return [name for name in BACKENDS if name not in NOT_INSTALLED]
 
 
 @cache
@@ -143,7 +171,12 @@ def pytest_pyfunc_call(pyfuncitem):
         pytest.skip(MISSING.format(said[0]))
 
 
-def pytest_terminal_summary(terminalreporter):
+def pytest_terminal_summary(terminalreporter, config):
+    if config.getoption("--verbs"):
+        for name in ran_on():
+            for how, left in zip(("eagerly", "in a program"), verbs.left_out(name)):
+                line = f"verbs of {name} not used {how}: {', '.join(left) or 'none'}"
+                terminalreporter.write_line(line)
     ran = Counter(
         (backend_in(report.nodeid) or ["no backend"])[0]
         for outcome in ("passed", "failed")

@@ -7,6 +7,7 @@ wherever the tests run, and what needs no missing framework runs.
 
 from contextlib import nullcontext
 from importlib import import_module
+from importlib.metadata import version
 from importlib.util import find_spec
 
 import pytest
@@ -76,6 +77,13 @@ MODULES = {
 ABSENT = {  # all that tests name and that is not there
     root for root in (name.partition(".")[0] for name in MODULES.values()) if not find_spec(root)
 }
+
+
+def older(name, *than):
+    """Whether an installed framework is older than a version, `older("torch", 2, 10)`."""
+    if not find_spec(name):
+        return False
+    return tuple(int(part) for part in version(name).split(".")[: len(than)]) < than
 
 
 def enable_x64(on):

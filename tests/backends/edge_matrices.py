@@ -112,6 +112,8 @@ def solving() -> list[Case]:
         at("linalg.solve", "NaN", (WITH_NAN, two)),
         at("linalg.solve", "huge and tiny", (HUGE, two)),
         at("linalg.solve", "for nothing", (DEFINITE, np.zeros((2, 0)))),
+        at("linalg.solve", "for nothing, in batches", (DEFINITE, np.zeros((3, 2, 0)))),
+        at("linalg.solve", "of nothing, in batches", (np.zeros((3, 1, 0, 0)), np.zeros((2, 0, 2)))),
         at("linalg.solve", "sizes that differ", (DEFINITE, [1.0, 2.0, 3.0]), raises="value"),
         at("linalg.det", "singular", ([SINGULAR, ZERO, DEFINITE],), twice=True),
         at("linalg.det", "rank one of three", ([RANK_ONE, NEARLY],), twice=True),

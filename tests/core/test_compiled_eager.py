@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 import pytest
 from compiled_programs import INPUTS
-from compiled_table import TABLE
+from compiled_table import LAYERS, RULES, TABLE
 
 import isomorph as iso
 from isomorph import tree
@@ -133,10 +133,13 @@ def compare(name, backend, found, expected):
             )
 
 
-def run(backend, names):
-    """Compile the programs as one, and compare each with itself as it is."""
+def run(backend, names, order=2):
+    """Compile the programs as one, differentiated so often, and compare each with itself as it
+    is.
+    """
     inputs = {name: iso.convert(INPUTS[name], backend) for name in INPUTS}
-    funcs = {name: measured(TABLE[name]) for name in names}
+    programs = {name: TABLE[name]._replace(order=min(order, TABLE[name].order)) for name in names}
+    funcs = {name: measured(program) for name, program in programs.items()}
 
     def every(inputs):
         return {name: func(inputs[TABLE[name].input]) for name, func in funcs.items()}
@@ -167,6 +170,18 @@ def test_a_sample_of_programs(backend, part):
 @pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
 def test_what_xla_lacks(backend):
     run(backend, NO_XLA)
+
+
+@pytest.mark.left_to_core
+@COMPILED
+@pytest.mark.parametrize("part", [RULES, LAYERS], ids=["rules", "layers"])
+def test_every_function_of_ours_in_a_program(backend, part):
+    """Not differentiated: so that versions of frameworks can be tried in minutes."""
+    names = [name for name, *_ in part]
+    alone = [name for name in names if (backend, name) in {*BESIDE_NONE, *SMALL_ONLY}]
+    run(backend, [name for name in names if name not in alone], order=0)
+    for name in alone:
+        run(backend, [name], order=0)
 
 
 @pytest.mark.slow

@@ -333,6 +333,12 @@ def test_split_keys_draw_numbers_that_have_nothing_in_common(backend):
 # With the transforms.
 
 
+def test_a_number_in_an_array_is_that_number(backend):
+    number = iso.convert(np.asarray(7), backend)
+    folded = (iso.random.fold_in(key_of(backend), n) for n in (number, 7))
+    np.testing.assert_array_equal(*map(numpy_of, folded))
+
+
 def test_one_draw_for_each_of_many_keys(backend):
     keys = iso.random.split(key_of(backend), 3)
     got = iso.vmap(lambda key: iso.random.uniform(key, (4,)))(keys)

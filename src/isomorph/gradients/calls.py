@@ -130,12 +130,16 @@ def settle(
     all that the function is called with, where that is more than the leaves.
     """
     around = leaves if beside is None else tree.flatten(beside)[0]
-    found = {BACKENDS.find(kind) for kind in {type(x) for x in around}} - {None}
+    found = {}  # by name: before torch 2.13 Dynamo knows no sets of objects
+    for kind in {type(x) for x in around}:
+        backend = BACKENDS.find(kind)
+        if backend is not None:
+            found[backend.name] = backend
     if len(found) == 1 and leaves:  # nearly every call: nothing more to ask
-        (backend,) = found
-        usual = (backend.float32, backend.float64)  # pyright: ignore
+        (backend,) = found.values()
+        usual = (backend.float32, backend.float64)
         if all([BACKENDS.get(type(x)) is backend and x.dtype in usual for x in leaves]):  # noqa: C419
-            return backend, tuple(leaves)  # pyright: ignore
+            return backend, tuple(leaves)
     arrays = [x for x in around if find_backend(x) is not None]
     backend = backend_of(*arrays) if arrays else home().backend
     if not leaves:

@@ -157,14 +157,14 @@ class Lift:
         """The one backend of all leaves; where there are none, that of the home."""
         types = {type(x) for column in self.columns for x in column}
         try:
-            found = {BACKENDS[kind] for kind in types}
+            found = [BACKENDS[kind] for kind in types]
         except TypeError:  # no array, and named below
-            found = {None}
+            found = [None]
         if None in found:
             self._refuse_leaf()
-        if len(found) > 1:
+        if any(xp is not found[0] for xp in found):
             self._mixed(*(x for column in self.columns for x in column))
-        xp: Any = found.pop() if found else home().backend
+        xp: Any = found[0] if found else home().backend
         if not all(hasattr(kind, "__mul__") for kind in types):  # a sparse gradient, made dense
             self.columns = [[xp.asarray(x) for x in column] for column in self.columns]
         return xp

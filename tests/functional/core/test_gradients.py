@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from frameworks import optax, torch
+from frameworks import older, optax, torch
 
 import isomorph as iso
 from isomorph import adam_step, optimizer_update
@@ -106,6 +106,8 @@ def test_stop_gradient(backend, xp, mode):
 
 @pytest.mark.parametrize("mode", ["eager", "compiled"])
 def test_execute_with_gradients(backend, xp, mode):
+    if (backend, mode) == ("torch", "compiled") and older("torch", 2, 13):
+        pytest.skip("before torch 2.13 torch.compile cannot tell tensors apart by id")
     run = (lambda f: f) if mode == "eager" else (lambda f: compiled(backend, f))
     calls = []
     xs = {"w": xp.asarray(X), "b": [xp.asarray(2.0, dtype=xp.float64), None], "n": xp.asarray(3)}

@@ -97,6 +97,11 @@ def pad(x, widths, /, mode="constant", *, constant_values=0):
     return jnp.pad(x, widths, constant_values=constant_values)
 
 
+def permute_dims(x, /, axes):
+    """`jnp.permute_dims` counts no axes from the end."""
+    return jnp.transpose(x, axes)
+
+
 def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
     """Integers are widened as `prod` widens them."""
     if dtype is None and jnp.issubdtype(x.dtype, jnp.integer):

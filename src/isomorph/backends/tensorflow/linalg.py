@@ -196,7 +196,7 @@ def solve(x1: Any, x2: Any, /) -> tf.Tensor:
     if vector:
         x2 = ops.ExpandDims(input=x2, axis=1)
     if x1.shape[:-2] != x2.shape[:-2] or not x1.shape[:-2].is_fully_defined():
-        batch = common_shape("solve", x1[..., 0, 0], x2[..., 0, 0])  # the kernel broadcasts nothing
+        batch = common_shape("solve", x1, x2, without=2)  # the kernel broadcasts nothing
         x1 = ops.BroadcastTo(input=x1, shape=tf.concat([batch, tf.shape(x1)[-2:]], 0))
         x2 = ops.BroadcastTo(input=x2, shape=tf.concat([batch, tf.shape(x2)[-2:]], 0))
     out = _solve(x1, x2)

@@ -150,15 +150,18 @@ def broadcast_arrays(*arrays: Any) -> list[tf.Tensor]:
     return [ops.BroadcastTo(input=x, shape=shape) for x in arrays]
 
 
-def common_shape(function: str, *arrays: Any) -> Any:
-    """The shape these arrays broadcast to, as an integer vector."""
-    if not builtins.all(x.shape.is_fully_defined() for x in arrays):
-        shape = tf.shape(arrays[0])
-        for x in arrays[1:]:
-            shape = tf.broadcast_dynamic_shape(shape, tf.shape(x))
-        return shape
+def common_shape(function: str, *arrays: Any, without: int = 0) -> Any:
+    """The shape these arrays broadcast to, as an integer vector; or its front, without so many last
+    axes.
+    """
+    shapes = [x.shape[: rank_of(x) - without] for x in arrays]
+    if not builtins.all(shape.is_fully_defined() for shape in shapes):
+        first, *others = [tf.shape(x)[: rank_of(x) - without] for x in arrays]
+        for other in others:
+            first = tf.broadcast_dynamic_shape(first, other)
+        return first
     try:
-        return ints(np.broadcast_shapes(*(tuple(x.shape) for x in arrays)))
+        return ints(np.broadcast_shapes(*map(tuple, shapes)))
     except ValueError:
         _wrong(function, "shapes that broadcast together", *arrays)
 
@@ -411,7 +414,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> tf.Tensor:
     indices = last(indices, axis, rank)
     x = last(x, axis, rank)
     if rank > 1 and not _same_batch(x, indices):
-        batch = common_shape("take_along_axis", x[..., 0], indices[..., 0])
+        batch = common_shape("take_along_axis", x, indices, without=1)
         x = ops.BroadcastTo(input=x, shape=tf.concat([batch, [size_of(x, -1)]], 0))
         count = [size_of(indices, -1)]
         indices = ops.BroadcastTo(input=indices, shape=tf.concat([batch, count], 0))

@@ -120,6 +120,7 @@ def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
         return torch.eye(n_rows, n_cols, dtype=dtype, device=device)
     rows, columns = torch.arange(n_rows, device=device), torch.arange(n_cols, device=device)
     dtype = torch.get_default_dtype() if dtype is None else dtype
+    k = max(-n_rows, min(k, n_cols))  # beyond the corners all are zeros, also where k is no int64
     return (rows[:, None] + k == columns).to(dtype)
 
 

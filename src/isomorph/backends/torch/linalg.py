@@ -15,7 +15,13 @@ from .private import (
     is_functorch_wrapped_tensor,
     len_torch_dispatch_stack,
 )
-from .promotion import differentiated
+from .promotion import alike, differentiated, direct
+
+matmul = direct("matmul")
+tensordot = alike(compat.tensordot)
+outer = alike(native.outer)
+cross = alike(native.cross)
+narrow_vecdot = alike(compat.vecdot)
 
 
 def cholesky(x, /, *, upper=False):
@@ -33,7 +39,7 @@ def vecdot(x1, x2, /, *, axis=-1):
     if x1.dtype is x2.dtype and x1.dtype.is_floating_point:
         return torch.linalg.vecdot(x1, x2, dim=axis)
     if not (is_functorch_wrapped_tensor(x1) or is_functorch_wrapped_tensor(x2)):
-        return compat.vecdot(x1, x2, axis=axis)
+        return narrow_vecdot(x1, x2, axis=axis)
     if x1.shape[axis] != x2.shape[axis]:
         raise ValueError(f"vecdot: needed one size along {axis}, got {x1.shape} and {x2.shape}")
     product = x1.movedim(axis, -1).conj() * x2.movedim(axis, -1)  # vmap has no rule for moveaxis

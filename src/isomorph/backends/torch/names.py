@@ -14,8 +14,10 @@ import torch
 from .. import edges
 from ..limits import FloatInfo, IntInfo
 from .fused import is_foreign
+from .linalg import matmul as matmul
+from .linalg import tensordot as tensordot
 from .linalg import vecdot as vecdot
-from .promotion import differentiated, direct, promoted, result_type
+from .promotion import all_alike, differentiated, direct, is_wide, promoted, result_type
 
 add = direct("add")
 atan2 = direct("atan2")
@@ -24,6 +26,7 @@ bitwise_left_shift = direct("bitwise_left_shift")
 bitwise_or = direct("bitwise_or")
 bitwise_right_shift = direct("bitwise_right_shift")
 bitwise_xor = direct("bitwise_xor")
+concat = all_alike(compat.concat)
 copysign = direct("copysign")
 divide = direct("divide")
 equal = direct("equal")
@@ -34,12 +37,12 @@ less_equal = direct("less_equal")
 logical_and = direct("logical_and")
 logical_or = direct("logical_or")
 logical_xor = direct("logical_xor")
-matmul = direct("matmul")
 maximum = direct("maximum")
 minimum = direct("minimum")
 multiply = direct("multiply")
 nextafter = direct("nextafter")
 not_equal = direct("not_equal")
+stack = all_alike(torch.stack)
 subtract = direct("subtract")
 
 
@@ -59,6 +62,8 @@ SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: to
 
 def where(condition, x1, x2, /):
     """`torch.where`, also of wide unsigned integers in a program: by their bits."""
+    if is_wide(x1) or is_wide(x2):
+        x1, x2 = promoted(x1, x2)
     if not (isinstance(x1, torch.Tensor) and isinstance(x2, torch.Tensor) and x1.dtype is x2.dtype):
         return compat.where(condition, x1, x2)
     signed = SIGNED.get(x1.dtype)

@@ -1,5 +1,6 @@
 """Two operands of one dtype: array-api-compat promotes by the standard's rules, which costs as much
-as a small call itself, and lacks the wider unsigned integers.
+as a small call itself, and lacks the wider unsigned integers: torch refuses to promote them, or,
+where one operand has no axes, takes the dtype of the other for both.
 """
 
 from __future__ import annotations
@@ -26,28 +27,64 @@ def direct(name: str) -> Callable[..., Any]:
             same = x1.dtype is x2.dtype
         except AttributeError:  # a Python number
             same = False
-        return native(x1, x2) if same else checked(x1, x2)
+        if same:
+            return native(x1, x2)
+        if is_wide(x1) or is_wide(x2):
+            return native(*promoted(x1, x2))
+        return checked(x1, x2)
 
     return call
 
 
+def alike(func: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of two tensors that is array-api-compat's, given wide ones of one dtype."""
+
+    @wraps(func)
+    def call(x1, x2, /, **options):
+        if is_wide(x1) or is_wide(x2):
+            x1, x2 = promoted(x1, x2)
+        return func(x1, x2, **options)
+
+    return call
+
+
+def all_alike(func: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a list of tensors that is array-api-compat's, given wide ones of one dtype."""
+
+    @wraps(func)
+    def call(arrays, /, **options):
+        if any([is_wide(x) for x in arrays]):  # noqa: C419
+            dtype = result_type(*arrays)
+            arrays = [x.to(dtype) for x in arrays]
+        return func(arrays, **options)
+
+    return call
+
+
+WIDE = (torch.uint16, torch.uint32, torch.uint64)
+
+
+def is_wide(x: Any) -> bool:
+    """Whether a tensor or dtype is of those that torch does not promote."""
+    return getattr(x, "dtype", x) in WIDE
+
+
 def result_type(*arrays_and_dtypes):
-    try:
+    if not any([is_wide(x) for x in arrays_and_dtypes]):  # noqa: C419
         return compat.result_type(*arrays_and_dtypes)
-    except RuntimeError:  # torch promotes no uint16, uint32 and uint64
-        numbers = [x for x in arrays_and_dtypes if isinstance(x, (int, float, complex))]
-        others = (x for x in arrays_and_dtypes if not isinstance(x, (int, float, complex)))
-        dtype = reduce(_promote, (getattr(x, "dtype", x) for x in others))
-        return compat.result_type(dtype, *numbers)
+    numbers = [x for x in arrays_and_dtypes if isinstance(x, (int, float, complex))]
+    others = (x for x in arrays_and_dtypes if not isinstance(x, (int, float, complex)))
+    dtype = reduce(_promote, (getattr(x, "dtype", x) for x in others))
+    return compat.result_type(dtype, *numbers)
 
 
 SIGNED = {torch.uint16: torch.int32, torch.uint32: torch.int64}  # the smallest that holds it
 
 
 def _promote(a: torch.dtype, b: torch.dtype) -> torch.dtype:
-    if b not in (torch.uint16, torch.uint32, torch.uint64):
+    if b not in WIDE:
         a, b = b, a
-    if b not in (torch.uint16, torch.uint32, torch.uint64):
+    if b not in WIDE:
         return compat.result_type(a, b)
     if a is torch.bool:
         return b

@@ -1,0 +1,71 @@
+"""What `conformance/ledger.toml` says may fail does fail, for the example it gives: an expression
+that should be true, and raises or is not. When one becomes true, a framework has mended something,
+and its line can go.
+"""
+
+import math
+import operator
+import os
+import platform
+import tomllib
+from pathlib import Path
+
+import pytest
+from frameworks import BACKENDS, NOT_INSTALLED, enable_x64
+
+from isomorph.dispatch import load
+
+LEDGER = tomllib.loads((Path(__file__).parents[2] / "conformance/ledger.toml").read_text())
+MAY_FAIL = [
+    pytest.param(
+        name,
+        example,
+        id=f"{name}-{test.rpartition('::')[2]}",
+        marks=[
+            pytest.mark.skipif(
+                group.get("machine", platform.machine()) != platform.machine(),
+                reason="it fails on another kind of machine",
+            ),
+            pytest.mark.skipif(
+                "xla" in group and os.environ.get("ISOMORPH_XLA") == "quick",
+                reason="it fails with XLA as users have it",
+            ),
+        ],
+    )
+    for name in BACKENDS
+    for group in LEDGER.get(name, [])
+    for test, example in group.get("may_fail", {}).items()
+]
+
+
+def holds(name, example):
+    xp = load(name)
+    array = lambda dtype, *values: xp.asarray(values or [2], dtype=getattr(xp, dtype))
+    scalar = lambda dtype: xp.asarray(2, dtype=getattr(xp, dtype))
+    names = {"xp": xp, "array": array, "scalar": scalar, "math": math, "operator": operator}
+    with enable_x64(True):
+        return bool(eval(example, names))
+
+
+@pytest.mark.parametrize(("name", "example"), MAY_FAIL)
+def test_what_may_fail_does(name, example):
+    compile(example, "ledger.toml", "eval")
+    try:
+        held = holds(name, example)
+    except NameError:
+        raise  # the example is wrong, not the framework
+    except Exception:
+        held = False
+    assert not held
+
+
+@pytest.mark.parametrize("name", [name for name in BACKENDS if name not in NOT_INSTALLED])
+def test_an_example_that_holds_is_seen(name):
+    assert holds(name, "xp.sum(xp.asarray([1, 2])) == 3")
+
+
+def test_every_line_has_a_reason():
+    for name in BACKENDS:
+        for group in LEDGER.get(name, []):
+            assert group["reason"]
+            assert bool(group.get("tests")) != bool(group.get("may_fail"))

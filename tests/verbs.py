@@ -1,0 +1,116 @@
+"""Which verbs of which backends a run of the tests has used: `pytest --core --verbs`.
+
+A verb is a method of a backend that is no name of the array API standard. Each is wrapped on the
+backend's one instance, and says whether a program of ours was being traced when it was called. The
+run fails if a verb was left out that is not in one of the lists below.
+"""
+
+import threading
+from functools import wraps
+
+from isomorph.backends.base import Backend
+from isomorph.backends.vocabulary import VOCABULARY
+from isomorph.dispatch import load
+
+VERBS = tuple(
+    name
+    for name in dir(Backend)
+    if callable(getattr(Backend, name)) and not name.startswith("_") and name not in VOCABULARY
+)
+NOT_IN_A_PROGRAM = {  # why a verb has no work while a program is traced
+    "adopt": "a class of nests is heard of when it is made",
+    **dict.fromkeys(("borrow", "lend", "unpack"), "memory, of which a traced array has none"),
+    **dict.fromkeys(("check_given", "compile", "signature", "placed"), "before a program runs"),
+    **dict.fromkeys(("device", "devices", "named_device"), "names, known before"),
+    "explain": "of errors, when they have left the trace",
+    "host_results": "while a program runs",
+    "quick": "the framework's own generator draws outside of programs",
+    **dict.fromkeys(("expect_repeats", "slot", "write_adam"), "of steps that run one by one"),
+}
+ONLY_IN_A_PROGRAM = {"compiled_part": "a part of a program"}
+OF_FILES = {"sums": "of the bytes of files, which NumPy reads"}
+OF_TORCH = {"outline": "torch alone must say what a draw is like"}
+NOT_ASKED = {  # backend -> the verbs that nothing asks of it, and why
+    "numpy": {
+        **dict.fromkeys(("check_given", "compile", "signature"), "it compiles nothing"),
+        **dict.fromkeys(("distance", "put_window", "window"), "its indices are always known"),
+        **dict.fromkeys(("host_like", "host_results"), "a function of the host is called"),
+        **OF_TORCH,
+    },
+    "jax": {
+        **dict.fromkeys(("check_given", "compile", "signature"), "jax.jit takes nests itself"),
+        **dict.fromkeys(("counter", "replay", "run_unseen"), "JAX has loops and checkpoints"),
+        "compiled_part": "XLA compiles the whole",
+        "write_adam": "its arrays are never written over",
+        **OF_FILES,
+        **OF_TORCH,
+    },
+    "tensorflow": {**OF_FILES, **OF_TORCH},
+    "torch": {
+        **dict.fromkeys(("is_inside", "label_scores", "picked"), "its own cross entropy"),
+        "compiled_part": "Inductor compiles the whole",
+        **OF_FILES,
+    },
+}
+NOT_ASKED_IN_A_PROGRAM = {
+    "torch": {
+        "counter": "the compiler counts",
+        **dict.fromkeys(("outline", "probit"), "a kernel of its own draws"),
+    }
+}
+USED = set()  # (backend, verb, whether a program was being traced)
+_here = threading.local()
+
+
+def traced(func):
+    """`func`, during which a program of ours is being traced."""
+
+    @wraps(func)
+    def run(*args, **kw):
+        _here.depth = getattr(_here, "depth", 0) + 1
+        try:
+            return func(*args, **kw)
+        finally:
+            _here.depth -= 1
+
+    return run
+
+
+def noting(xp, verb):
+    """A verb of a backend that notes its use."""
+    meaning = getattr(xp, verb)
+    eager, in_a_program = (xp.name, verb, False), (xp.name, verb, True)
+
+    @wraps(meaning)
+    def run(*args, **kw):
+        USED.add(in_a_program if getattr(_here, "depth", 0) else eager)
+        if verb == compiler(xp.name):
+            return meaning(traced(args[0]), *args[1:], **kw)
+        return meaning(*args, **kw)
+
+    return run
+
+
+def compiler(name):
+    """The verb that is given the function a program is made of; NumPy has none."""
+    return {"numpy": None, "jax": "jit"}.get(name, "compile")
+
+
+def watch(name):
+    xp = load(name)
+    for verb in VERBS:
+        setattr(xp, verb, noting(xp, verb))
+
+
+def left_out(name):
+    """The verbs of a backend that no test used: eagerly, and while a program was traced."""
+    unused = lambda traced, *lists: [
+        verb
+        for verb in VERBS
+        if (name, verb, traced) not in USED and not any(verb in reasons for reasons in lists)
+    ]
+    lacking = NOT_ASKED[name]
+    eager = unused(False, lacking, ONLY_IN_A_PROGRAM)
+    if compiler(name) is None:
+        return eager, []
+    return eager, unused(True, lacking, NOT_IN_A_PROGRAM, NOT_ASKED_IN_A_PROGRAM.get(name, {}))
