@@ -1,8 +1,9 @@
 """The frameworks as tests name them: `from frameworks import jax, tf, torch`.
 
 One that is not installed is a name all the same: its attributes are names too, nothing is an
-instance of them, and calling one leaves the test out. So every module of the tests is collected
-wherever the tests run, and what needs no missing framework runs.
+instance of them, and calling one leaves the test out, or, while tests are still being collected,
+gives such a name again. So every module of the tests is collected wherever the tests run, and what
+needs no missing framework runs.
 """
 
 from contextlib import nullcontext
@@ -22,6 +23,8 @@ NOT_INSTALLED = tuple(name for name in BACKENDS if not find_spec(name))
 class Missing:
     """What stands for something that is not installed."""
 
+    running = False  # whether tests are being run, not collected
+
     def __init__(self, name):
         self.name = name
 
@@ -31,10 +34,12 @@ class Missing:
         return Missing(f"{self.name}.{item}")
 
     def __call__(self, *args, **kw):
-        root = self.name.partition(".")[0]
-        pytest.skip(MISSING.format(root), allow_module_level=True)
+        if not self.running:
+            return self
+        pytest.skip(MISSING.format(self.name.partition(".")[0]))
 
-    __enter__ = __call__
+    __enter__ = __getitem__ = __call__
+    __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __truediv__ = __neg__ = __call__
 
     def __exit__(self, *error): ...
 

@@ -10,11 +10,13 @@ from frameworks import jax, older
 import isomorph as iso
 from isomorph.scoreboard import record_mode
 
-# What conftest.py gives to JAX, and why, stands there.
-QUICK_XLA = (
-    "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 "
-    "--xla_llvm_disable_expensive_passes=true"
-)
+# What conftest.py gives to JAX, and why, stands there: (to be quick, as users have it).
+XLA = {
+    "xla_backend_optimization_level": (0, 3),
+    "xla_llvm_disable_expensive_passes": (True, False),
+    **({"xla_cpu_use_fusion_emitters": (False, True)} if older("jax", 0, 11) else {}),
+}
+QUICK_XLA = " ".join(f"--{name}={str(quick).lower()}" for name, (quick, _) in XLA.items())
 
 
 def central_gradient(func, x, step=1e-6):
@@ -96,9 +98,4 @@ def as_users_have_it(backend, program):
     """What conftest.py takes away for the sake of speed."""
     if backend != "jax":
         return program
-    whole = {
-        "xla_cpu_use_fusion_emitters": True,
-        "xla_backend_optimization_level": 3,
-        "xla_llvm_disable_expensive_passes": False,
-    }
-    return jax.jit(program, compiler_options=whole)
+    return jax.jit(program, compiler_options={name: usual for name, (_, usual) in XLA.items()})

@@ -8,6 +8,8 @@ run fails if a verb was left out that is not in one of the lists below.
 import threading
 from functools import wraps
 
+from frameworks import BACKENDS, NOT_INSTALLED
+
 from isomorph.backends.base import Backend
 from isomorph.backends.vocabulary import VOCABULARY
 from isomorph.dispatch import load
@@ -28,6 +30,7 @@ NOT_IN_A_PROGRAM = {  # why a verb has no work while a program is traced
     **dict.fromkeys(("expect_repeats", "slot", "write_adam"), "of steps that run one by one"),
 }
 ONLY_IN_A_PROGRAM = {"compiled_part": "a part of a program"}
+OF_TWO = {"borrow": "from another framework", "lend": "to another framework"}
 OF_FILES = {"sums": "of the bytes of files, which NumPy reads"}
 OF_TORCH = {"outline": "torch alone must say what a draw is like"}
 NOT_ASKED = {  # backend -> the verbs that nothing asks of it, and why
@@ -109,7 +112,7 @@ def left_out(name):
         for verb in VERBS
         if (name, verb, traced) not in USED and not any(verb in reasons for reasons in lists)
     ]
-    lacking = NOT_ASKED[name]
+    lacking = {**NOT_ASKED[name], **(OF_TWO if len(NOT_INSTALLED) == len(BACKENDS) - 1 else {})}
     eager = unused(False, lacking, ONLY_IN_A_PROGRAM)
     if compiler(name) is None:
         return eager, []

@@ -7,6 +7,7 @@ import pytest
 from frameworks import enable_x64, jax, torch
 
 import isomorph as iso
+from isomorph.dispatch import load
 from oracles import central_gradient, kind_of, numpy_of
 
 OTHERS = {"numpy": "torch", "jax": "numpy", "tensorflow": "numpy", "torch": "jax"}
@@ -160,6 +161,15 @@ def test_convert_shares_memory_where_it_says_so(backend, xp):
         x = xp.asarray(np.zeros(1024, np.float32))
         first, second = iso.convert([x, x], "torch")
         assert first.data_ptr() == second.data_ptr()  # two copies would lie apart
+
+
+def test_a_device_has_a_name(backend):
+    here = load(backend).device_of(iso.zeros(2, backend=backend))
+    for name in ("cpu", "CPU", load(backend).devices()[0]):
+        x = iso.zeros(2, device=name, backend=backend)
+        assert (kind_of(x), load(backend).device_of(x)) == (backend, here)
+    with pytest.raises(ValueError, match="moon"):
+        iso.zeros(2, device="moon", backend=backend)
 
 
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)

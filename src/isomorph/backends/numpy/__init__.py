@@ -224,6 +224,12 @@ class NumPy(Backend):
     def narrow(xp, name):
         return np.float16 if name == "float16" else None
 
+    if isinstance(np.count_nonzero(1), int):  # NumPy 2.1 counts all into no array
+
+        def count_nonzero(xp, x, /, *, axis=None, keepdims=False):
+            found = np.count_nonzero(x, axis=axis, keepdims=keepdims)
+            return np.int64(found) if isinstance(found, int) else found
+
 
 def _holds_traced(obj: Any) -> bool:
     return isinstance(obj, (list, tuple)) and any(

@@ -12,10 +12,12 @@ from .shaping import arrayed
 
 
 @composed(np.sort)
-def sort(a, axis=-1, kind=None, order=None, *, stable=None):
+def sort(a, axis=-1, kind=None, order=None, *, stable=None, **later):
+    """`later` is what newer versions know: `descending`."""
     if axis is None:
         a, axis = np.ravel(a), -1
-    return np.take_along_axis(a, np.argsort(concrete(a), axis, kind, stable=stable), axis)
+    places = np.argsort(concrete(a), axis, kind, stable=stable, **later)
+    return np.take_along_axis(a, places, axis)
 
 
 @composed(np.sort_complex)
