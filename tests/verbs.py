@@ -8,7 +8,7 @@ run fails if a verb was left out that is not in one of the lists below.
 import threading
 from functools import wraps
 
-from frameworks import BACKENDS, NOT_INSTALLED
+from frameworks import NOT_INSTALLED
 
 from isomorph.backends.base import Backend
 from isomorph.backends.vocabulary import VOCABULARY
@@ -30,7 +30,7 @@ NOT_IN_A_PROGRAM = {  # why a verb has no work while a program is traced
     **dict.fromkeys(("expect_repeats", "slot", "write_adam"), "of steps that run one by one"),
 }
 ONLY_IN_A_PROGRAM = {"compiled_part": "a part of a program"}
-OF_TWO = {"borrow": "from another framework", "lend": "to another framework"}
+OF_TWO = dict.fromkeys(("borrow", "lend"), "between two frameworks that are not NumPy")
 OF_FILES = {"sums": "of the bytes of files, which NumPy reads"}
 OF_TORCH = {"outline": "torch alone must say what a draw is like"}
 NOT_ASKED = {  # backend -> the verbs that nothing asks of it, and why
@@ -44,6 +44,7 @@ NOT_ASKED = {  # backend -> the verbs that nothing asks of it, and why
         **dict.fromkeys(("check_given", "compile", "signature"), "jax.jit takes nests itself"),
         **dict.fromkeys(("counter", "replay", "run_unseen"), "JAX has loops and checkpoints"),
         "compiled_part": "XLA compiles the whole",
+        "has_quick_steps": "it compiles a layer of steps as a whole",
         "write_adam": "its arrays are never written over",
         **OF_FILES,
         **OF_TORCH,
@@ -112,7 +113,7 @@ def left_out(name):
         for verb in VERBS
         if (name, verb, traced) not in USED and not any(verb in reasons for reasons in lists)
     ]
-    lacking = {**NOT_ASKED[name], **(OF_TWO if len(NOT_INSTALLED) == len(BACKENDS) - 1 else {})}
+    lacking = NOT_ASKED[name] | (OF_TWO if len(NOT_INSTALLED) > 1 else {})
     eager = unused(False, lacking, ONLY_IN_A_PROGRAM)
     if compiler(name) is None:
         return eager, []
