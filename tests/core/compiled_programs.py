@@ -107,10 +107,11 @@ def attention(iso, xp, x):
 
 
 def heads(iso, xp, x):
-    w = const(xp, 12, 4)
-    return iso.multi_head_attention(
-        x, num_heads=2, in_proj_weights=w, out_proj_weights=const(xp, 4, 4)
-    )
+    kw = {"num_heads": 2, "in_proj_weights": const(xp, 12, 4)}
+    return [
+        iso.multi_head_attention(x, out_proj_weights=const(xp, 4, 4), **kw),
+        iso.multi_head_attention(x, return_attention_weights=True, **kw),
+    ]
 
 
 def lstm(iso, xp, x):
