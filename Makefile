@@ -72,7 +72,7 @@ $(VENV)/bench: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) -e '.[bench]' && touch $@
 
 $(VENV)/versions: $(BIN)/python pyproject.toml
-	$(PIP) '.[versions]' && touch $@
+	$(PIP) -e '.[versions]' && touch $@
 
 $(VENV)/conformance: $(VENV)/test
 	$(PIP) ndindex pytest-json-report && touch $@

@@ -23,10 +23,8 @@ os.environ["PATH"] += "".join(  # what pyenv has, if it is there
     f":{found}" for found in sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin")))
 )
 
-PINNED = dict(
-    line.split("==") for line in Path("constraints.txt").read_text().split() if "==" in line
-)
-OLDEST = {"numpy": "2.1.0", "jax": "0.9.0", "tensorflow": "2.19.0", "torch": "2.8.0"}
+OLDEST = {"numpy": "2.1.0", "jax": "0.9.0", "tensorflow": "2.19.0", "torch": "2.10.0"}
+OLDEST_BESIDE = ["optree==0.16.0", "array-api-compat==1.16.0"]
 TOOLS = [
     "hypothesis", "jinja2", "pytest", "pytest-rerunfailures", "pytest-timeout", "pytest-xdist",
     "rich", "safetensors", "scipy", "tabulate",
@@ -40,10 +38,13 @@ TABLE = Path("docs/versions.md")
 
 def wanted(framework, age):
     """What pip is asked for: the framework, and what must be of its time."""
-    version = {"oldest": OLDEST, "pinned": PINNED}.get(age, {}).get(framework)
-    if version is None:
+    if age == "pinned":
+        return [framework, "-c", "constraints.txt"]
+    if age == "newest":
         return [framework]
-    return [f"{framework}=={version}", *([f"jaxlib=={version}"] if framework == "jax" else [])]
+    version = OLDEST[framework]
+    beside = [f"jaxlib=={version}"] if framework == "jax" else []
+    return [f"{framework}=={version}", *beside, *OLDEST_BESIDE]
 
 
 @nox.session
@@ -54,32 +55,37 @@ def wanted(framework, age):
 )
 def core(session, framework, age):
     """The core suite with one framework beside NumPy."""
-    session.install(*wanted(framework, age), *TOOLS)
-    session.install("-e", ".")
     RESULTS.mkdir(parents=True, exist_ok=True)
     name = f"{framework}-{age}-{session.python}"
-    report = RESULTS / f"{name}.xml"
+    report, result = RESULTS / f"{name}.xml", RESULTS / f"{name}.json"
+    found = {"date": str(date.today()), "machine": machine(), "commit": commit(session)}
+    found |= {"version": "", "numpy": "", "ended": 1}
     report.unlink(missing_ok=True)
-    asked = f"import importlib.metadata as m; print(m.version({framework!r}), m.version('numpy'))"
-    version, numpy = session.run("python", "-c", asked, silent=True).split()
-    verbs = ["--verbs"] if age == "pinned" else []  # every verb must be used
-    try:
+    try:  # one call: what is wanted holds for what the package itself needs
+        session.install(*wanted(framework, age), *TOOLS, "-e", ".")
+        asked = f"from importlib.metadata import version as v; print(v({framework!r}), v('numpy'))"
+        version, numpy = session.run("python", "-c", asked, silent=True).split()
+        found |= {"version": version, "numpy": numpy}
+        verbs = ["--verbs"] if age == "pinned" else []  # every verb must be used
         session.run(
             "python", "-m", "pytest", "--core", *verbs, "-m", "not slow", "-n", "2", "--dist",
             "worksteal", "--ignore=tests/scoreboard", f"--junitxml={report}", *session.posargs,
         )  # fmt: skip
-        ended = 0
-    except nox.command.CommandFailed:
-        ended = 1
-        raise
+        found["ended"] = 0
     finally:
-        found = {"version": version, "numpy": numpy, "ended": ended, **counted(report)}
-        found |= {"date": str(date.today()), "machine": machine()}
-        (RESULTS / f"{name}.json").write_text(json.dumps(found, indent=1))
+        result.write_text(json.dumps(found | counted(report), indent=1))
+
+
+def commit(session):
+    """What was run: a commit, and whether files differed from it."""
+    said = session.run("git", "describe", "--always", "--dirty", external=True, silent=True)
+    return said.strip()
 
 
 def counted(report):
-    """What a JUnit file says became of the tests."""
+    """What a JUnit file says became of the tests; nothing, if a run left none."""
+    if not report.exists():
+        return {"tests": 0, "failures": 0, "errors": 0, "skipped": 0, "seconds": 0.0}
     suite = ElementTree.parse(report).getroot().find("testsuite")
     said = {word: int(suite.get(word)) for word in ("tests", "failures", "errors", "skipped")}
     return {**said, "seconds": float(suite.get("time"))}
@@ -96,18 +102,21 @@ def table(session):
     for python, framework, age in ENVIRONMENTS:
         found = RESULTS / f"{framework}-{age}-{python}.json"
         if not found.exists():
-            rows.append(f"| {framework} | {age} | | {python} | | not run | |")
+            rows.append(f"| {framework} | {age} | | {python} | | not run | | |")
             continue
         result = json.loads(found.read_text())
         red = result["failures"] + result["errors"]
         green = result["tests"] - red - result["skipped"]
         said = f"{green:,} passed, {red or 'none'} failed, {result['skipped']:,} left out"
-        if result["ended"] and not red:
-            said += ", and the run failed"
+        if not result["tests"]:
+            said = "the run broke off"
+        elif result["ended"] and not red:
+            said += ", and not every verb was used"
         minutes, seconds = divmod(round(result["seconds"]), 60)
         rows.append(
             f"| {framework} | {age} | {result['version']} | {python} | {result['numpy']} | {said} "
-            f"in {minutes}:{seconds:02} | {result['date']}, {result['machine']} |"
+            f"in {minutes}:{seconds:02} | {result['date']}, {result['commit']} | "
+            f"{result['machine']} |"
         )
     TABLE.write_text(HEAD + "\n".join(rows) + "\n")
 
@@ -115,11 +124,12 @@ def table(session):
 HEAD = """# Versions
 
 Written by `make versions` (`noxfile.py`), which runs the core suite (`pytest --core`) in an
-environment for each row: one framework beside NumPy, in the oldest version that is promised, in the
-one all tests run with, and in the newest on the index. Tests that need another framework are left
-out, and are counted. "Not run" means that there is no such Python, or no such framework for it, on
-the machine.
+environment for each row: one framework beside NumPy, in the oldest version that is promised (with
+the oldest optree and array-api-compat), in the one all tests run with (`constraints.txt`), and in
+the newest on the index. Tests that need another framework are left out, and are counted. In the
+pinned rows every verb of the backends must have been used, eagerly and in a program (`--verbs`).
+"Not run" means that there is no such Python on the machine.
 
-| framework | age | version | Python | NumPy | core suite | when and where |
-|---|---|---|---|---|---|---|
+| framework | age | version | Python | NumPy | core suite | when | machine |
+|---|---|---|---|---|---|---|---|
 """

@@ -18,6 +18,7 @@ import argparse
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = str(Path(__file__).resolve().parent)  # where pytest finds the plugin `seed`
 LEDGER = Path(HERE, "ledger.toml")
@@ -91,7 +93,10 @@ def run_suite(run: Run, module: str) -> Outcomes:
             if outcome(test["outcome"]) == "failed":
                 parts = [test.get(part, {}).get("longrepr", "") for part in ("setup", "call")]
                 run.said[f"{module} {test['nodeid']}"] = "\n".join(filter(None, parts))
-        return {test["nodeid"]: outcome(test["outcome"]) for test in tests}
+        found = {test["nodeid"]: outcome(test["outcome"]) for test in tests}
+        if done.returncode > 1:  # not run to its end
+            found[f"the suite (exit status {done.returncode})"] = "failed"
+        return found
 
 
 def outcome(word: str) -> str:
@@ -99,27 +104,39 @@ def outcome(word: str) -> str:
     return {"passed": "passed", "failed": "failed", "error": "failed"}.get(word, "skipped")
 
 
-def read_ledger(backend: str) -> tuple[dict[str, str], dict[str, str]]:
-    """test id -> the reason why it fails on this backend; and likewise for tests that may fail."""
-    always: dict[str, str] = {}
-    some: dict[str, str] = {}
+class Known(NamedTuple):
+    """What the ledger says of a test that fails: always, or for some examples, and what then."""
+
+    reason: str
+    always: bool
+    says: str
+
+
+def read_ledger(backend: str) -> dict[str, Known]:
+    """test id -> what is known of its failures on this backend."""
+    known: dict[str, Known] = {}
     for group in tomllib.loads(LEDGER.read_text()).get(backend, []):
-        always |= dict.fromkeys(group.get("tests", ()), group["reason"])
-        some |= dict.fromkeys(group.get("may_fail", ()), group["reason"])
-    return always, some
+        known |= dict.fromkeys(group.get("tests", ()), Known(group["reason"], True, ""))
+        some = Known(group["reason"], False, group.get("says", ""))
+        known |= dict.fromkeys(group.get("may_fail", ()), some)
+    return known
 
 
-def compare(backend: str, outcomes: Outcomes) -> list[str]:
-    """What the ledger and the run disagree on."""
-    always, some = read_ledger(backend)
-    failed = {test for test, word in outcomes.items() if word == "failed"}
-    new = [f"fails, not in the ledger: {test}" for test in sorted(failed - {*always, *some})]
-    old = [
-        f"in the ledger, but {outcomes.get(test, 'not there')}: {test} ({always[test]})"
-        for test in sorted(always.keys() - failed)
-    ]
-    gone = [f"in the ledger, but not there: {test}" for test in sorted(some - outcomes.keys())]
-    return [f"{backend}: {line}" for line in new + old + gone]
+def compare(backend: str, outcomes: Outcomes, said: dict[str, str]) -> list[str]:
+    """What the ledger and the run disagree on; `said` is what failures said."""
+    known = read_ledger(backend)
+    lines: list[str] = []
+    for test in sorted(
+        known.keys() | {test for test, word in outcomes.items() if word == "failed"}
+    ):
+        word, entry = outcomes.get(test, "not there"), known.get(test)
+        if entry is None:
+            lines.append(f"fails, not in the ledger: {test}")
+        elif word == "not there" or (entry.always and word != "failed"):
+            lines.append(f"in the ledger, but {word}: {test} ({entry.reason})")
+        elif word == "failed" and not re.search(entry.says, said.get(test, "")):
+            lines.append(f"fails otherwise than the ledger says: {test} ({entry.reason})")
+    return [f"{backend}: {line}" for line in lines]
 
 
 def table(rows: Iterable[tuple[str, Outcomes]]) -> str:
@@ -167,7 +184,8 @@ def main() -> int:
         for name, module in modules.items():
             outcomes = run_suite(run, module)
             rows.append((name, outcomes))
-        differences += compare(backend, dict(rows)[f"isomorph {backend}"])
+        said = {k.removeprefix(f"{OURS[backend]} "): v for k, v in run.said.items()}
+        differences += compare(backend, dict(rows)[f"isomorph {backend}"], said)
     print(f"{table(rows)}\n")
     print(
         "\n".join(differences)

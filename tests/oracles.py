@@ -4,7 +4,6 @@ from collections import Counter
 from functools import wraps
 
 import numpy as np
-import pytest
 from frameworks import jax, older
 
 import isomorph as iso
@@ -72,8 +71,6 @@ def compiled(backend, func):
     if backend == "torch":  # aot_eager traces whole graphs as inductor does, without its seconds
         import torch
 
-        if older("torch", 2, 10):
-            pytest.skip("torch.compile cannot read nests of optree before torch 2.10")
         return noted(torch.compile)(func, fullgraph=True, backend="aot_eager")
     return func
 

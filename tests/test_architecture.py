@@ -278,3 +278,13 @@ def test_examples_in_docstrings_run(backend):
                 ran += len(example.examples)
     assert ran >= len(isomorph.__all__) - 5 * left
     assert bool(left) <= bool(ABSENT)
+
+
+def test_what_the_core_suite_names_is_there():
+    from conftest import CORE
+
+    for part in CORE:
+        path, _, name = part.partition("::")
+        file = Path(__file__).parent / path
+        assert file.exists()
+        assert not name or f"def {name}(" in file.read_text()

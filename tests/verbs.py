@@ -8,7 +8,7 @@ run fails if a verb was left out that is not in one of the lists below.
 import threading
 from functools import wraps
 
-from frameworks import NOT_INSTALLED
+from frameworks import NOT_INSTALLED, torch
 
 from isomorph.backends.base import Backend
 from isomorph.backends.vocabulary import VOCABULARY
@@ -87,12 +87,19 @@ def noting(xp, verb):
 
     @wraps(meaning)
     def run(*args, **kw):
-        USED.add(in_a_program if getattr(_here, "depth", 0) else eager)
         if verb == compiler(xp.name):
-            return meaning(traced(args[0]), *args[1:], **kw)
-        return meaning(*args, **kw)
+            args = (traced(args[0]), *args[1:])
+        out = meaning(*args, **kw)
+        if not is_read():
+            USED.add(in_a_program if getattr(_here, "depth", 0) else eager)
+        return out
 
     return run
+
+
+def is_read():
+    """Whether torch.compile is reading, not running, what it sees: it must see no sets change."""
+    return "torch" not in NOT_INSTALLED and torch.compiler.is_compiling()
 
 
 def compiler(name):

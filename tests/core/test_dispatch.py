@@ -188,7 +188,7 @@ def test_backends_and_doctor_tell_what_is_installed(backend, capfd):
 
     found = iso.backends()[backend]
     assert found.installed
-    assert found.version == sys.modules[backend].__version__
+    assert found.version.partition("+")[0] == sys.modules[backend].__version__.partition("+")[0]
     assert any("cpu" in d.lower() for d in found.devices)
     assert main(["doctor"]) == 0
     out = capfd.readouterr().out

@@ -61,6 +61,7 @@ def test_every_backend_loads_what_every_other_saved(source, backend, tmp_path):
 
 
 def test_bfloat16_between_those_that_have_it(backend, xp, tmp_path, monkeypatch):
+    pytest.importorskip("ml_dtypes")
     values = np.array([1.5, -0.0, np.inf, 3e38, 1e-40], np.float32)
     rounded = torch.tensor(values).to(torch.bfloat16)
     iso.save(tmp_path / "a", rounded)

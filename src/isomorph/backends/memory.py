@@ -52,8 +52,11 @@ def sums(xp: Any, data: memoryview) -> bytes:
 
 
 def _dtype(word: str) -> np.dtype:
-    if word != "bfloat16":
-        return np.dtype(word).newbyteorder("<")
+    return bfloat16() if word == "bfloat16" else np.dtype(word).newbyteorder("<")
+
+
+def bfloat16() -> np.dtype:
+    """NumPy's dtype of that name."""
     try:
         return np.dtype(import_module("ml_dtypes").bfloat16)
     except ImportError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from . import loading  # noqa: F401 (imports torch itself, before anything else does)
@@ -16,6 +15,7 @@ import torch
 
 from ...dispatch import dtype_of
 from ..explaining import DECIDES, INDEX, LEAVES, add
+from ..memory import bfloat16
 from . import (
     attending,
     compiling,
@@ -372,7 +372,7 @@ def _unwrapped(x: torch.Tensor) -> torch.Tensor:
 def _to_numpy(x: torch.Tensor) -> np.ndarray:
     x = _filled(x.detach()).cpu().resolve_conj().resolve_neg()
     if x.dtype is torch.bfloat16:  # NumPy has none of its own
-        return x.view(torch.int16).numpy().view(import_module("ml_dtypes").bfloat16)
+        return x.view(torch.int16).numpy().view(bfloat16())
     return x.numpy()
 
 

@@ -15,7 +15,7 @@ from .private import (
     is_functorch_wrapped_tensor,
     len_torch_dispatch_stack,
 )
-from .promotion import alike, differentiated, direct
+from .promotion import alike, differentiated, direct, evened
 
 matmul = direct("matmul")
 tensordot = alike(compat.tensordot)
@@ -42,6 +42,7 @@ def vecdot(x1, x2, /, *, axis=-1):
         return narrow_vecdot(x1, x2, axis=axis)
     if x1.shape[axis] != x2.shape[axis]:
         raise ValueError(f"vecdot: needed one size along {axis}, got {x1.shape} and {x2.shape}")
+    x1, x2 = evened(x1, x2)
     product = x1.movedim(axis, -1).conj() * x2.movedim(axis, -1)  # vmap has no rule for moveaxis
     return torch.sum(product, -1, dtype=product.dtype)
 

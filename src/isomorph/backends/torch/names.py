@@ -17,7 +17,7 @@ from .fused import is_foreign
 from .linalg import matmul as matmul
 from .linalg import tensordot as tensordot
 from .linalg import vecdot as vecdot
-from .promotion import all_alike, differentiated, direct, is_wide, promoted, result_type
+from .promotion import differentiated, direct, evened, is_wide, promoted, result_type
 
 add = direct("add")
 atan2 = direct("atan2")
@@ -26,7 +26,6 @@ bitwise_left_shift = direct("bitwise_left_shift")
 bitwise_or = direct("bitwise_or")
 bitwise_right_shift = direct("bitwise_right_shift")
 bitwise_xor = direct("bitwise_xor")
-concat = all_alike(compat.concat)
 copysign = direct("copysign")
 divide = direct("divide")
 equal = direct("equal")
@@ -42,7 +41,6 @@ minimum = direct("minimum")
 multiply = direct("multiply")
 nextafter = direct("nextafter")
 not_equal = direct("not_equal")
-stack = all_alike(torch.stack)
 subtract = direct("subtract")
 
 
@@ -72,6 +70,24 @@ def where(condition, x1, x2, /):
     return torch.where(condition, x1.view(signed), x2.view(signed)).view(x1.dtype)
 
 
+def concat(arrays, /, *, axis=0):
+    return compat.concat(evened(*arrays), axis=axis)
+
+
+def stack(arrays, /, *, axis=0):
+    return torch.stack(evened(*arrays), axis)
+
+
+def clip(x, /, min=None, max=None):
+    x, min, max = evened(x, min, max)
+    return compat.clip(x, min, max)
+
+
+def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
+    x, prepend, append = evened(x, prepend, append)
+    return compat.diff(x, axis=axis, n=n, prepend=prepend, append=append)
+
+
 torch_pow = direct("pow")
 
 
@@ -83,7 +99,7 @@ def pow(x1, x2, /):
     if not isinstance(x1, torch.Tensor) or not isinstance(x2, torch.Tensor):
         return y
     if y.is_complex():
-        return _complex_pow(x1, x2)
+        return _complex_pow(*promoted(x1, x2))
     if not y.is_floating_point() or not differentiated(y):
         return y
     return torch_pow(torch.where((x1 == 0) & (x2 == 0), 1, x1), x2)

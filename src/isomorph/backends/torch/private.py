@@ -116,7 +116,7 @@ NAMES = {
 
 
 NAMES = {word: name._replace(since="2.6") for word, name in NAMES.items()}  # so far
-ALL = Names("torch", "torch 2.8 to 2.15", NAMES)  # they were seen in 2.6 already
+ALL = Names("torch", "torch 2.10 to 2.15", NAMES)  # they were seen in 2.6 already
 
 
 def __getattr__(word: str) -> Any:

@@ -17,6 +17,14 @@ from .private import is_functorch_wrapped_tensor
 TORCH_NAME = {"equal": "eq"}  # torch.equal answers for the whole tensor
 
 
+WIDE = (torch.uint16, torch.uint32, torch.uint64)
+# Of these the result is no integer of the operands' dtype, which a number beside them may exceed.
+FREE = {
+    "atan2", "copysign", "divide", "equal", "greater", "greater_equal", "less", "less_equal",
+    "not_equal",
+}  # fmt: skip
+
+
 def direct(name: str) -> Callable[..., Any]:
     """A binary function: torch's own for two tensors of one dtype, else array-api-compat's."""
     native, checked = getattr(torch, TORCH_NAME.get(name, name)), getattr(compat, name)
@@ -30,7 +38,7 @@ def direct(name: str) -> Callable[..., Any]:
         if same:
             return native(x1, x2)
         if is_wide(x1) or is_wide(x2):
-            return native(*promoted(x1, x2))
+            return native(*promoted(*(_freed(x1, x2) if name in FREE else (x1, x2))))
         return checked(x1, x2)
 
     return call
@@ -41,32 +49,45 @@ def alike(func: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(func)
     def call(x1, x2, /, **options):
-        if is_wide(x1) or is_wide(x2):
-            x1, x2 = promoted(x1, x2)
-        return func(x1, x2, **options)
+        return func(*evened(x1, x2), **options)
 
     return call
 
 
-def all_alike(func: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a list of tensors that is array-api-compat's, given wide ones of one dtype."""
-
-    @wraps(func)
-    def call(arrays, /, **options):
-        if any([is_wide(x) for x in arrays]):  # noqa: C419
-            dtype = result_type(*arrays)
-            arrays = [x.to(dtype) for x in arrays]
-        return func(arrays, **options)
-
-    return call
-
-
-WIDE = (torch.uint16, torch.uint32, torch.uint64)
+def evened(*arrays: Any) -> tuple[Any, ...]:
+    """The tensors, of one dtype if one of them is wide; what is None stays."""
+    if not any([is_wide(x) for x in arrays]):  # noqa: C419
+        return arrays
+    dtype = result_type(*(x for x in arrays if x is not None))
+    return tuple(x.to(dtype) if isinstance(x, torch.Tensor) else _number(x, dtype) for x in arrays)
 
 
 def is_wide(x: Any) -> bool:
     """Whether a tensor or dtype is of those that torch does not promote."""
     return getattr(x, "dtype", x) in WIDE
+
+
+def _freed(x1: Any, x2: Any) -> tuple[Any, Any]:
+    """A wide tensor beside a Python number that its dtype does not hold, in one that does: int64,
+    or, for a uint64 beside a negative number, float64.
+    """
+    x, number = (x1, x2) if isinstance(x1, torch.Tensor) else (x2, x1)
+    if not isinstance(number, int) or 0 <= number <= torch.iinfo(x.dtype).max:
+        return x1, x2
+    if x.dtype is not torch.uint64:
+        x = x.to(torch.int64)
+    elif number < 0:
+        x = x.to(torch.float64)
+    return (x, number) if isinstance(x1, torch.Tensor) else (number, x)
+
+
+def _number(x: Any, dtype: torch.dtype) -> Any:
+    """A Python number, which the dtype must hold: torch would take some of its bits."""
+    if isinstance(x, int) and not (dtype.is_floating_point or dtype.is_complex):
+        limits = torch.iinfo(dtype) if dtype is not torch.bool else None
+        if limits is not None and not limits.min <= x <= limits.max:
+            raise OverflowError(f"needed a number that {dtype} holds, got {x}")
+    return x
 
 
 def result_type(*arrays_and_dtypes):
@@ -108,5 +129,10 @@ def promoted(x1: Any, x2: Any) -> tuple[torch.Tensor, torch.Tensor]:
         return x1, x2
     dtype = result_type(x1, x2)
     device = x1.device if isinstance(x1, torch.Tensor) else x2.device
-    as_tensor = lambda x: torch.as_tensor(x, dtype=dtype, device=device)
+
+    def as_tensor(x: Any) -> torch.Tensor:
+        if isinstance(x, torch.Tensor):
+            return x.to(dtype)
+        return torch.as_tensor(_number(x, dtype), dtype=dtype, device=device)
+
     return as_tensor(x1), as_tensor(x2)
