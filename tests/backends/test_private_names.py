@@ -149,7 +149,7 @@ try:
     iso.jit(f)(x)
 except NotImplementedError as error:
     said = str(error)
-    assert "needed torch." in said and "isomorph was made for torch 2.8 to" in said, said
+    assert "needed torch." in said and "isomorph was made for torch 2.10 to" in said, said
 else:
     raise AssertionError("what needs them went on")
 """
