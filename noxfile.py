@@ -128,7 +128,7 @@ environment for each row: one framework beside NumPy, in the oldest version that
 the oldest optree and array-api-compat), in the one all tests run with (`constraints.txt`), and in
 the newest on the index. Tests that need another framework are left out, and are counted. In the
 pinned rows every verb of the backends must have been used, eagerly and in a program (`--verbs`).
-"Not run" means that there is no such Python on the machine.
+"Not run" means that there is no such Python on the machine, or that the row was not asked for.
 
 | framework | age | version | Python | NumPy | core suite | when | machine |
 |---|---|---|---|---|---|---|---|

@@ -202,6 +202,7 @@ def test_norms_with_an_epsilon_and_axes_of_their_own(backend, xp):
         compare(xp, ours, theirs, IMAGE)
 
 
+@pytest.mark.slow
 def test_norms_and_losses_compiled(backend, xp):
     """One program: values, gradients, and for some the gradient of the sum of their squares."""
     x, scale = RNG.normal(size=(2, 3, 4)), RNG.normal(size=4)

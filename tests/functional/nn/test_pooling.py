@@ -63,6 +63,7 @@ def test_same_padding_compiled_and_ties(backend, xp):
     np.testing.assert_array_equal(numpy_of(grad)[0, :, 0], [0.5, 0.5])
 
 
+@pytest.mark.left_to_core
 def test_pools_compiled(backend, xp):
     """One program: values and gradients, in float64 and in float32."""
     x = RNG.normal(size=(2, 7, 6, 3))
