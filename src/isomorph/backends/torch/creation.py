@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional
 
 from ..edges import check_mode
-from .promotion import result_type
+from .promotion import is_wide, result_type
 
 
 def asarray(obj, /, *, dtype=None, device=None, copy=None):
@@ -116,7 +116,7 @@ def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
     zeros before it has filled them makes wrong numbers (`repairs`).
     """
     n_cols = n_rows if n_cols is None else n_cols
-    if k == 0:
+    if k == 0 and not is_wide(dtype):  # of which torch makes none
         return torch.eye(n_rows, n_cols, dtype=dtype, device=device)
     rows, columns = torch.arange(n_rows, device=device), torch.arange(n_cols, device=device)
     dtype = torch.get_default_dtype() if dtype is None else dtype
