@@ -21,7 +21,6 @@ matmul = direct("matmul")
 tensordot = alike(compat.tensordot)
 outer = alike(native.outer)
 cross = alike(native.cross)
-narrow_vecdot = alike(compat.vecdot)
 
 
 def cholesky(x, /, *, upper=False):
@@ -38,11 +37,11 @@ def vecdot(x1, x2, /, *, axis=-1):
     """array-api-compat goes through matmul, thirty times slower on long vectors."""
     if x1.dtype is x2.dtype and x1.dtype.is_floating_point:
         return torch.linalg.vecdot(x1, x2, dim=axis)
+    x1, x2 = evened(x1, x2)
     if not (is_functorch_wrapped_tensor(x1) or is_functorch_wrapped_tensor(x2)):
-        return narrow_vecdot(x1, x2, axis=axis)
+        return compat.vecdot(x1, x2, axis=axis)
     if x1.shape[axis] != x2.shape[axis]:
         raise ValueError(f"vecdot: needed one size along {axis}, got {x1.shape} and {x2.shape}")
-    x1, x2 = evened(x1, x2)
     product = x1.movedim(axis, -1).conj() * x2.movedim(axis, -1)  # vmap has no rule for moveaxis
     return torch.sum(product, -1, dtype=product.dtype)
 
