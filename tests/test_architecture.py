@@ -9,7 +9,7 @@ import pytest
 from frameworks import ABSENT
 
 import isomorph
-from isomorph.backends.base import Backend
+from isomorph.backends.composed import Backend
 from isomorph.backends.vocabulary import FFT, LINALG, VOCABULARY
 from isomorph.dispatch import load
 

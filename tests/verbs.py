@@ -10,7 +10,7 @@ from functools import wraps
 
 from frameworks import NOT_INSTALLED, torch
 
-from isomorph.backends.base import Backend
+from isomorph.backends.composed import Backend
 from isomorph.backends.vocabulary import VOCABULARY
 from isomorph.dispatch import load
 

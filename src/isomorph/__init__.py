@@ -70,6 +70,7 @@ from .layers.position import local_window_mask, rotary_embedding
 from .layers.recurrent import gru_update, lstm_update
 from .means import Mean
 from .moving import convert, to_numpy
+from .version import __version__ as __version__
 
 if TYPE_CHECKING:
     from . import export as export
@@ -120,7 +121,6 @@ if TYPE_CHECKING:
     from .training.replacing import CheckpointError
     from .training.stepping import TrainState, train_step
 
-__version__ = "0.1.0"
 
 _prepare()
 

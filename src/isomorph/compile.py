@@ -21,7 +21,7 @@ from .verifying import AS_IT_IS, Verified
 from .waiting import Notice, end, name_of, noticed
 
 if TYPE_CHECKING:
-    from .backends.base import Backend
+    from .backends.contract import Contract
 
 
 # Whether a function given to `jit` is running: nothing may outlive it but its result.
@@ -66,9 +66,9 @@ def jit(
     given = _donated(places, names, *_named(func, "donate", donate))
     programs: dict[Any, Callable] = {}
     notices: dict[int, Notice] = {}
-    flat: dict[tuple[type, ...], Backend] = {}  # calls without a nest: one lookup
+    flat: dict[tuple[type, ...], Contract] = {}  # calls without a nest: one lookup
 
-    def build(backend: Backend, fixed: tuple) -> Callable[..., Any]:
+    def build(backend: Contract, fixed: tuple) -> Callable[..., Any]:
         plain = _marked(func, _bound(func, fixed))
         compiler = lambda func: backend.jit(func, *given, notices)
         program = compiler(plain)
@@ -188,7 +188,7 @@ def _arrays(xp: Any, leaves: list[Any]) -> list[Any]:
     return [xp.weak(x, arrays) if type(x) in NUMBERS else x for x in leaves]
 
 
-def _speaker(leaves: list[Any], args: tuple, kw: dict[str, Any]) -> Backend:
+def _speaker(leaves: list[Any], args: tuple, kw: dict[str, Any]) -> Contract:
     """The one backend of a call's arrays; the home where there are none."""
     arrays = [x for x in leaves if type(x) not in NUMBERS]
     for x in arrays:

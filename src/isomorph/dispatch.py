@@ -9,36 +9,45 @@ is imported already.
 from __future__ import annotations
 
 import sys
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .backends.base import Backend
+    from .backends.contract import Contract
 
-NAMES = ("numpy", "jax", "tensorflow", "torch")
 # The package a type lives in -> its backend; our own types are NumPy arrays under differentiation.
-ROOTS = {name: name for name in NAMES} | {"jaxlib": "jax", "isomorph": "numpy"}
+ROOTS = {name: name for name in ("numpy", "jax", "tensorflow", "torch")}
+ROOTS |= {"jaxlib": "jax", "isomorph": "numpy"}
+OWN = tuple(dict.fromkeys(ROOTS.values()))
+# Backends of other packages register under this name, each called as the package its arrays are of.
+GROUP = "isomorph.backends"
+LOADED: dict[str, Contract] = {}
 
 
-class Backends(dict[type, "Backend | None"]):
+class Backends(dict[type, "Contract | None"]):
     """type -> backend; None for the Python scalars that may stand beside arrays."""
 
-    def __missing__(self, cls: type) -> Backend:
+    def __missing__(self, cls: type) -> Contract:
         backend = self.find(cls)
         if backend is None:
+            *most, last = names()
             raise TypeError(
                 f"no backend speaks for {cls.__module__}.{cls.__qualname__}: "
-                f"needed an array of {', '.join(NAMES[:-1])} or {NAMES[-1]}"
+                f"needed an array of {', '.join(most)} or {last}"
             )
         return backend
 
-    def find(self, cls: type) -> Backend | None:
+    def find(self, cls: type) -> Contract | None:
         """The backend of a type, or None; found once, it is remembered."""
         if cls in self:
             return self[cls]
         for base in cls.__mro__:
-            name = ROOTS.get(base.__module__.partition(".")[0])
+            root = base.__module__.partition(".")[0]
+            name = ROOTS.get(root)
+            if name is None and hasattr(base, "shape") and root in registered():
+                name = root
             if name is not None and issubclass(cls, (backend := load(name)).arrays):
                 if issubclass(cls, backend.refused):
                     return None
@@ -51,25 +60,41 @@ NUMBERS = (bool, int, float, complex)  # may stand beside arrays
 BACKENDS = Backends(dict.fromkeys((*NUMBERS, type(None))))
 
 
-def load(name: str) -> Backend:
+@cache
+def registered() -> dict[str, Any]:
+    """The entry points of backends in other packages, by name; ours come first."""
+    from importlib.metadata import entry_points  # a third of the import time of isomorph
+
+    return {e.name: e for e in entry_points(group=GROUP) if e.name not in OWN}
+
+
+def names() -> tuple[str, ...]:
+    """The names of all backends, whether their frameworks are installed or not."""
+    return (*OWN, *sorted(registered()))
+
+
+def load(name: str) -> Contract:
     """The backend of that name, importing its framework if need be."""
-    there = sys.modules.get(f"{__package__}.backends.{name}")
-    if hasattr(there, "backend"):
-        return there.backend  # pyright: ignore
-    if name not in NAMES:
-        raise ValueError(f"no backend is called {name!r}: needed one of {', '.join(NAMES)}")
-    if find_spec(name) is None:
+    found = LOADED.get(name)
+    if found is not None:
+        return found
+    if name not in OWN and name not in registered():
+        raise ValueError(f"no backend is called {name!r}: needed one of {', '.join(names())}")
+    if name not in OWN:
+        backend = registered()[name].load()
+    elif find_spec(name) is not None:
+        backend = import_module(f".backends.{name}", __package__).backend
+    else:
         raise ImportError(f"backend {name!r} is not installed: pip install 'isomorph[{name}]'")
-    backend = import_module(f".backends.{name}", __package__).backend
+    LOADED[name] = backend
     for cls in backend.arrays:  # a compiler cannot look for them while it traces
         BACKENDS.find(cls)
     return backend
 
 
-def loaded() -> list[Backend]:
+def loaded() -> list[Contract]:
     """The backends that are there already."""
-    modules = (sys.modules.get(f"{__package__}.backends.{name}") for name in NAMES)
-    return [module.backend for module in modules if hasattr(module, "backend")]  # pyright: ignore
+    return list(LOADED.values())
 
 
 def prepare() -> None:
@@ -78,7 +103,7 @@ def prepare() -> None:
         load("torch")
 
 
-def backend_of(x: Any, *others: Any) -> Backend:
+def backend_of(x: Any, *others: Any) -> Contract:
     """The backend of the arrays given; Python scalars and None beside them are passed over.
 
     For doors: `iso.namespace` is its public name.
@@ -97,7 +122,7 @@ def backend_of(x: Any, *others: Any) -> Backend:
     return found
 
 
-def find_backend(x: Any) -> Backend | None:
+def find_backend(x: Any) -> Contract | None:
     """The backend of `x`, or None when `x` is no array."""
     return BACKENDS.find(type(x))
 

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .dispatch import BACKENDS, backend_of, find_backend, load
 
 if TYPE_CHECKING:
-    from .backends.base import Backend
+    from .backends.contract import Contract
+    from .backends.vocabulary import Names
 
 
 class Home(NamedTuple):
-    backend: Backend
+    backend: Contract
     device: Any = None
     dtype: Any = None
 
@@ -33,7 +34,7 @@ HOME: ContextVar[Home | None] = ContextVar("isomorph.home", default=None)
 
 
 @contextmanager
-def use_backend(name: str, device: Any = None, dtype: Any = None) -> Iterator[Backend]:
+def use_backend(name: str, device: Any = None, dtype: Any = None) -> Iterator[Names]:
     """Within the block, arrays made from nothing are made on this backend, device and floating
     dtype, float32 where none is given.
 
@@ -50,7 +51,7 @@ def use_backend(name: str, device: Any = None, dtype: Any = None) -> Iterator[Ba
         )
     token = HOME.set(Home(backend, backend.device(device), kind))
     try:
-        yield backend
+        yield backend.namespace
     finally:
         HOME.reset(token)
 
@@ -75,27 +76,27 @@ def floating(place: Home) -> Any:
     return place.backend.float32 if place.dtype is None else place.dtype  # pyright: ignore
 
 
-def host() -> Backend:
+def host() -> Contract:
     """NumPy's backend, which speaks for plain memory."""
     return load("numpy")
 
 
-def namespace(x: Any = NOTHING, y: Any = None, /, *others: Any) -> Backend:
+def namespace(x: Any = NOTHING, y: Any = None, /, *others: Any) -> Names:
     """The array API namespace of the arrays given, Python scalars and None passed over; of the home
     if none is given.
 
     Arrays of two frameworks raise. The namespace has the Python array API standard 2024.12 with
-    `linalg` and `fft`, `einsum`, and `pad` with a constant.
+    `linalg` and `fft`, `einsum`, `erf`, and `pad` with a constant, and nothing else.
 
     >>> iso.namespace(np.ones(3)).tanh is np.tanh
     True
     """
     if x is NOTHING:
-        return home().backend
+        return home().backend.namespace
     found = BACKENDS[type(x)]
     if found is not None and not others and (y is None or BACKENDS[type(y)] is found):
-        return found  # one or two arrays, the usual cases, without a loop
-    return backend_of(x, y, *others)
+        return found.namespace  # one or two arrays, the usual cases, without a loop
+    return backend_of(x, y, *others).namespace
 
 
 def asarray(

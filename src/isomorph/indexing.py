@@ -15,7 +15,7 @@ from .dispatch import backend_of, dtype_of, find_backend
 from .home import host
 
 if TYPE_CHECKING:
-    from .backends.base import Backend
+    from .backends.contract import Contract
 
 BASIC = {int, slice, type(None), type(Ellipsis)}
 KNOWN = {int, type(None)}
@@ -116,7 +116,7 @@ class Place:
         return _updated(backend, self.x, _known(backend, self.x, self.index), value, how)
 
 
-def _rank(backend: Backend, dtype: Any) -> int:
+def _rank(backend: Contract, dtype: Any) -> int:
     """The kinds in order: what is of a higher one does not fit into a lower one."""
     kinds = ("bool", "integral", "real floating", "complex floating")
     if backend.is_float(dtype):
@@ -136,7 +136,7 @@ class Window(NamedTuple):
     length: int | None
 
 
-def _got(xp: Backend, x: Any, index: Any) -> Any:
+def _got(xp: Contract, x: Any, index: Any) -> Any:
     spot = _first_window(index)
     if spot is None:
         return xp.index_get(x, index)
@@ -145,7 +145,7 @@ def _got(xp: Backend, x: Any, index: Any) -> Any:
     return _got(xp, part, _inside(index, spot))
 
 
-def _updated(xp: Backend, x: Any, index: Any, value: Any, how: str) -> Any:
+def _updated(xp: Contract, x: Any, index: Any, value: Any, how: str) -> Any:
     spot = _first_window(index)
     if spot is None:
         mask = _mask_for_all(xp, x, index, value)
@@ -160,7 +160,7 @@ def _updated(xp: Backend, x: Any, index: Any, value: Any, how: str) -> Any:
     return xp.put_window(x, _updated(xp, part, _inside(index, spot), value, how), start, axis)
 
 
-def _mask_for_all(xp: Backend, x: Any, index: Any, value: Any) -> Any:
+def _mask_for_all(xp: Contract, x: Any, index: Any, value: Any) -> Any:
     """A mask over the first axes of `x`, with axes behind it, if the value is the same wherever it
     is true: then nothing has a size that values decide, and a program may compute the mask.
     """
@@ -217,7 +217,7 @@ def _width(item: Any) -> int:
     return len(item.shape) if dtype is not None and "bool" in str(dtype) else 1
 
 
-def _known(xp: Backend, x: Any, index: Any) -> Any:
+def _known(xp: Contract, x: Any, index: Any) -> Any:
     """The index with what can be read as ints, and a window for what cannot."""
     parts = index if type(index) is tuple else (index,)
     if all(_is_basic(item) for item in parts):
@@ -254,14 +254,14 @@ def _is_array(item: Any) -> bool:
     return shape is not None and (len(shape) > 0 or "bool" in str(item.dtype))
 
 
-def _read(xp: Backend, number: Any) -> int | None:
+def _read(xp: Contract, number: Any) -> int | None:
     """An integer, if its value is there to be read."""
     if number is None:
         return None
     return xp.integer(number) if find_backend(number) is xp else operator.index(number)
 
 
-def _sliced(xp: Backend, x: Any, parts: tuple, spot: int) -> Any:
+def _sliced(xp: Contract, x: Any, parts: tuple, spot: int) -> Any:
     """A slice with known bounds, or a window. From a negative start on NumPy's slice is empty where
     it would end at the front or behind it: a window there does not fit.
     """
@@ -284,7 +284,7 @@ def _sliced(xp: Backend, x: Any, parts: tuple, spot: int) -> Any:
     return Window(xp.where(crosses, xp.full_like(start, size), start), length)
 
 
-def _spanned(xp: Backend, x: Any, parts: tuple, spot: int) -> Any:
+def _spanned(xp: Contract, x: Any, parts: tuple, spot: int) -> Any:
     """A span as a slice where it can be read, else as a window."""
     item = parts[spot]
     start = _read(xp, item.start)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from .dispatch import NAMES, load
+from .dispatch import load, names
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def backends() -> dict[str, Installed]:
     >>> iso.backends()["numpy"].devices
     ('cpu',)
     """
-    return {name: Installed(name, _version(name)) for name in NAMES}
+    return {name: Installed(name, _version(name)) for name in names()}
 
 
 def _version(name: str) -> str | None:

@@ -28,7 +28,7 @@ from .dispatch import backend_of, dtype_of, find_backend
 from .home import asarray, home
 
 if TYPE_CHECKING:
-    from .backends.base import Backend
+    from .backends.contract import Contract
 
 __all__ = [
     "bernoulli",
@@ -268,7 +268,7 @@ def categorical(key: Any, logits: Any, /, *, axis: int = -1, shape: Shape | None
     return xp.argmax(xp.stop_gradient(logits, False) + noise, axis=axis)
 
 
-def _order(xp: Backend, key: Any, n: int) -> Any:
+def _order(xp: Contract, key: Any, n: int) -> Any:
     """A random order of `n` things. Words may be equal: sorting by them is repeated until that is
     as good as certain to make no difference, as often as JAX does.
     """
@@ -281,11 +281,11 @@ def _order(xp: Backend, key: Any, n: int) -> Any:
     return places
 
 
-def _backend(name: str, key: Any) -> Backend:
+def _backend(name: str, key: Any) -> Contract:
     return check_key(f"random.{name}", key)
 
 
-def check_key(name: str, key: Any) -> Backend:
+def check_key(name: str, key: Any) -> Contract:
     """The backend of a key."""
     xp = find_backend(key)
     if xp is None or not is_key(key):
@@ -326,7 +326,7 @@ def _number(name: str, what: str, x: Any, infinite: bool = False) -> float:
     return float(x)
 
 
-def _dtype(xp: Backend, name: str, dtype: Any) -> str:
+def _dtype(xp: Contract, name: str, dtype: Any) -> str:
     """The name of the dtype of a draw."""
     if dtype is None:
         dtype = home(xp.name).dtype or "float32"
@@ -343,5 +343,5 @@ def _inner(word: str) -> str:
     return "float64" if word == "float64" else "float32"
 
 
-def _cast(xp: Backend, x: Any, word: str) -> Any:
+def _cast(xp: Contract, x: Any, word: str) -> Any:
     return x if word == _inner(word) else xp.astype(x, xp.narrow(word))

@@ -18,7 +18,7 @@ from .dispatch import NUMBERS, backend_of, dtype_of
 from .waiting import name_of
 
 if TYPE_CHECKING:
-    from .backends.base import Backend
+    from .backends.contract import Contract
 
 # Whether functions given to `jit` run as they are, those inside of others as well.
 AS_IT_IS: ContextVar[bool] = ContextVar("isomorph.as_it_is", default=False)
@@ -33,7 +33,7 @@ class Verified:
 
     def __init__(
         self,
-        backend: Backend,
+        backend: Contract,
         func: Callable[..., Any],
         compiler: Callable[[Callable[..., Any]], Callable[..., Any]],
         donated: Callable[[tuple, dict[str, Any]], list[bool]],

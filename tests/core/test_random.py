@@ -13,7 +13,7 @@ from scipy import stats
 
 import isomorph as iso
 from isomorph import draws
-from isomorph.backends.base import Backend
+from isomorph.backends.composed import Backend
 from isomorph.dispatch import load
 from oracles import kind_of, numpy_of
 

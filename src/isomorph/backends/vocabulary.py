@@ -6,6 +6,11 @@ else. One list, so that a backend is complete when it has them all, and a test c
 lacks.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 DTYPES = [
     "bool",
     "int8",
@@ -216,3 +221,24 @@ FFT = [
     "fftshift",
     "ifftshift",
 ]
+
+
+class Names:
+    """A bag of names gathered from several places; the first place that has a name gives it."""
+
+    def __init__(self, name: str, wanted: Iterable[str], sources: Sequence[Any]):
+        self.__name__ = name
+        for word in wanted:
+            for source in sources:
+                if hasattr(source, word):
+                    setattr(self, word, getattr(source, word))
+                    break
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__}>"
+
+    def __getattr__(self, word: str) -> Any:  # reached only when the name is not there
+        raise AttributeError(
+            f"{self.__name__} has no {word!r}: it holds the names of the array API standard "
+            "2024.12, einsum, erf and pad; for more, call the framework on the array itself"
+        )

@@ -15,7 +15,7 @@ from ..dispatch import BACKENDS, backend_of, dtype_of, find_backend, prepare
 from ..home import home
 
 if TYPE_CHECKING:
-    from ..backends.base import Backend, Pullback
+    from ..backends.contract import Contract, Pullback
 
 
 class Pulled(NamedTuple):
@@ -23,7 +23,7 @@ class Pulled(NamedTuple):
     input. `in_form` is None where the one argument chosen is an array itself, the usual case.
     """
 
-    backend: Backend
+    backend: Contract
     outs: tuple
     out_form: Any
     pullback: Pullback
@@ -123,7 +123,7 @@ def chosen_places(name: str, places: tuple[int, ...], args: tuple) -> tuple[int,
 
 def settle(
     name: str, leaves: Sequence[Any], paths: Callable[[], list[str]], beside: Any = None
-) -> tuple[Backend, tuple]:
+) -> tuple[Contract, tuple]:
     """The one backend of a call, and the leaves to differentiate as floating arrays of it.
 
     `paths` gives the key chains of the leaves, should one have to be named. `beside` is a nest of
@@ -157,7 +157,7 @@ def settle(
     return backend, tuple(leaves)
 
 
-def like(backend: Backend, name: str, what: str, y: Any, g: Any) -> Any:
+def like(backend: Contract, name: str, what: str, y: Any, g: Any) -> Any:
     """A gradient or tangent given for the array `y`: one like it, or a number where it is 0-d."""
     if type(g) in (int, float, complex):
         g = backend.asarray(g, dtype=y.dtype, device=backend.device_of(y))
@@ -184,7 +184,7 @@ def split_aux(name: str, result: Any) -> tuple[Any, Any]:
     return result
 
 
-def scalar(name: str, backend: Backend, value: Any) -> Any:
+def scalar(name: str, backend: Contract, value: Any) -> Any:
     """The value of a function to differentiate: one real floating number."""
     floats = (backend.float32, backend.float64)
     usual = BACKENDS.get(type(value)) is backend and value.dtype in floats
@@ -205,12 +205,12 @@ def scalar(name: str, backend: Backend, value: Any) -> Any:
     return value
 
 
-def is_floating(backend: Backend, x: Any) -> bool:
+def is_floating(backend: Contract, x: Any) -> bool:
     """Whether `x` can be differentiated: a floating-point array of that backend."""
     return find_backend(x) is backend and backend.is_float(x.dtype)
 
 
-def refuse_output(name: str, backend: Backend, y: Any, path: str) -> NoReturn:
+def refuse_output(name: str, backend: Contract, y: Any, path: str) -> NoReturn:
     """Say why an output cannot be differentiated."""
     at = f" at output {path}" if path else ""
     own = find_backend(y)
@@ -224,7 +224,7 @@ def refuse_output(name: str, backend: Backend, y: Any, path: str) -> NoReturn:
     raise TypeError(f"{name}: needed a floating-point output, got {dtype_of(y)}{at}")
 
 
-def arrays_of(backend: Backend, nest: Any) -> tuple[tuple, Callable[[Sequence[Any]], Any]]:
+def arrays_of(backend: Contract, nest: Any) -> tuple[tuple, Callable[[Sequence[Any]], Any]]:
     """The arrays of an aux nest, and the function that puts (untraced) arrays back among its other
     leaves.
     """

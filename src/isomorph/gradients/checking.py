@@ -11,7 +11,7 @@ from .calls import arguments, check_callable, settle
 from .transforms import grad
 
 if TYPE_CHECKING:
-    from ..backends.base import Backend
+    from ..backends.contract import Contract
 
 # Five points: (-2, -1, 1, 2) steps with these weights. The error is of order step⁴, and rounding of
 # order eps / step: both are small at step = eps^(1/5).
@@ -61,12 +61,12 @@ def check_gradients(
         total = _contracted(backend, gradient)
 
 
-def _contracted(backend: Backend, gradient: Callable[..., Any]) -> Callable[..., Any]:
+def _contracted(backend: Contract, gradient: Callable[..., Any]) -> Callable[..., Any]:
     """A scalar made of a gradient: differentiated again, it shows the next order."""
     return lambda *leaves: _weighted(backend, gradient(*leaves))
 
 
-def _weighted(xp: Backend, arrays: Any) -> Any:
+def _weighted(xp: Contract, arrays: Any) -> Any:
     """The sum of all elements, each with a weight of its own between 1/2 and 3/2."""
     parts = []
     for k, y in enumerate(arrays):
@@ -77,7 +77,7 @@ def _weighted(xp: Backend, arrays: Any) -> Any:
 
 
 def _compare(
-    xp: Backend,
+    xp: Contract,
     order: int,
     total: Callable[..., Any],
     gradient: Callable[..., Any],

@@ -11,7 +11,7 @@ from ..dispatch import NUMBERS, backend_of, find_backend
 from .calls import arrays_of, check_callable
 
 if TYPE_CHECKING:
-    from ..backends.base import Backend
+    from ..backends.contract import Contract
 
 
 def custom_vjp(
@@ -65,7 +65,7 @@ class Rule:
     """One call of a custom function, on flat arrays, as a backend takes it."""
 
     def __init__(
-        self, name: str, backend: Backend, func: Callable, fwd: Callable, bwd: Callable,
+        self, name: str, backend: Contract, func: Callable, fwd: Callable, bwd: Callable,
         leaves: list, form: Any, has_aux: bool,
     ):  # fmt: skip
         self.name, self.has_aux = name, has_aux
@@ -161,7 +161,7 @@ class Rule:
         return xp.astype(g, x.dtype)
 
 
-def check_outputs(name: str, backend: Backend, out: Any) -> None:
+def check_outputs(name: str, backend: Contract, out: Any) -> None:
     """Refuse what a function with a rule of its own may not return, at any place of a nest."""
     for i, y in enumerate(tree.flatten_whole(out)[0]):
         own = find_backend(y)

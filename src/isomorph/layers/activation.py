@@ -5,7 +5,6 @@ Each is finite, with a finite gradient, wherever its input is; at infinities the
 
 from __future__ import annotations
 
-import math
 from typing import Any, Never
 
 from ..dispatch import backend_of
@@ -131,77 +130,3 @@ def logsumexp(
     if habits:
         refuse("logsumexp", habits)
     return backend_of(x).logsumexp(x, axis, keepdims)
-
-
-class Activations:
-    """The meanings. Branches are chosen before the function that could overflow is called, so that
-    gradients stay finite; each branch is the function itself, so that they are right at the seam.
-    """
-
-    def relu(xp: Any, x: Any) -> Any:
-        return xp.where(x <= 0, xp.zeros_like(x), x)  # NaN stays
-
-    def leaky_relu(xp: Any, x: Any, alpha: float) -> Any:
-        return xp.where(x <= 0, x * alpha, x)
-
-    def elu(xp: Any, x: Any, alpha: float) -> Any:
-        return xp.where(x > 0, x, xp.expm1(xp.where(x > 0, xp.zeros_like(x), x)) * alpha)
-
-    def gelu(xp: Any, x: Any, approximate: bool) -> Any:
-        if not approximate:
-            return ramped(xp, x, lambda x: 0.5 * x * (1 + xp.erf(x * math.sqrt(0.5))))
-        near = xp.clip(x, -100.0, 100.0)  # beyond, tanh is 1 long since, and powers overflow
-        inner = math.sqrt(2 / math.pi) * (near + 0.044715 * near * near * near)
-        return ramped(xp, x, lambda x: 0.5 * x * (1 + xp.tanh(inner)))
-
-    def silu(xp: Any, x: Any) -> Any:
-        return ramped(xp, x, lambda x: x * xp.sigmoid(x))
-
-    def softplus(xp: Any, x: Any) -> Any:
-        positive = x >= 0
-        small = xp.exp(xp.where(positive, -x, x))
-        return xp.where(positive, x, xp.zeros_like(x)) + xp.log1p(small)
-
-    def mish(xp: Any, x: Any) -> Any:
-        return ramped(xp, x, lambda x: x * xp.tanh(xp.softplus(x)))
-
-    def hardswish(xp: Any, x: Any) -> Any:
-        middle = xp.where(xp.abs(x) >= 3, xp.zeros_like(x), x)
-        bent = xp.where(x >= 3, x, middle * (middle + 3) / 6)
-        return xp.where(x <= -3, xp.zeros_like(x), bent)
-
-    def sigmoid(xp: Any, x: Any) -> Any:
-        positive = x >= 0
-        small = xp.exp(xp.where(positive, -x, x))
-        return xp.where(positive, xp.ones_like(x), small) / (1 + small)
-
-    def softmax(xp: Any, x: Any, axis: int) -> Any:
-        if 0 in tuple(x.shape):  # nothing has no largest
-            return xp.exp(x - xp.sum(x, axis=axis, keepdims=True))
-        powers = xp.exp(x - xp.stop_gradient(xp.max(x, axis=axis, keepdims=True)))
-        return powers / xp.sum(powers, axis=axis, keepdims=True)
-
-    def log_softmax(xp: Any, x: Any, axis: int) -> Any:
-        if 0 in tuple(x.shape):
-            return xp.exp(x - xp.sum(x, axis=axis, keepdims=True))
-        lower = x - xp.stop_gradient(xp.max(x, axis=axis, keepdims=True))
-        return lower - xp.log(xp.sum(xp.exp(lower), axis=axis, keepdims=True))
-
-    def logsumexp(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
-        if 0 in tuple(x.shape):  # none of them has a largest
-            return xp.log(xp.sum(x, axis=axis, keepdims=keepdims))
-        top = xp.stop_gradient(xp.max(x, axis=axis, keepdims=True))
-        top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))  # inf - inf
-        total = xp.log(xp.sum(xp.exp(x - top), axis=axis, keepdims=keepdims))
-        return total + (top if keepdims else xp.reshape(top, tuple(total.shape)))
-
-
-def ramped(xp: Any, x: Any, func: Any) -> Any:
-    """`func(x)`, which is relu(x) on both sides: far out, where a product with 0 overflows or is no
-    number, it is that.
-    """
-    far = xp.abs(x) > FAR
-    return xp.where(far, xp.relu(x), func(xp.where(far, xp.zeros_like(x), x)))
-
-
-FAR = 1e4

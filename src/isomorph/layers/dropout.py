@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
-from .. import draws
 from ..dispatch import backend_of, dtype_of
 from ..random import check_key
 
@@ -61,10 +60,3 @@ def _shared(shape: tuple, noise_shape: Any) -> tuple[int, ...]:
             f"got {noise_shape if sizes is None else list(sizes)}"
         )
     return tuple(1 if n is None else n for n in sizes)
-
-
-def dropped(xp: Any, x: Any, key: Any, prob: float, scale: bool, shape: tuple) -> Any:
-    """The meaning of `dropout`."""
-    kept = xp.draw(draws.chosen, key, 0, shape, 1.0 - prob)
-    # a choice, not a product: what is dropped may be infinite
-    return xp.where(kept, x * (1.0 / (1.0 - prob)) if scale else x, 0.0)

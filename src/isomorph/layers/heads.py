@@ -7,7 +7,8 @@ from math import prod
 from typing import Any
 
 from ..dispatch import backend_of
-from .attention import causal_mask, check_dropout, check_dtypes, check_mask, dropped
+from ..meanings.attention import causal_mask
+from .attention import check_dropout, check_dtypes, check_mask, dropped
 
 NAME = "multi_head_attention"
 
@@ -169,12 +170,6 @@ def _project(
         b = None if bias is None else bias[rows]
         found.append(xp.linear(x, w, b) if w is not None else x if b is None else x + b)
     return found
-
-
-def thirds(xp: Any, x: Any) -> Sequence[Any]:
-    """The three equal parts of `x` along its last axis."""
-    n = x.shape[-1] // 3
-    return [x[..., i * n : (i + 1) * n] for i in range(3)]
 
 
 def _split(xp: Any, x: Any, heads: int) -> Any:

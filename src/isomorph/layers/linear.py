@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dispatch import backend_of, dtype_of
-from .canonical import remembered
+from .shapes import remembered
 
 
 def linear(x: Any, weight: Any, /, *, bias: Any = None) -> Any:
@@ -46,17 +46,3 @@ def _fits(shape: Any, matrix: Any, bias: Any) -> None:
 
 
 _FITS = remembered(_fits)
-
-
-def product(xp: Any, x: Any, weight: Any, bias: Any) -> Any:
-    """The meaning of `linear`."""
-    n = len(weight.shape) - 2
-    turned = xp.matrix_transpose(weight)
-    if n == 0:
-        y = xp.matmul(x, turned)
-        return y if bias is None else y + bias
-    outer, inner = tuple(x.shape)[:n], tuple(x.shape)[n:-1]
-    y = xp.matmul(xp.reshape(x, (*outer, -1, x.shape[-1])), turned)
-    if bias is not None:
-        y = y + xp.expand_dims(bias, axis=-2)
-    return xp.reshape(y, (*outer, *inner, y.shape[-1]))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any, Never
 
 from ..dispatch import backend_of, dtype_of
 from ..keywords import refuse
-from ..means import Mean, wide
-from .canonical import strays
 
 REDUCTIONS = ("mean", "sum", "none", "counted")
 
@@ -139,77 +136,6 @@ def kl_divergence(
     safe = xp.where(some, target, xp.ones_like(target))
     each = xp.where(some, target * (xp.log(safe) - log_prediction), xp.zeros_like(target))
     return xp.reduced(each, reduction)
-
-
-class Losses:
-    """The meanings."""
-
-    def cross_entropy(
-        xp: Any,
-        logits: Any,
-        labels: Any,
-        axis: int,
-        smoothing: float,
-        ignored: int | None,
-        reduction: str,
-    ) -> Any:
-        classes = logits.shape[axis]
-        if tuple(labels.shape) == tuple(logits.shape) and not xp.isdtype(labels.dtype, "integral"):
-            wanted = labels * (1 - smoothing) + smoothing / classes if smoothing else labels
-            return xp.reduced(-xp.sum(wanted * xp.log_softmax(logits, axis), axis=axis), reduction)
-        counts = None
-        if ignored is not None:
-            counts = labels != ignored
-            labels = xp.where(counts, labels, xp.zeros_like(labels))
-        lost = strays(xp, "cross_entropy", labels, classes, "labels")
-        if lost is not None:
-            labels = xp.where(lost, xp.zeros_like(labels), labels)
-        if not smoothing:
-            each = -xp.label_scores(logits, labels, axis)
-        else:
-            scores = xp.log_softmax(logits, axis)
-            each = -xp.picked(scores, labels, axis)
-            each = (1 - smoothing) * each - smoothing / classes * xp.sum(scores, axis=axis)
-        if lost is not None:  # a factor, so that the gradient of its row is NaN as well
-            each = each * xp.where(lost, xp.nan * xp.ones_like(each), xp.ones_like(each))
-        if counts is None:
-            return xp.reduced(each, reduction)
-        return xp.reduced(xp.where(counts, each, xp.zeros_like(each)), reduction, counts)
-
-    def label_scores(xp: Any, logits: Any, labels: Any, axis: int) -> Any:
-        """log softmax(logits) at the labels."""
-        return xp.picked(xp.log_softmax(logits, axis), labels, axis)
-
-    def picked(xp: Any, x: Any, labels: Any, axis: int) -> Any:
-        """Of each row of `x` along an axis the number at its label."""
-        found = xp.take_along_axis(x, xp.expand_dims(labels, axis=axis), axis=axis)
-        return xp.squeeze(found, axis=axis)
-
-    def reduced(xp: Any, each: Any, reduction: str, counts: Any = None) -> Any:
-        """The mean of the losses, their sum, their total and count, or each of them; `counts` says
-        which count, and the others are 0. What is narrower is summed in float32: float16 ends at
-        65504.
-        """
-        if reduction == "none":
-            return each
-        summed = wide(xp, each) if xp.is_float(each.dtype) else each
-        if reduction == "counted":
-            return Mean(xp.sum(summed), _count(xp, summed, counts))
-        if reduction == "sum":
-            found = xp.sum(summed)
-        elif counts is None:
-            found = xp.mean(summed)
-        else:
-            found = xp.sum(summed) / _count(xp, summed, counts)
-        return found if summed is each else xp.astype(xp.asarray(found), each.dtype)
-
-
-def _count(xp: Any, each: Any, counts: Any) -> Any:
-    """How many there are, or how many of them count."""
-    if counts is not None:
-        return xp.sum(xp.astype(counts, each.dtype))
-    sizes = tuple(each.shape)
-    return xp.sum(xp.ones_like(each)) if None in sizes else prod(sizes)
 
 
 def _pair(name: str, one: Any, other: Any, reduction: str) -> Any:

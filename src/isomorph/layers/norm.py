@@ -7,7 +7,7 @@ from typing import Any, Never
 
 from ..dispatch import backend_of
 from ..keywords import refuse
-from .canonical import other_side, remembered
+from .shapes import other_side, remembered
 
 CHANNEL_LAST, CHANNEL_FIRST = "channel_last", "channel_first"
 
@@ -154,88 +154,6 @@ def instance_norm(
     size = x.shape[channel]
     _check_channels("instance_norm", x, channel, weight=weight, bias=bias)
     return backend_of(x, weight, bias).group_norm(x, size, weight, bias, epsilon, channel)
-
-
-class Norms:
-    """The meanings. There is a division a row, not an element, which costs several times more."""
-
-    def layer_norm(xp: Any, x: Any, weight: Any, bias: Any, axes: tuple, epsilon: float) -> Any:
-        if 0 in tuple(x.shape):  # nothing has no mean
-            return _scaled(xp, x, weight, bias, axes)
-        centred = x - xp.mean(x, axis=axes, keepdims=True)
-        spread = xp.mean(centred * centred, axis=axes, keepdims=True)
-        return _scaled(xp, centred * (1 / xp.sqrt(spread + epsilon)), weight, bias, axes)
-
-    def rms_norm(xp: Any, x: Any, weight: Any, axes: tuple, epsilon: float) -> Any:
-        if 0 in tuple(x.shape):
-            return _scaled(xp, x, weight, None, axes)
-        size = xp.sqrt(xp.mean(x * x, axis=axes, keepdims=True) + epsilon)
-        return _scaled(xp, x * (1 / size), weight, None, axes)
-
-    def batch_norm(
-        xp: Any,
-        x: Any,
-        mean: Any,
-        variance: Any,
-        weight: Any,
-        bias: Any,
-        training: bool,
-        momentum: float,
-        epsilon: float,
-        channel: int,
-    ) -> tuple[Any, Any, Any]:
-        axes = tuple(i for i in range(len(x.shape)) if i != channel)
-        if not training:
-            centred = x - _along(xp, mean, len(x.shape), (channel,))
-            y = centred * (1 / xp.sqrt(_along(xp, variance, len(x.shape), (channel,)) + epsilon))
-            return _scaled(xp, y, weight, bias, (channel,)), mean, variance
-        centre = xp.mean(x, axis=axes, keepdims=True)
-        centred = x - centre
-        spread = xp.mean(centred * centred, axis=axes, keepdims=True)
-        scale = 1 / xp.sqrt(spread + epsilon)
-        if weight is not None:  # a product a channel, and a sum less on the way back
-            scale = scale * _along(xp, weight, len(x.shape), (channel,))
-        y = _scaled(xp, centred * scale, None, bias, (channel,))
-        sizes = [x.shape[i] for i in axes]
-        if None in sizes:
-            count = xp.sum(xp.ones_like(x), axis=axes, keepdims=True)
-            unbiased = spread * count / xp.maximum(count - 1, 1)
-        else:
-            count = prod(sizes)
-            unbiased = spread * (count / (count - 1))
-
-        return y, moved(xp, mean, centre, momentum), moved(xp, variance, unbiased, momentum)
-
-    def group_norm(
-        xp: Any, x: Any, groups: int, weight: Any, bias: Any, epsilon: float, channel: int
-    ) -> Any:
-        shape = tuple(-1 if n is None else n for n in x.shape)
-        parts = (*shape[:channel], groups, shape[channel] // groups, *shape[channel + 1 :])
-        axes = tuple(i for i in range(1, len(parts)) if i != channel)
-        y = xp.layer_norm(xp.reshape(x, parts), None, None, axes, epsilon)
-        return _scaled(xp, xp.reshape(y, shape), weight, bias, (channel,))
-
-
-def moved(xp: Any, old: Any, new: Any, momentum: float) -> Any:
-    """A running statistic after one of a batch."""
-    new = xp.stop_gradient(xp.reshape(new, tuple(old.shape)))
-    # statistics may be kept in a wider dtype than is computed in
-    new = new if new.dtype == old.dtype else xp.astype(new, old.dtype)
-    return old + momentum * (new - old)
-
-
-def _along(xp: Any, part: Any, ndim: int, axes: tuple) -> Any:
-    """An array of the sizes of `axes`, so that it broadcasts against `ndim` axes."""
-    if axes == tuple(range(ndim - len(axes), ndim)):
-        return part
-    sizes = iter(part.shape)
-    return xp.reshape(part, tuple(next(sizes) if i in axes else 1 for i in range(ndim)))
-
-
-def _scaled(xp: Any, y: Any, weight: Any, bias: Any, axes: tuple) -> Any:
-    if weight is not None:
-        y = y * _along(xp, weight, len(y.shape), axes)
-    return y if bias is None else y + _along(xp, bias, len(y.shape), axes)
 
 
 def _checked(name: str, x: Any, axis: Any, weight: Any, bias: Any) -> tuple[int, ...]:

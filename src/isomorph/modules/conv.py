@@ -8,8 +8,9 @@ from math import prod
 from typing import Any
 
 from .. import random
-from ..layers.canonical import FORMATS, GENERAL
 from ..layers.conv import conv_general_dilated, conv_general_transpose, depthwise_conv2d
+from ..layers.conv_plan import FORMATS
+from ..layers.shapes import GENERAL
 from . import initializers
 from .initializers import Initializer, new_key
 from .layers import sizes

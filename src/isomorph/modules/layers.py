@@ -320,8 +320,8 @@ class AdaptiveAvgPool(Module):
         return pooling.adaptive_avg_pool(x, self.size, data_format=self.data_format)
 
 
-# The functions of `layers.activation`, by the names of their meanings.
-NAMES = [name for name in vars(activation.Activations) if not name.startswith("_")]
+DOORS = activation.__name__
+ACTIVATIONS = [n for n, f in vars(activation).items() if getattr(f, "__module__", "") == DOORS]
 
 
 class Activation(Module):
@@ -334,8 +334,8 @@ class Activation(Module):
 
     def __init__(self, function: Callable[..., Any] | str, **settings: Any):
         if isinstance(function, str):
-            if function not in NAMES:
-                listed = ", ".join(NAMES)
+            if function not in ACTIVATIONS:
+                listed = ", ".join(ACTIVATIONS)
                 raise ValueError(f"Activation: needed one of {listed}, got {function!r}")
             function = getattr(activation, function)
         if not callable(function):

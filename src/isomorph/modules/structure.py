@@ -11,16 +11,13 @@ from collections.abc import Iterable
 from functools import partial
 from numbers import Number
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from .. import tree
 from ..compile import TRACING
 from ..dispatch import BACKENDS, find_backend
 from ..gradients.closures import is_empty
 from ..gradients.hidden import is_repeated
-
-if TYPE_CHECKING:
-    from .module import Module
 
 # Attributes of these types hold no arrays, whatever their values.
 PLAIN = frozenset(
@@ -171,18 +168,18 @@ def at(node: Any, key: Any) -> Any:
     return node[key] if isinstance(node, (dict, list, tuple)) else vars(node)[key]
 
 
-def origin_of(module: Module) -> Module:
+def origin_of(module: Any) -> Any:
     """The module that says what is shared: the one a copy was made of."""
     return module if module._call is None else module._call[0]
 
 
-def parent_of(module: Module) -> Module | None:
+def parent_of(module: Any) -> Any:
     """The module that holds a module, while there is one."""
     link = module._parent if module._call is None else module._call[2]
     return None if link is None else link()
 
 
-def gather(module: Module, raw: bool = False) -> Held:
+def gather(module: Any, raw: bool = False) -> Held:
     """What a module holds, in nests keyed by attribute and position: values, or, `raw`, what the
     module has that a copy is made of, `State` and all.
     """

@@ -12,6 +12,7 @@ from typing import Any
 from ..dispatch import find_backend
 from ..dispatch import load as load_backend
 from ..home import host
+from ..version import __version__
 from . import layout
 from .replacing import CheckpointError, check_regular, replacing
 from .structure import build, check_node, describe, differences
@@ -43,7 +44,7 @@ def save(path: Name, /, *nests: Any, **named: Any) -> None:
         ],
         "named": [[k, describe(nest, k, partial(_hold, tensors))] for k, nest in named.items()],
     }
-    head = {"format": layout.FORMAT, "version": _version(), "tree": tree}
+    head = {"format": layout.FORMAT, "version": __version__, "tree": tree}
     stored = [
         (name, word, shape, partial(_memory, name, x)) for name, (x, word, shape) in tensors.items()
     ]
@@ -201,9 +202,3 @@ def _check(
         raise CheckpointError(
             f"load: {path} is not like what it should be loaded into:\n  " + "\n  ".join(found)
         )
-
-
-def _version() -> str:
-    from .. import __version__  # not there yet while the package is imported
-
-    return __version__

@@ -8,7 +8,7 @@ from frameworks import functional as F
 from frameworks import torch
 
 import isomorph as iso
-from isomorph.backends.base import Backend
+from isomorph.backends.composed import Backend
 from isomorph.dispatch import load
 from oracles import numpy_of
 

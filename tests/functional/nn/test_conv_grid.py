@@ -18,9 +18,9 @@ import pytest
 from frameworks import enable_x64, jax
 
 import isomorph as iso
-from isomorph.backends.base import Backend
+from isomorph.backends.composed import Backend
 from isomorph.dispatch import load
-from isomorph.layers import canonical
+from isomorph.layers import conv_plan
 from oracles import numpy_of
 
 from . import conv_oracles
@@ -131,7 +131,7 @@ def _public(point, layout):
 
 def _composed(backend, point, layout, x, w):
     """The meaning that every backend inherits."""
-    make = canonical.transposed if point.transposed else canonical.forward
+    make = conv_plan.transposed if point.transposed else conv_plan.forward
     rest = (None,) if point.transposed else ()
     end = () if point.transposed else (point.x_dilation,)
     plan = make(

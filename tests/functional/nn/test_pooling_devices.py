@@ -7,7 +7,7 @@ from frameworks import NOT_INSTALLED, torch
 from frameworks import functional as F
 
 import isomorph as iso
-from isomorph.backends.base import Backend
+from isomorph.backends.composed import Backend
 from isomorph.dispatch import load
 
 pytestmark = pytest.mark.parametrize("backend", ["torch"], indirect=True)

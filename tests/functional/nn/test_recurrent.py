@@ -5,7 +5,7 @@ import pytest
 from frameworks import jax, proxy_tensor, tf, torch
 
 import isomorph as iso
-from isomorph.backends.base import Backend
+from isomorph.backends.composed import Backend
 from isomorph.dispatch import load
 from oracles import numpy_of
 

@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ...layers.activation import ramped
-from ...layers.canonical import strays
-from ..base import Backend
+from ...meanings.activation import ramped
+from ...meanings.bounds import strays
+from ..composed import Backend
 from . import names
 
 NARROW = (jnp.bfloat16, jnp.float16)

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from ...layers import attention as attending
-from ...layers import recurrent
+from ...meanings import attention as attending
+from ...meanings import recurrent
 
 composed = jax.jit(attending.attention, static_argnums=(0, 6))
 NARROW = (jnp.bfloat16, jnp.float16)

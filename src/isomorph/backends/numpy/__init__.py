@@ -9,7 +9,7 @@ import numpy as np
 
 from ...draws import EDGE, outer
 from .. import hashing
-from ..base import Backend
+from ..composed import Backend
 from ..edges import check_mode, is_left
 from ..explaining import INDEX, add
 from . import convolution, fused, recurring, special, writing

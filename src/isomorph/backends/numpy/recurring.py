@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...layers.recurrent import joint, turned
+from ...meanings.recurrent import joint, turned
 from .tape import custom, vjp
 from .traced import Traced
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from ...layers.canonical import Plan
-from ...layers.conv import dilated, last_filters, padded
+from ...layers.conv_plan import Plan
+from ...meanings.conv import dilated, last_filters, padded
 from . import dtypes
 from .kernels import Eager, ops
 

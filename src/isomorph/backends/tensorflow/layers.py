@@ -6,9 +6,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from ...layers.canonical import strays
-from ...layers.norm import moved
-from ..base import Backend
+from ...meanings.bounds import strays
+from ...meanings.norm import moved
+from ..composed import Backend
 from . import compiling, dtypes, pooling
 from .kernels import Eager, ops
 from .manipulation import axes_of, is_checked, signed

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from ...layers.attention import broadcast, full_mask, settled
+from ...layers.shapes import broadcast
+from ...meanings.attention import full_mask, settled
 from .fused import fused, is_watched
 from .private import len_torch_dispatch_stack, peek_interpreter_stack
 

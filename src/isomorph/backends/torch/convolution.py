@@ -9,8 +9,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from ...layers.canonical import Plan
-from ...layers.conv import dilated
+from ...layers.conv_plan import Plan
+from ...meanings.conv import dilated
 
 FORWARD: Any = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 TRANSPOSED: Any = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from ... import draws
+from ...dispatch import load
 from .. import hashing
 from .private import is_functorch_wrapped_tensor, len_torch_dispatch_stack
 
@@ -40,8 +41,7 @@ def traced(meaning: Any, key: torch.Tensor, start: int, shape: tuple, args: tupl
 def _draw(
     key: torch.Tensor, name: str, start: int, shape: list[int], dtype: str, numbers: list[float]
 ) -> torch.Tensor:
-    from . import backend
-
+    backend = load("torch")
     args = (*([dtype] if dtype else ()), *numbers)
     return backend.draw(getattr(draws, name), key, start, tuple(shape), *args)
 
@@ -50,8 +50,7 @@ def _draw(
 def _(
     key: torch.Tensor, name: str, start: int, shape: list[int], dtype: str, numbers: list[float]
 ) -> torch.Tensor:
-    from . import backend
-
+    backend = load("torch")
     args = (*([dtype] if dtype else ()), *numbers)
     like = backend.outline(getattr(draws, name), *args)
     kind = backend.dtype(like.dtype)

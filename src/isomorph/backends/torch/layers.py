@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from ...layers.canonical import refuse
-from ..base import Backend
+from ...meanings.bounds import refuse
+from ..composed import Backend
 from . import pooling, private
 from .fused import is_foreign, is_watched
 

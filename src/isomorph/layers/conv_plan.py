@@ -1,48 +1,18 @@
 """The arguments of a convolution in one form, `Plan`, and every error about them in one wording.
 
 Ints become one per axis, padding becomes (low, high) pairs, formats become two flags, and the sizes
-of the result are known; a backend's convolution checks nothing again. What was found for shapes and
-arguments is remembered (`remembered`): a plan costs more to make than a small convolution.
+of the result are known; a backend's convolution checks nothing again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any, NamedTuple, SupportsIndex
 
 from ..dispatch import dtype_of
+from .shapes import GENERAL, Pairs, Sizes, is_first, other_side, pairs, remembered, shape_of, spread
 
-Pairs = tuple[tuple[int, int], ...]
-Sizes = tuple[int, ...]
-
-GENERAL = ("channel_last", "channel_first")
 FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
-
-
-def remembered(make: Callable[..., Any], most: int = 4096) -> Callable[..., Any]:
-    """A pure function that knows what it gave before, by its arguments.
-
-    Not `functools.lru_cache`, of which Dynamo warns whoever calls it. Numbers in the arguments are
-    ints, for 1.0 would find what was made for 1. A size that has no value yet has no hash either:
-    then nothing is remembered.
-    """
-    known: dict[tuple, Any] = {}
-
-    def call(*args: Any) -> Any:
-        try:
-            found = known.get(args, known)
-        except TypeError:
-            return make(*args)
-        if found is known:
-            found = make(*args)
-            if len(known) >= most:
-                known.clear()
-            known[args] = found
-        return found
-
-    call._dynamo_marked_constant = True  # pyright: ignore  # of constants: no part of a graph
-    return call
 
 
 class Plan(NamedTuple):
@@ -268,76 +238,6 @@ def rank(name: str, dims: Any) -> int:
     return int(dims)
 
 
-def shape_of(name: str, word: str, x: Any) -> Any:
-    """The shape, as it is, of an argument that must be an array."""
-    try:
-        return x.shape
-    except AttributeError:
-        raise TypeError(f"{name}: needed an array of {word}, got {type(x).__name__}") from None
-
-
-def spread(name: str, word: str, value: Any, n: int) -> Sizes:
-    """A positive int, or one per axis, as one per axis."""
-    if isinstance(value, int):
-        if value > 0:
-            return (int(value),) * n
-    elif isinstance(value, Sequence) and not isinstance(value, str) and len(value) == n:
-        try:
-            found = tuple([int(index(i)) for i in value])
-        except TypeError:
-            found = (0,)
-        if min(found) > 0:
-            return found
-    elif isinstance(value, SupportsIndex):
-        return spread(name, word, index(value), n)
-    raise ValueError(f"{name}: needed {word} as a positive int or {n} of them, got {value!r}")
-
-
-def pairs(name: str, padding: Any, n: int) -> Any:
-    """Padding as "SAME", "VALID" or (low, high) pairs."""
-    if isinstance(padding, str):
-        word = padding.upper()
-        if word in ("SAME", "VALID"):
-            return word
-    elif isinstance(padding, int):
-        return ((int(padding), int(padding)),) * n
-    elif isinstance(padding, Sequence):
-        each: Any = padding
-        try:
-            found = tuple([(index(low), index(high)) for low, high in each])
-        except (TypeError, ValueError):  # no pairs, or not of ints
-            found = ()
-        if len(found) == n:
-            return found
-    raise ValueError(
-        f'{name}: needed padding as "SAME", "VALID", an int or {n} (low, high) pairs, got '
-        f"{padding!r}"
-    )
-
-
-def is_first(name: str, word: str, value: Any, formats: tuple[str, str]) -> bool:
-    """Whether a format, one of a pair, is the one with channels first."""
-    if value == formats[0]:
-        return False
-    if value == formats[1]:
-        return True
-    raise ValueError(f'{name}: needed {word} "{formats[0]}" or "{formats[1]}", got {value!r}')
-
-
-def other_side(shape: Any, fits: bool, first: bool, formats: tuple[str, str] = GENERAL) -> str:
-    """The end of a message about an x whose channels stand on the other side: if it `fits` so, and
-    they are no size like the one beside them.
-    """
-    beside = slice(-2, None) if first else slice(1, 3)
-    if not fits or len(shape) < 3 or len(set(shape[beside])) < 2:
-        return ""
-    there, move = ("last", "-1, 1") if first else ("first", "1, -1")
-    return (
-        f"; x {list(shape)} looks as if its channels were {there}: write "
-        f'data_format="{formats[0] if first else formats[1]}", or xp.moveaxis(x, {move})'
-    )
-
-
 def _shapes(name: str, x: Any, filters: Any, bias: Any) -> tuple[Any, Any, Any]:
     """The shapes, as they are, of arrays that must be of one dtype."""
     shape, kernel = shape_of(name, "x", x), shape_of(name, "filters", filters)
@@ -412,29 +312,3 @@ def _wanted(
         f"{name}: needed output_shape as {n} sizes or as "
         f"[{', '.join(map(str, full))}] for x {list(shape)}, got {output_shape!r}"
     )
-
-
-def strays(xp: Any, name: str, numbers: Any, size: int, what: str) -> Any:
-    """Which of `numbers`, labels or the like, are not from 0 to less than `size`: None if none is.
-
-    Where they can be read without waiting for a device, those raise; the caller makes NaN of the
-    others.
-    """
-    inside = xp.is_inside(numbers, size)
-    if inside is None:
-        low = numbers < 0
-        # a narrow dtype may not hold the size: then nothing is too large
-        return low | (numbers >= size) if size <= xp.iinfo(numbers.dtype).max else low
-    if not inside:
-        refuse(xp, name, numbers, size, what)
-    return None
-
-
-def refuse(xp: Any, name: str, numbers: Any, size: int, what: str) -> None:
-    """Raise, if one of `numbers` is not from 0 to less than `size`."""
-    found = xp.values(numbers)
-    wrong = found[(found < 0) | (found >= size)]
-    if wrong.size:
-        raise IndexError(
-            f"{name}: needed {what} from 0 to {size - 1}, got {wrong.flat[0]}"
-        ) from None

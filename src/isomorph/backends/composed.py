@@ -1,54 +1,25 @@
-"""What a backend is: one class, whose instance *is* the namespace `xp` handed to users.
+"""What is composed: every method that a backend has beyond its contract, written once over the
+vocabulary and the fifteen verbs, here or in the room of its topic, from which this class's body
+imports it.
 
-The vocabulary is taken name by name from the framework (or from our own module where the framework
-has none) as plain attributes, so `xp.tanh` costs what the framework's own `tanh` costs. Verbs, the
-things the array API standard does not have, are methods that each backend supplies. What can be
-composed is written once, here or in the room of its topic and imported into this class's body; a
-fast path is an override in the backend's own file.
+A fast path is an override in the backend's own file. So `"conv" in vars(Torch)` says whether torch
+has one, and `Backend.conv(xp, ...)` is what it must agree with.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from .. import tree
-from ..layers.activation import Activations
-from ..layers.loss import Losses
-from ..layers.norm import Norms
-from ..layers.pooling import Pools
+from ..dispatch import load
 from . import windows
-from .vocabulary import DTYPES, FFT, LINALG, VOCABULARY
-
-Leaves = tuple[Any, ...]
-Pullback = Callable[[Leaves], Leaves]
-
-
-class Names:
-    """A bag of names gathered from several places; the first place that has a name gives it."""
-
-    def __init__(self, name: str, wanted: Iterable[str], sources: Sequence[Any]):
-        self.__name__ = name
-        for word in wanted:
-            if hasattr(type(self), word):  # the class says it better than any source
-                continue
-            for source in sources:
-                if hasattr(source, word):
-                    setattr(self, word, getattr(source, word))
-                    break
-
-    def __repr__(self) -> str:
-        return f"<{self.__name__}>"
-
-    def __getattr__(self, word: str) -> Any:  # reached only when the name is not there
-        raise AttributeError(
-            f"{self.__name__} has no {word!r}: it holds the names of the array API standard "
-            "2024.12; for more, call the framework on the array itself"
-        )
+from .contract import Contract, Leaves, Pullback
+from .vocabulary import DTYPES
 
 
 def _dtype_name(dtype: Any) -> str:
@@ -59,39 +30,41 @@ def _dtype_name(dtype: Any) -> str:
         return str(dtype)
 
 
-class Backend(Activations, Norms, Losses, Pools, Names):
-    """The namespace of one framework, and the verbs that differentiate and move its arrays."""
+class Backend(Contract):
+    """One framework, with all that follows of its contract."""
 
-    name: str
-    arrays: tuple[type, ...]  # what counts as an array here
-    refused: tuple[type, ...] = ()  # and what looks like one, but means something else
-    __array_api_version__ = "2024.12"
+    # Layers: what they compute, in the words of the vocabulary.
 
-    linalg: Names
-    fft: Names
+    from ..meanings.activation import (
+        elu,
+        gelu,
+        hardswish,
+        leaky_relu,
+        log_softmax,
+        logsumexp,
+        mish,
+        relu,
+        sigmoid,
+        silu,
+        softmax,
+        softplus,
+    )
+    from ..meanings.attention import attention, attention_weights
+    from ..meanings.conv import conv, conv_transpose
+    from ..meanings.dropout import dropout
+    from ..meanings.embedding import take_rows
+    from ..meanings.linear import linear, thirds
+    from ..meanings.loss import cross_entropy, label_scores, picked, reduced
+    from ..meanings.norm import batch_norm, group_norm, layer_norm, rms_norm
+    from ..meanings.pooling import adaptive_pool, pool
+    from ..meanings.position import rotate_pairs
+    from ..meanings.recurrent import gru, lstm
 
-    def __init__(self, *sources: Any, linalg: Sequence[Any], fft: Sequence[Any]):
-        super().__init__(f"isomorph.{self.name}", VOCABULARY, sources)
-        self.linalg = Names(f"{self.__name__}.linalg", LINALG, linalg)
-        self.fft = Names(f"{self.__name__}.fft", FFT, fft)
+    def has_quick_steps(xp) -> bool:
+        """Whether products of the steps of a loop cost less than one product of all of them."""
+        return False
 
-    # Differentiation. `func` takes the leaves one by one and returns a tuple of outputs and a tuple
-    # of auxiliary arrays.
-
-    def vjp(
-        xp,
-        func: Callable[..., tuple[Leaves, Leaves]],
-        leaves: Leaves,
-        once: bool = False,
-        has_aux: bool = True,
-    ) -> tuple[Leaves, Pullback, Leaves]:
-        """Run `func` on the leaves; give its outputs, the map from output to leaf gradients, and
-        the aux arrays.
-
-        The pullback of complex arrays is the conjugate transpose of the Jacobian. `once` promises
-        that it is called at most once, `has_aux=False` that there are no aux arrays.
-        """
-        xp._lacks("vjp")
+    # Differentiation.
 
     def vjp_alone(
         xp,
@@ -102,12 +75,6 @@ class Backend(Activations, Norms, Losses, Pools, Names):
     ) -> tuple[Leaves, Pullback, Leaves]:
         """`vjp` where nobody differentiates the results, nor `func` by anything but the leaves."""
         return xp.vjp(func, leaves, once, has_aux)
-
-    def custom_call(xp, rule: Any, arrays: Leaves) -> Leaves:
-        """Call a function that has its own backward rule: `rule.func(*arrays) -> outs`,
-        `rule.fwd(*arrays) -> (outs, residuals)`, `rule.bwd(residuals, upstream, arrays) -> grads`.
-        """
-        xp._lacks("custom_call")
 
     def map_rows(xp, func: Callable[..., Leaves], *rows: Any) -> Leaves:
         """The results of `func` for each row of all `rows`, stacked; of a pullback, say."""
@@ -147,14 +114,6 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         # copies: they may not share memory with the arguments
         return [np.array(y, like.dtype) for y, like in zip(found, likes)]
 
-    def stop_gradient(xp, x: Any, preserve_type: bool = True) -> Any:
-        """The same values, cut off from differentiation; a fresh variable for a variable."""
-        xp._lacks("stop_gradient")
-
-    def is_watched(xp, x: Any) -> bool:
-        """Whether a differentiation is recording what becomes of `x`."""
-        xp._lacks("is_watched")
-
     def explain(xp, error: Exception) -> None:
         """Add to an error of the framework what to write instead, where it is known."""
 
@@ -181,14 +140,6 @@ class Backend(Activations, Norms, Losses, Pools, Names):
 
     from ..gradients.hidden import custom_linear_solve, custom_root
     from ..gradients.hidden import recomputed as checkpoint
-
-    def compile(
-        xp, func: Callable[..., Leaves], arrays: Sequence[Any], given: Sequence[bool]
-    ) -> Callable[..., Any]:
-        """The program that computes `func` for arrays like `arrays`; `func` is traced now. Results
-        may be in the memory of those that are `given` away: all, or none where it is empty.
-        """
-        xp._lacks("compile")
 
     def compiles_parts(xp) -> bool:
         """Whether a program is being traced of which some parts are better compiled by themselves,
@@ -217,14 +168,6 @@ class Backend(Activations, Norms, Losses, Pools, Names):
     def check_given(xp, arrays: Sequence[Any], given: Sequence[bool]) -> None:
         """Refuse arrays of which those `given` away have memory that others have too."""
 
-    def signature(xp, arrays: Sequence[Any]) -> Hashable:
-        """All that a program made for `arrays` depends on."""
-        xp._lacks("signature")
-
-    def is_tracing(xp, arrays: Sequence[Any]) -> bool:
-        """Whether another transform or compiler is looking on."""
-        xp._lacks("is_tracing")
-
     # Branches and loops, of flat tuples of arrays.
     from ..flow import chosen as cond
     from ..flow import counted as fori_loop
@@ -235,16 +178,8 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         """The number of a step, as the step computes with it."""
         return xp.weak(i, beside)
 
-    # Layers: what is not in one of the classes above.
+    # Steps of training.
 
-    from ..layers.attention import attention, attention_weights
-    from ..layers.conv import conv, conv_transpose
-    from ..layers.dropout import dropped as dropout
-    from ..layers.embedding import rows as take_rows
-    from ..layers.heads import thirds
-    from ..layers.linear import product as linear
-    from ..layers.position import rotate_pairs
-    from ..layers.recurrent import gru, lstm
     from ..optimizers.updates import adam
 
     def write_adam(
@@ -258,10 +193,6 @@ class Backend(Activations, Norms, Losses, Pools, Names):
 
     def expect_repeats(xp) -> None:
         """Arrays of the same sizes will be made and dropped again and again."""
-
-    def has_quick_steps(xp) -> bool:
-        """Whether products of the steps of a loop cost less than one product of all of them."""
-        return False
 
     # Random numbers, drawn with a key, two words of 32 bits.
 
@@ -277,9 +208,8 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         if values is None:
             drawn = meaning(xp, key, start, math.prod(shape), *args)
             return xp.reshape(drawn, (*shape, *drawn.shape[1:]))
-        from .numpy import backend as host
-
-        return xp.from_numpy(host.draw(meaning, values, start, shape, *args), xp.device_of(key))
+        drawn = load("numpy").draw(meaning, values, start, shape, *args)
+        return xp.from_numpy(drawn, xp.device_of(key))
 
     def unpackable(xp, x: Any) -> Any:
         """`x`, which can be taken apart along its first axis: `first, second = x`."""
@@ -287,25 +217,13 @@ class Backend(Activations, Norms, Losses, Pools, Names):
 
     def outline(xp, meaning: Callable, *args: Any) -> np.ndarray:
         """A draw of nothing, in NumPy: what its numbers are like."""
-        from .numpy import backend as host
-
-        return host.draw(meaning, np.zeros(2, np.uint32), 0, (0,), *args)
-
-    def at_hand(xp, x: Any) -> Any:
-        """A NumPy array of the values, where that costs nothing and no one is looking on; else
-        None.
-        """
-        xp._lacks("at_hand")
+        return load("numpy").draw(meaning, np.zeros(2, np.uint32), 0, (0,), *args)
 
     def is_inside(xp, x: Any, size: int) -> bool | None:
         """Whether all integers of `x` are from 0 to less than `size`; None where that cannot be
         told without waiting for a device, or while a program is traced.
         """
         return None
-
-    def quick(xp, key: Any, shape: tuple, dtype: Any, normal: bool) -> Any:
-        """Uniform numbers of [0, 1), or normal ones, of the framework's own generator."""
-        xp._lacks("quick")
 
     # Modules.
 
@@ -323,16 +241,6 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         yet it raises.
         """
         return np.array(xp.to_numpy(xp.stop_gradient(x, False)))
-
-    def to_numpy(xp, x: Any) -> Any:
-        """A NumPy array with the values of `x`, sharing its memory where that is possible."""
-        xp._lacks("to_numpy")
-
-    def from_numpy(xp, x: Any, device: Any = None) -> Any:
-        """An array of this backend with the values of the NumPy array `x`, sharing memory where
-        that is possible.
-        """
-        xp._lacks("from_numpy")
 
     # Memory, as files hold it: `pack` and `unpack` an array, check `sums`.
     from .memory import pack, sums, unpack
@@ -374,21 +282,7 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         """The device of a name out of `devices()`."""
         return name
 
-    def devices(xp) -> list[str]:
-        """The names of the devices arrays of this backend can live on."""
-        xp._lacks("devices")
-
     # Indexing with NumPy's meaning.
-
-    def index_get(xp, x: Any, index: Any) -> Any:
-        """`x[index]`."""
-        xp._lacks("index_get")
-
-    def index_update(xp, x: Any, index: Any, value: Any, how: str) -> Any:
-        """A copy of `x` with `x[index]` set to, or combined with, `value`; `how`: set, add,
-        multiply, min or max.
-        """
-        xp._lacks("index_update")
 
     def window(xp, x: Any, start: Any, length: int, axis: int) -> Any:
         """`length` places of an axis from `start` on, an integer array without axes that is not
@@ -435,12 +329,6 @@ class Backend(Activations, Norms, Losses, Pools, Names):
             raise TypeError(f"dtype: {xp.name} has {', '.join(DTYPES)} and float16, got {name!r}")
         return dtype
 
-    def narrow(xp, name: str) -> Any:
-        """The dtype called float16 or bfloat16, which the standard does not have; None where there
-        is none.
-        """
-        xp._lacks("narrow")
-
     def native(xp, x: Any) -> Any:
         """`x` itself, where that is not something that only stands for an array."""
         return x
@@ -458,6 +346,3 @@ class Backend(Activations, Norms, Losses, Pools, Names):
         if isinstance(x, complex):
             dtype = xp.complex128 if dtype == xp.float64 else xp.complex64
         return xp.asarray(x, dtype=dtype, device=device)
-
-    def _lacks(xp, verb: str) -> NoReturn:
-        raise NotImplementedError(f"backend {xp.name} has no {verb}")

@@ -1,0 +1,125 @@
+"""Shapes, and arguments that stand for one number an axis: read, checked and worded in one way.
+
+What was found for them is remembered (`remembered`): finding it costs more than a small layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import index
+from typing import Any, SupportsIndex
+
+Pairs = tuple[tuple[int, int], ...]
+Sizes = tuple[int, ...]
+
+GENERAL = ("channel_last", "channel_first")
+
+
+def remembered(make: Callable[..., Any], most: int = 4096) -> Callable[..., Any]:
+    """A pure function that knows what it gave before, by its arguments.
+
+    Not `functools.lru_cache`, of which Dynamo warns whoever calls it. Numbers in the arguments are
+    ints, for 1.0 would find what was made for 1. A size that has no value yet has no hash either:
+    then nothing is remembered.
+    """
+    known: dict[tuple, Any] = {}
+
+    def call(*args: Any) -> Any:
+        try:
+            found = known.get(args, known)
+        except TypeError:
+            return make(*args)
+        if found is known:
+            found = make(*args)
+            if len(known) >= most:
+                known.clear()
+            known[args] = found
+        return found
+
+    call._dynamo_marked_constant = True  # pyright: ignore  # of constants: no part of a graph
+    return call
+
+
+def shape_of(name: str, word: str, x: Any) -> Any:
+    """The shape, as it is, of an argument that must be an array."""
+    try:
+        return x.shape
+    except AttributeError:
+        raise TypeError(f"{name}: needed an array of {word}, got {type(x).__name__}") from None
+
+
+def spread(name: str, word: str, value: Any, n: int) -> Sizes:
+    """A positive int, or one per axis, as one per axis."""
+    if isinstance(value, int):
+        if value > 0:
+            return (int(value),) * n
+    elif isinstance(value, Sequence) and not isinstance(value, str) and len(value) == n:
+        try:
+            found = tuple([int(index(i)) for i in value])
+        except TypeError:
+            found = (0,)
+        if min(found) > 0:
+            return found
+    elif isinstance(value, SupportsIndex):
+        return spread(name, word, index(value), n)
+    raise ValueError(f"{name}: needed {word} as a positive int or {n} of them, got {value!r}")
+
+
+def pairs(name: str, padding: Any, n: int) -> Any:
+    """Padding as "SAME", "VALID" or (low, high) pairs."""
+    if isinstance(padding, str):
+        word = padding.upper()
+        if word in ("SAME", "VALID"):
+            return word
+    elif isinstance(padding, int):
+        return ((int(padding), int(padding)),) * n
+    elif isinstance(padding, Sequence):
+        each: Any = padding
+        try:
+            found = tuple([(index(low), index(high)) for low, high in each])
+        except (TypeError, ValueError):  # no pairs, or not of ints
+            found = ()
+        if len(found) == n:
+            return found
+    raise ValueError(
+        f'{name}: needed padding as "SAME", "VALID", an int or {n} (low, high) pairs, got '
+        f"{padding!r}"
+    )
+
+
+def is_first(name: str, word: str, value: Any, formats: tuple[str, str]) -> bool:
+    """Whether a format, one of a pair, is the one with channels first."""
+    if value == formats[0]:
+        return False
+    if value == formats[1]:
+        return True
+    raise ValueError(f'{name}: needed {word} "{formats[0]}" or "{formats[1]}", got {value!r}')
+
+
+def other_side(shape: Any, fits: bool, first: bool, formats: tuple[str, str] = GENERAL) -> str:
+    """The end of a message about an x whose channels stand on the other side: if it `fits` so, and
+    they are no size like the one beside them.
+    """
+    beside = slice(-2, None) if first else slice(1, 3)
+    if not fits or len(shape) < 3 or len(set(shape[beside])) < 2:
+        return ""
+    there, move = ("last", "-1, 1") if first else ("first", "1, -1")
+    return (
+        f"; x {list(shape)} looks as if its channels were {there}: write "
+        f'data_format="{formats[0] if first else formats[1]}", or xp.moveaxis(x, {move})'
+    )
+
+
+def broadcast(*shapes: tuple) -> tuple | None:
+    """What shapes broadcast to, None where they do not; sizes not known yet fit any."""
+    first = shapes[0]
+    if all(s == first for s in shapes[1:]):
+        return first
+    out = []
+    for i in range(1, max(map(len, shapes)) + 1):
+        sizes = {s[-i] for s in shapes if len(s) >= i} - {1}
+        known = sizes - {None}
+        if len(known) > 1:
+            return None
+        out.append(next(iter(known or sizes), 1))
+    return tuple(reversed(out))

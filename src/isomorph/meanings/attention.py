@@ -1,0 +1,71 @@
+"""Attention.
+
+A row that may attend to nothing gives zeros, with zero gradient: its weights are those of a row
+that attends to everything, so that nothing is ever 0/0, and what came of them is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def attention(
+    xp: Any, query: Any, key: Any, value: Any, scale: Any, mask: Any, is_causal: bool
+) -> Any:
+    """The meaning of attention without dropout."""
+    if key.shape[-2] == 0:
+        return xp.matmul(xp.matmul(query, xp.matrix_transpose(key)), value)  # zeros: no key at all
+    scores, alive = _scores(xp, query, key, scale, mask, is_causal)
+    y = xp.matmul(xp.softmax(scores, -1), value)
+    return y if alive is None else xp.where(alive, y, xp.zeros_like(y))
+
+
+def attention_weights(xp: Any, query: Any, key: Any, scale: Any, mask: Any, is_causal: bool) -> Any:
+    """How much each query takes of each value: `[..., L, S]`, rows that sum to 1, or are zero."""
+    if key.shape[-2] == 0:
+        return xp.matmul(query, xp.matrix_transpose(key))
+    scores, alive = _scores(xp, query, key, scale, mask, is_causal)
+    weights = xp.softmax(scores, -1)
+    return weights if alive is None else xp.where(alive, weights, xp.zeros_like(weights))
+
+
+def _scores(xp: Any, query: Any, key: Any, scale: Any, mask: Any, is_causal: bool) -> tuple:
+    """What the softmax is taken of, at least one of each row finite, and which rows attend to
+    anything at all: `[..., L, 1]`, None for all of them.
+    """
+    scores = xp.matmul(query * scale, xp.matrix_transpose(key))
+    if mask is None and is_causal:
+        causal = causal_mask(xp, query, key)
+        return xp.where(causal, scores, xp.full_like(scores, -xp.inf)), None
+    if mask is None:
+        return scores, None
+    mask, alive = settled(xp, full_mask(xp, query, key, mask, is_causal))
+    if mask.dtype == xp.bool:
+        return xp.where(mask, scores, xp.full_like(scores, -xp.inf)), alive
+    return scores + mask, alive
+
+
+def settled(xp: Any, mask: Any) -> tuple[Any, Any]:
+    """The mask with rows that attend to nothing opened wholly, and which rows are not such."""
+    if mask.dtype == xp.bool:
+        alive = xp.any(mask, axis=-1, keepdims=True)
+        return xp.logical_or(mask, xp.logical_not(alive)), alive
+    alive = xp.any(mask > -xp.inf, axis=-1, keepdims=True)
+    return xp.where(alive, mask, xp.zeros_like(mask)), alive
+
+
+def full_mask(xp: Any, query: Any, key: Any, mask: Any, is_causal: bool) -> Any:
+    """The mask with what is not causal masked as well."""
+    if not is_causal:
+        return mask
+    causal = causal_mask(xp, query, key)
+    if mask.dtype == xp.bool:
+        return xp.logical_and(mask, causal)
+    return xp.where(causal, mask, xp.full_like(mask, -xp.inf))
+
+
+def causal_mask(xp: Any, query: Any, key: Any) -> Any:
+    """`[L, S]`: query i attends to keys 0 to i."""
+    device = xp.device_of(query)
+    rows = xp.arange(query.shape[-2], device=device)
+    return xp.expand_dims(rows, axis=-1) >= xp.arange(key.shape[-2], device=device)

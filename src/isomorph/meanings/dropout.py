@@ -1,0 +1,13 @@
+"""Dropout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import draws
+
+
+def dropout(xp: Any, x: Any, key: Any, prob: float, scale: bool, shape: tuple) -> Any:
+    kept = xp.draw(draws.chosen, key, 0, shape, 1.0 - prob)
+    # a choice, not a product: what is dropped may be infinite
+    return xp.where(kept, x * (1.0 / (1.0 - prob)) if scale else x, 0.0)
