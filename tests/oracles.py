@@ -7,6 +7,7 @@ import numpy as np
 from frameworks import jax, older
 
 import isomorph as iso
+from isomorph.dispatch import load
 from isomorph.scoreboard import record_mode
 
 # What conftest.py gives to JAX, and why, stands there: (to be quick, as users have it).
@@ -96,3 +97,8 @@ def as_users_have_it(backend, program):
     if backend != "jax":
         return program
     return jax.jit(program, compiler_options={name: usual for name, (_, usual) in XLA.items()})
+
+
+def verbs_of(xp):
+    """The backend whose namespace `xp` is, for what users do not see of it."""
+    return load(xp.__name__.removeprefix("isomorph."))

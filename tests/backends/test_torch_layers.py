@@ -7,7 +7,7 @@ import pytest
 from frameworks import torch
 
 import isomorph as iso
-from oracles import central_gradient
+from oracles import central_gradient, verbs_of
 
 pytestmark = pytest.mark.parametrize("backend", ["torch"], indirect=True)
 RNG = np.random.default_rng(3)
@@ -128,7 +128,7 @@ def naive(x, w):
 def test_filters_in_any_order_of_memory(backend, sizes, dtype, turned):
     x, w = tensor(2, 5, 6, sizes[0], dtype=dtype), tensor(3, 3, *sizes, dtype=dtype)
     if turned:
-        w = iso.namespace(w).slot(w, False)
+        w = verbs_of(iso.namespace(w)).slot(w, False)
     close = lambda a, b: np.testing.assert_allclose(
         a, b, rtol=1e-4, atol=1e-12 if dtype is torch.float64 else 1e-4
     )

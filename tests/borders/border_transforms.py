@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 
 import isomorph as iso
-from oracles import central_gradient, numpy_of
+from oracles import central_gradient, numpy_of, verbs_of
 
 SEED = os.environ.get("ISOMORPH_BORDERS_SEED", "15")  # of what `make test` draws
 
@@ -42,7 +42,7 @@ def total(func):
         xp = iso.namespace(*outs)
         sums = []
         for y in outs:
-            halves = [xp.real(y), 0.7 * xp.imag(y)] if xp.is_complex(y.dtype) else [y]
+            halves = [xp.real(y), 0.7 * xp.imag(y)] if verbs_of(xp).is_complex(y.dtype) else [y]
             for half in halves:
                 flat = xp.reshape(half, (-1,))
                 w = xp.asarray(weights(int(np.prod(half.shape))), dtype=flat.dtype)

@@ -12,7 +12,7 @@ from border_ledger import LEDGER, losing
 from frameworks import jax, ours, tf, torch
 
 import isomorph as iso
-from oracles import numpy_of
+from oracles import numpy_of, verbs_of
 
 kernels = ours("tensorflow.kernels")
 ONLY_TENSORFLOW = pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
@@ -184,13 +184,13 @@ def test_a_version_that_has_moved_the_question(backend, monkeypatch):
 @ONLY_TENSORFLOW
 def test_where_tapes_cannot_be_asked_nothing_is_lost(backend, xp, monkeypatch):
     x = tf.constant([[2.0, 0.0], [0.0, 0.0]], tf.float64)
-    assert not xp.is_watched(x)
+    assert not verbs_of(xp).is_watched(x)
     assert not kernels.recorded(x)
     monkeypatch.setattr(kernels, "should_record", None)
     assert kernels.recorded(x)
-    assert xp.is_watched(x)
-    assert xp.is_watched(tf.Variable(1.0))
-    assert xp.is_watched(tf.Variable(1.0, trainable=False))
+    assert verbs_of(xp).is_watched(x)
+    assert verbs_of(xp).is_watched(tf.Variable(1.0))
+    assert verbs_of(xp).is_watched(tf.Variable(1.0, trainable=False))
     with pytest.raises(TypeError, match="to_numpy: needed to know whether a tape is watching"):
         iso.to_numpy(x)
     with pytest.raises(TypeError, match="to_numpy: needed to know whether a tape is watching"):

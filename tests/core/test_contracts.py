@@ -1,6 +1,5 @@
 """Promises that a small slip would break in silence, each held by values on every backend."""
 
-import sys
 
 import numpy as np
 import pytest
@@ -202,7 +201,7 @@ def test_a_backend_that_is_not_there_is_named(backend, monkeypatch, capfd):
     from isomorph import command, dispatch, inventory
 
     monkeypatch.setattr(dispatch, "find_spec", lambda name: None)
-    monkeypatch.delitem(sys.modules, f"isomorph.backends.{backend}", raising=False)
+    monkeypatch.delitem(dispatch.LOADED, backend, raising=False)
     with pytest.raises(ImportError, match=rf"backend '{backend}' is not installed: pip install"):
         dispatch.load(backend)
     monkeypatch.undo()

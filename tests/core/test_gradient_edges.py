@@ -9,7 +9,7 @@ import pytest
 from frameworks import jax, ml_dtypes, tf, torch
 
 import isomorph as iso
-from oracles import kind_of, numpy_of
+from oracles import kind_of, numpy_of, verbs_of
 
 same = np.testing.assert_array_equal
 close = np.testing.assert_allclose
@@ -388,7 +388,7 @@ NARROW = {
 def test_narrow_floats_keep_their_dtype(backend, xp, dtype, name):
     func, expected = NARROW[name]
     foreign = (backend, dtype) == ("numpy", "bfloat16")  # NumPy takes the one of ml_dtypes
-    x = xp.astype(xp.asarray(HALF), ml_dtypes.bfloat16 if foreign else xp.dtype(dtype))
+    x = xp.astype(xp.asarray(HALF), ml_dtypes.bfloat16 if foreign else verbs_of(xp).dtype(dtype))
     got = iso.grad(lambda x: func(xp, x))(x)
     assert got.dtype == x.dtype
     # two or three roundings in the dtype itself

@@ -12,7 +12,7 @@ from frameworks import enable_x64, jnp
 
 import isomorph as iso
 from isomorph.tree import flatten
-from oracles import counted, numpy_of
+from oracles import counted, numpy_of, verbs_of
 
 DRAWN = {
     "draws", "Linear", "Conv2D", "Conv1D", "Conv3D", "Transposes", "Embedding", "Heads", "LSTM",
@@ -31,7 +31,7 @@ def column():
 
 
 def floats(xp, outs):
-    return [y for y in outs if hasattr(y, "dtype") and xp.is_float(y.dtype)]
+    return [y for y in outs if hasattr(y, "dtype") and verbs_of(xp).is_float(y.dtype)]
 
 
 def run(name, x):
@@ -40,9 +40,8 @@ def run(name, x):
     value = lambda x: flatten(program.func(iso, xp, x))[0]
 
     def total(x):
-        sines = [xp.sin(y) if not xp.is_complex(y.dtype) else xp.sin(xp.real(y) + xp.imag(y))
-                 for y in floats(xp, value(x))]  # fmt: skip
-        return sum(xp.sum(y) for y in sines)
+        real = lambda y: xp.real(y) + xp.imag(y) if verbs_of(xp).is_complex(y.dtype) else y
+        return sum(xp.sum(xp.sin(real(y))) for y in floats(xp, value(x)))
 
     return value(x), iso.grad(total)(x) if program.order else x
 

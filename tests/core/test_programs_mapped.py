@@ -10,7 +10,7 @@ from test_compiled_eager import measured
 
 import isomorph as iso
 from isomorph.tree import flatten
-from oracles import numpy_of
+from oracles import numpy_of, verbs_of
 
 TORCH = pytest.mark.parametrize("backend", ["torch"], indirect=True)
 OTHERS = pytest.mark.parametrize("backend", ["jax", "tensorflow"], indirect=True)
@@ -125,7 +125,7 @@ def test_options_that_are_not_the_usual_ones(backend, xp, name):
 def derived(func, x, y):
     """Value, gradient and second derivative by the arrays of floats."""
     xp = iso.namespace(x)
-    places = [i for i, a in enumerate((x, y)) if xp.is_float(a.dtype)]
+    places = [i for i, a in enumerate((x, y)) if verbs_of(xp).is_float(a.dtype)]
 
     def total(*floats):
         given = [x, y]
@@ -154,7 +154,7 @@ def test_the_others_map_one_of_two_or_both(backend, name):
 def check_pair(backend, name):
     func, *values = PAIRS[name]
     xp = iso.namespace(iso.convert(V, backend))
-    x, y = (xp.from_numpy(v) for v in values)
+    x, y = (verbs_of(xp).from_numpy(v) for v in values)
     other, another = x * 0.9, shifted(xp, y)
     run = lambda x, y: derived(func, x, y)
     with warnings.catch_warnings():
@@ -169,7 +169,7 @@ def shifted(xp, y):
     """Other values of the same kind: another mask, other places, other numbers."""
     if y.dtype == xp.bool:
         return ~y
-    return y * 1.1 if xp.is_float(y.dtype) else (y + 1) % 3
+    return y * 1.1 if verbs_of(xp).is_float(y.dtype) else (y + 1) % 3
 
 
 @TORCH

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from oracles import central_gradient, kind_of, numpy_of
+from oracles import central_gradient, kind_of, numpy_of, verbs_of
 
 rng = np.random.default_rng(0)
 X = rng.uniform(0.5, 1.5, (3, 4))
@@ -43,7 +43,7 @@ def test_value_and_grad_runs_the_function_once(backend, xp):
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_dtype_is_kept(backend, xp, dtype):
-    x = xp.asarray([0.5, 1.5], dtype=xp.dtype(dtype))
+    x = xp.asarray([0.5, 1.5], dtype=verbs_of(xp).dtype(dtype))
     value, grad = iso.value_and_grad(lambda x: xp.sum(xp.tanh(x) * 2.0 + x**2 / 3))(x)
     assert value.dtype == x.dtype
     assert grad.dtype == x.dtype

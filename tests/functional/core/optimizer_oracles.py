@@ -16,7 +16,7 @@ from isomorph import (
     optimizer_update,
 )
 from isomorph.scoreboard import comparing
-from oracles import central_gradient, compiled, kind_of, numpy_of
+from oracles import central_gradient, compiled, kind_of, numpy_of, verbs_of
 
 rng = np.random.default_rng(7)
 STEPS, LR, EPSILON = 100, 0.05, 1e-7
@@ -45,7 +45,7 @@ def parts(n):
 
 
 def arrays(xp, leaves, dtype="float64"):
-    return nest(*(xp.asarray(x, dtype=xp.dtype(dtype)) for x in leaves))
+    return nest(*(xp.asarray(x, dtype=verbs_of(xp).dtype(dtype)) for x in leaves))
 
 
 def assert_close(got, expected, dtype="float64"):
@@ -248,7 +248,7 @@ def check(backend, xp, update, paper, oracles, stops=True):
     for dtype in ("float32", "float64"):
         got = by_us(update, xp, dtype, LR)
         assert {kind_of(x) for x in parts(got)} == {backend}
-        assert all(x.dtype == xp.dtype(dtype) for x in parts(got))
+        assert all(x.dtype == verbs_of(xp).dtype(dtype) for x in parts(got))
         for values in expected.values():
             assert_close(got, values, dtype)
 

@@ -16,7 +16,7 @@ from isomorph import (
     lars_update,
     optimizer_update,
 )
-from oracles import central_gradient, kind_of, numpy_of
+from oracles import central_gradient, kind_of, numpy_of, verbs_of
 
 from .optimizer_oracles import (
     GRADIENTS,
@@ -82,7 +82,7 @@ def test_lamb_ratio_is_one_where_a_norm_is_zero(backend, xp):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_adam_has_finite_gradients_at_zero(backend, xp, dtype):
-    zero = xp.zeros(2, dtype=xp.dtype(dtype))
+    zero = xp.zeros(2, dtype=verbs_of(xp).dtype(dtype))
     got = iso.grad(lambda g: xp.sum(adam_step(g, zero, zero, 1)[0]))(zero)
     np.testing.assert_allclose(numpy_of(got), 1e7, rtol=1e-5)  # m̂ / ε with m̂ = g
     new = lambda g: xp.sum(adam_update(zero, g, 0.5, zero, zero, 1, stop_gradients=False)[0])
@@ -151,8 +151,8 @@ def test_dtype_and_device_are_kept(backend, xp, dtype, stop):
             for result, column in zip(results, zip(*(paper(*row) for row in rows)), strict=True):
                 for x, y, like in zip(parts(result), column, parts(w)):
                     assert kind_of(x) == backend
-                    assert x.dtype == xp.dtype(dtype)
-                    assert xp.device_of(x) == xp.device_of(like)
+                    assert x.dtype == verbs_of(xp).dtype(dtype)
+                    assert verbs_of(xp).device_of(x) == verbs_of(xp).device_of(like)
                     # a dozen roundings of values of order one
                     eps = 16 * float(np.finfo(dtype).eps)
                     np.testing.assert_allclose(numpy_of(x), y, rtol=eps, atol=eps)
@@ -160,18 +160,18 @@ def test_dtype_and_device_are_kept(backend, xp, dtype, stop):
 
 def test_leaves_of_several_dtypes_stand_in_one_nest(backend, xp):
     kinds = ["float16", "float32", "float64"]
-    make = lambda x: [xp.asarray(x, dtype=xp.dtype(kind)) for kind in kinds]
+    make = lambda x: [xp.asarray(x, dtype=verbs_of(xp).dtype(kind)) for kind in kinds]
     lr, t = xp.asarray(0.5), xp.asarray(1)
     for new in lamb_update(make([2.0]), make([1.0]), lr, make([0.0]), make([0.0]), t):
-        assert [x.dtype for x in new] == [xp.dtype(kind) for kind in kinds]
+        assert [x.dtype for x in new] == [verbs_of(xp).dtype(kind) for kind in kinds]
     # ‖w‖ = 2, u = 1 to within ε: w − 0.5 · 2 · 1
     got = lamb_update(make([2.0]), make([1.0]), lr, make([0.0]), make([0.0]), t)[0]
     np.testing.assert_allclose([float(x[0]) for x in got], 1.0, atol=2e-3)
 
 
 def test_norms_of_half_precision_do_not_overflow(backend, xp):
-    w = xp.full((5000,), 30.0, dtype=xp.dtype("float16"))  # the squares sum to 4.5e6
-    g = xp.full((5000,), 2.0, dtype=xp.dtype("float16"))
+    w = xp.full((5000,), 30.0, dtype=verbs_of(xp).dtype("float16"))  # the squares sum to 4.5e6
+    g = xp.full((5000,), 2.0, dtype=verbs_of(xp).dtype("float16"))
     # the last place of float16 is 1e-3 of a number
     np.testing.assert_allclose(numpy_of(lars_update(w, g, 0.5)), 15.0, rtol=1e-3)
     new, _, _ = lamb_update(w, g, 0.5, w * 0, w * 0, 1, max_trust_ratio=100.0)

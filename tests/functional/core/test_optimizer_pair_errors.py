@@ -7,6 +7,7 @@ import pytest
 from frameworks import torch
 
 import isomorph as iso
+from oracles import verbs_of
 
 o = iso.optimizers
 MAKE = [
@@ -66,7 +67,7 @@ def test_gradients_must_be_like_the_parameters(backend, xp):
             ({**v, "c": xp.ones(1)}, ValueError, "grads has an entry c, which v does not have"),
             ({"a": xp.ones(2), "b": [xp.ones(4)]}, ValueError, "in grads at b/0, got shape (4,)"),
             ({"a": xp.ones(2), "b": [1.0]}, TypeError, "got float in grads at b/0"),
-            ({"a": xp.ones(2), "b": [xp.ones(3, dtype=xp.dtype("float16"))]}, TypeError,
+            ({"a": xp.ones(2), "b": [xp.ones(3, dtype=verbs_of(xp).dtype("float16"))]}, TypeError,
              "in grads at b/0, got "),
         ]:  # fmt: skip
             with pytest.raises(error, match=re.escape(words)):

@@ -6,7 +6,7 @@ import pytest
 from frameworks import enable_x64
 
 import isomorph as iso
-from oracles import kind_of, numpy_of
+from oracles import kind_of, numpy_of, verbs_of
 
 from .optimizer_oracles import GRADIENTS, LR, STEPS, W, arrays, assert_close, by_optax, nest, parts
 from .pair_oracles import PAIRS, expected, o, run
@@ -67,7 +67,7 @@ def test_dtypes_are_kept(width, backend, xp):
             opt = PAIRS[name][0]()
         v, state = run(xp, opt, dtype, steps=3)
         for x in optree.tree_leaves((v, state)):
-            assert x.dtype in (xp.dtype(dtype), xp.int32)
+            assert x.dtype in (verbs_of(xp).dtype(dtype), xp.int32)
             assert bool(xp.all(xp.isfinite(xp.astype(x, xp.float32))))
         counts = [x for x in optree.tree_leaves(state) if x.dtype == xp.int32]
         assert all(tuple(x.shape) == () for x in counts)
@@ -187,7 +187,9 @@ def test_clipping_passes_small_zero_and_broken_gradients(backend, xp):
     broken = [xp.asarray([np.nan, 1.0]), xp.asarray([1.0])]
     got = o.clip_by_global_norm(1.0).update(broken, (), v)[0]
     assert all(np.isnan(numpy_of(x)).all() for x in got)  # reported, not hidden
-    half = [xp.asarray([300.0, 400.0], dtype=xp.dtype("float16"))]  # squares are beyond float16
+    half = [
+        xp.asarray([300.0, 400.0], dtype=verbs_of(xp).dtype("float16"))
+    ]  # squares are beyond float16
     got = o.clip_by_global_norm(1.0).update(half, (), half)[0][0]
     np.testing.assert_allclose(numpy_of(got), [0.6, 0.8], rtol=1e-3)  # float16's last place
 
