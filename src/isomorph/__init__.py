@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 # The package is bound first, so that the function of that name is what `iso.backends` means.
 from . import backends as _backends  # noqa: F401
 from . import random as random
-from .compile import jit
+from .compiling import jit
+from .creation import arange, asarray, eye, full, linspace, ones, zeros
+from .default_backend import use_backend
 from .dispatch import prepare as _prepare
 from .flow import cond, fori_loop, scan, while_loop
 from .gradients.batching import vmap
 from .gradients.checking import check_gradients
+from .gradients.checkpointing import checkpoint
 from .gradients.custom import bind_custom_gradient_function, custom_vjp
 from .gradients.execute import execute_with_gradients
-from .gradients.hidden import checkpoint
 from .gradients.host import host_function
 from .gradients.mode import gradient_tracking, set_with_grads, unset_with_grads, with_grads
 from .gradients.transforms import (
@@ -30,9 +32,8 @@ from .gradients.transforms import (
     value_and_grad,
     vjp,
 )
-from .home import arange, asarray, eye, full, linspace, namespace, ones, use_backend, zeros
 from .indexing import at, span
-from .inventory import backends
+from .installed import backends
 from .layers.activation import (
     elu,
     gelu,
@@ -70,6 +71,7 @@ from .layers.position import local_window_mask, rotary_embedding
 from .layers.recurrent import gru_update, lstm_update
 from .means import Mean
 from .moving import convert, to_numpy
+from .namespaces import namespace
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:

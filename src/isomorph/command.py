@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from importlib.util import find_spec
 
-from .inventory import Installed, backends
+from .installed import Installed, backends
 
 
 def main(argv: Sequence[str] | None = None) -> int:

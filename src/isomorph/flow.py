@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import tree
+from .default_backend import home
 from .dispatch import NUMBERS, backend_of, dtype_of, find_backend
-from .home import home
 
 
 def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> Any:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from .default_backend import host
 from .dispatch import backend_of, dtype_of, find_backend
-from .home import host
 
 if TYPE_CHECKING:
     from .backends.contract import Contract

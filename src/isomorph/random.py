@@ -23,9 +23,10 @@ from numbers import Integral, Real
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-from . import draws
+from .creation import asarray
+from .default_backend import home
 from .dispatch import backend_of, dtype_of, find_backend
-from .home import asarray, home
+from .meanings import random as draws
 
 if TYPE_CHECKING:
     from .backends.contract import Contract

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import tree
 from .dispatch import NUMBERS, backend_of, dtype_of
-from .waiting import name_of
+from .slow_compilation import name_of
 
 if TYPE_CHECKING:
     from .backends.contract import Contract

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from isomorph.waiting import PATIENCE
+from isomorph.slow_compilation import PATIENCE
 from oracles import numpy_of
 
 X = np.array([0.5, 1.5, -2.0])

@@ -1,6 +1,5 @@
 """Promises that a small slip would break in silence, each held by values on every backend."""
 
-
 import numpy as np
 import pytest
 from frameworks import enable_x64, jax, torch
@@ -198,14 +197,14 @@ def test_jax_with_32_bit_types(backend):
 
 
 def test_a_backend_that_is_not_there_is_named(backend, monkeypatch, capfd):
-    from isomorph import command, dispatch, inventory
+    from isomorph import command, dispatch, installed
 
     monkeypatch.setattr(dispatch, "find_spec", lambda name: None)
     monkeypatch.delitem(dispatch.LOADED, backend, raising=False)
     with pytest.raises(ImportError, match=rf"backend '{backend}' is not installed: pip install"):
         dispatch.load(backend)
     monkeypatch.undo()
-    monkeypatch.setattr(inventory, "find_spec", lambda name: None if name == backend else object())
+    monkeypatch.setattr(installed, "find_spec", lambda name: None if name == backend else object())
     assert not iso.backends()[backend].installed
     command.main(["doctor"])
     assert f"{backend:<12}-" in capfd.readouterr().out
@@ -214,6 +213,6 @@ def test_a_backend_that_is_not_there_is_named(backend, monkeypatch, capfd):
     def broken(name):
         raise OSError("lib.so is missing")
 
-    monkeypatch.setattr(inventory, "load", broken)
+    monkeypatch.setattr(installed, "load", broken)
     assert command.main(["doctor"]) == 1
     assert "does not load: OSError: lib.so is missing" in capfd.readouterr().out

@@ -12,9 +12,9 @@ from frameworks import enable_x64, jax
 from scipy import stats
 
 import isomorph as iso
-from isomorph import draws
 from isomorph.backends.composed import Backend
 from isomorph.dispatch import load
+from isomorph.meanings import random as draws
 from oracles import kind_of, numpy_of
 
 SEED = 20240521
@@ -185,7 +185,7 @@ def test_the_words_of_another_device(backend):
     """What torch computes where there is no NumPy, tried on the host."""
     import torch
 
-    from isomorph.backends.torch.drawing import _on_device
+    from isomorph.backends.torch.random import _on_device
 
     counts = torch.arange(2**32 - 20, 2**32)
     got = _on_device(key_of(backend, -3).to(torch.int64), counts)

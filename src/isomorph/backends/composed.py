@@ -130,7 +130,7 @@ class Backend(Contract):
         return out, any(map(xp.is_watched, found))
 
     # Compiling: `jit` as a whole where a framework takes nests itself, else three verbs under it.
-    from ..compile import traced as jit
+    from ..compiling import traced as jit
 
     def replay(xp) -> Callable[[], Any]:
         """Makes contexts of which the second and later ones draw the random numbers of the first
@@ -138,8 +138,8 @@ class Backend(Contract):
         """
         return nullcontext
 
-    from ..gradients.hidden import custom_linear_solve, custom_root
-    from ..gradients.hidden import recomputed as checkpoint
+    from ..gradients.checkpointing import recomputed as checkpoint
+    from ..gradients.implicit import custom_linear_solve, custom_root
 
     def compiles_parts(xp) -> bool:
         """Whether a program is being traced of which some parts are better compiled by themselves,
@@ -198,7 +198,7 @@ class Backend(Contract):
 
     word = "uint32"  # the dtype in which words are computed with
 
-    from ..draws import fold_in, order, probit, words
+    from ..meanings.random import fold_in, order, probit, words
 
     def draw(xp, meaning: Callable, key: Any, start: int, shape: tuple, *args: Any) -> Any:
         """An array of the numbers from `start` on that `meaning` draws; by NumPy where the key has

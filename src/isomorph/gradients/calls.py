@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from .. import tree
+from ..default_backend import home
 from ..dispatch import BACKENDS, backend_of, dtype_of, find_backend, prepare
-from ..home import home
 
 if TYPE_CHECKING:
     from ..backends.contract import Contract, Pullback

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .. import tree
 from ..dispatch import NUMBERS, backend_of, find_backend
 from .calls import arrays_of, check_callable
+from .transforms import stop_gradient
 
 if TYPE_CHECKING:
     from ..backends.contract import Contract
@@ -207,3 +208,36 @@ def bind_custom_gradient_function(
         return custom_grad_func((args, ret), upstream)
 
     return ruled("bind_custom_gradient_function", func, fwd, bwd)
+
+
+def unseen(name: str, xp: Any, func: Callable, args: tuple) -> Any:
+    """`func(*args)` with nothing recorded; what it uses besides its arguments may not be recorded
+    either, its gradient would be lost.
+    """
+    out, seen = xp.run_unseen(func, stop_gradient(args, preserve_type=False))
+    if seen:
+        raise TypeError(
+            f"{name}: the function uses an array under differentiation that is neither an argument "
+            "nor captured in its closure; pass it as an argument"
+        )
+    return out
+
+
+def pulled(xp: Any, func: Callable, args: tuple, upstream: Any) -> tuple:
+    """The gradients of `func(*args)` for `upstream`: one nest per argument, in which what is no
+    floating-point array stands for itself.
+    """
+    leaves, form = tree.flatten(args)
+    wanted = [i for i, x in enumerate(leaves) if find_backend(x) is xp and xp.is_float(x.dtype)]
+
+    def flat(*given: Any) -> tuple[tuple, tuple]:
+        full = list(leaves)
+        for i, x in zip(wanted, given):
+            full[i] = x
+        outs = tree.flatten(func(*tree.unflatten(form, full)))[0]
+        return tuple(y for y in outs if find_backend(y) is xp and xp.is_float(y.dtype)), ()
+
+    _, pullback, _ = xp.vjp(flat, tuple(leaves[i] for i in wanted), True)
+    seeds = [g for g in tree.flatten(upstream)[0] if find_backend(g) is xp and xp.is_float(g.dtype)]
+    found = dict(zip(wanted, pullback(tuple(seeds))))
+    return tree.unflatten(form, [found.get(i, x) for i, x in enumerate(leaves)])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..default_backend import home
 from ..dispatch import backend_of, dtype_of
-from ..home import home
 from .shapes import broadcast
 
 

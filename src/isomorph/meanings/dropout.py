@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import draws
+from . import random as draws
 
 
 def dropout(xp: Any, x: Any, key: Any, prob: float, scale: bool, shape: tuple) -> Any:

@@ -15,7 +15,7 @@ from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from .. import tree
-from ..compile import TRACING
+from ..compiling import TRACING
 from ..dispatch import BACKENDS
 from .structure import (
     PLAIN,

@@ -23,8 +23,9 @@ from math import prod, sqrt
 from typing import Any
 
 from .. import random
+from ..creation import asarray, full
+from ..default_backend import home
 from ..dispatch import backend_of, find_backend
-from ..home import asarray, full, home
 from ..moving import to_numpy
 
 __all__ = [

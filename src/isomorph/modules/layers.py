@@ -9,11 +9,11 @@ from math import prod
 from typing import Any
 
 from .. import random
-from ..home import namespace
 from ..layers import activation, norm, pooling
 from ..layers.dropout import dropout
 from ..layers.embedding import embedding
 from ..layers.linear import linear
+from ..namespaces import namespace
 from . import initializers
 from .initializers import Initializer, new_key
 from .module import Module

@@ -14,10 +14,10 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from .. import tree
-from ..compile import TRACING
+from ..compiling import TRACING
 from ..dispatch import BACKENDS, find_backend
+from ..gradients.checkpointing import is_repeated
 from ..gradients.closures import is_empty
-from ..gradients.hidden import is_repeated
 
 # Attributes of these types hold no arrays, whatever their values.
 PLAIN = frozenset(

@@ -17,8 +17,8 @@ from numbers import Integral, Real
 from typing import Any, NoReturn
 
 from .. import tree
+from ..default_backend import home
 from ..dispatch import BACKENDS, backend_of, dtype_of, find_backend
-from ..home import home
 
 
 class Lift:

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..default_backend import host
 from ..dispatch import find_backend
 from ..dispatch import load as load_backend
-from ..home import host
 from ..version import __version__
 from . import layout
 from .replacing import CheckpointError, check_regular, replacing

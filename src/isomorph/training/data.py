@@ -9,8 +9,8 @@ from inspect import signature
 from typing import Any
 
 from .. import random, tree
+from ..default_backend import host
 from ..dispatch import NUMBERS, find_backend
-from ..home import host
 
 
 class Arrays:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import tree
-from ..compile import jit
+from ..compiling import jit
 from ..dispatch import NUMBERS, find_backend
 from ..gradients.calls import check_callable
 from ..means import Mean, Running, check_mean

@@ -18,7 +18,7 @@ from io import FileIO
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from ..home import host
+from ..default_backend import host
 from .replacing import CheckpointError
 
 FORMAT = 1

@@ -13,7 +13,7 @@ from functools import partial, reduce
 from typing import Any
 
 from .. import tree
-from ..compile import jit
+from ..compiling import jit
 from ..dispatch import backend_of, dtype_of, find_backend
 from ..gradients.calls import check_callable
 from ..gradients.transforms import value_and_grad_alone

@@ -13,11 +13,11 @@ from jax.dtypes import canonicalize_dtype, float0
 from jax.errors import TracerArrayConversionError
 
 from ... import tree
-from ...compile import TRACING
+from ...compiling import TRACING
 from ...gradients.custom import check_outputs
-from ...waiting import Notice, name_of
+from ...slow_compilation import Notice, name_of
 from ..explaining import DECIDES, INDEX, LEAVES, MASK, NUMBER, add, explained
-from . import convolution, drawing, indexing, names, whole
+from . import convolution, indexing, jitted_layers, names, random
 from .layers import Layers
 from .literals import LITERALS, native
 
@@ -168,18 +168,18 @@ class JAX(Layers):
         return jax.lax.custom_linear_solve(*args, **kw)
 
     def words(xp, key, counts):
-        return drawing.words(key, counts)
+        return random.words(key, counts)
 
     def draw(xp, meaning, key, start, shape, *args):
-        if drawing.is_small(key, shape, args):
+        if random.is_small(key, shape, args):
             return super().draw(meaning, key, start, shape, *args)
-        return drawing.draw(xp, meaning, key, start, shape, args)
+        return random.draw(xp, meaning, key, start, shape, args)
 
     def at_hand(xp, x):
         return None if isinstance(x, Tracer) else np.asarray(x)
 
     def quick(xp, key, shape, dtype, normal):
-        return drawing.quick(key, shape, dtype, normal)
+        return random.quick(key, shape, dtype, normal)
 
     def stop_gradient(xp, x, preserve_type=True):
         return native(jax.lax.stop_gradient(x))
@@ -225,13 +225,13 @@ class JAX(Layers):
         return jnp.split(x, 3, -1)  # whose gradient is one array, not a sum of three
 
     def attention(xp, *arrays):
-        return whole.attention(xp, *arrays)
+        return jitted_layers.attention(xp, *arrays)
 
     def lstm(xp, *arrays):
-        return whole.lstm(xp, *arrays)
+        return jitted_layers.lstm(xp, *arrays)
 
     def gru(xp, *arrays):
-        return whole.gru(xp, *arrays)
+        return jitted_layers.gru(xp, *arrays)
 
     def has_quick_steps(xp):
         return jax.default_backend() == "cpu"

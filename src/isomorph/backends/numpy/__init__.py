@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...draws import EDGE, outer
-from .. import hashing
+from ...meanings.random import EDGE, outer
+from .. import random_words
 from ..composed import Backend
 from ..edges import check_mode, is_left
 from ..explaining import INDEX, add
-from . import convolution, fused, recurring, special, writing
+from . import convolution, fused, recurrent, special, writing
 from . import rules as rules
 from .tape import custom, vjp
 from .traced import ASSIGN, LOST, Traced, concrete
@@ -47,14 +47,14 @@ class NumPy(Backend):
         return x.copy() if isinstance(x, np.ndarray) else x
 
     def draw(xp, meaning, key, start, shape, *args):
-        drawn = hashing.blocks(meaning, xp, key, start, math.prod(shape), args)
+        drawn = random_words.blocks(meaning, xp, key, start, math.prod(shape), args)
         return drawn.reshape((*shape, *drawn.shape[1:]))
 
     def words(xp, key, counts):
-        return hashing.words(key, counts)
+        return random_words.words(key, counts)
 
     def probit(xp, q, tail):
-        y = hashing.middle(q)
+        y = random_words.middle(q)
         rest = np.nonzero(np.abs(q) > EDGE)
         y[rest] = outer(xp, q[rest], tail[rest])
         return y
@@ -128,10 +128,10 @@ class NumPy(Backend):
         return ["cpu"]
 
     def lstm(xp, *arrays):
-        return recurring.lstm(super().lstm, *arrays)
+        return recurrent.lstm(super().lstm, *arrays)
 
     def gru(xp, *arrays):
-        return recurring.gru(super().gru, *arrays)
+        return recurrent.gru(super().gru, *arrays)
 
     def relu(xp, x):
         return fused.relu(super().relu, x)

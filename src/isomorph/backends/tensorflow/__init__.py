@@ -13,7 +13,6 @@ from . import (
     compiling,
     convolution,
     creation,
-    drawing,
     dtypes,
     elementwise,
     fft,
@@ -23,6 +22,7 @@ from . import (
     looping,
     manipulation,
     private,
+    random,
     searching,
     statistics,
 )
@@ -145,15 +145,15 @@ class TensorFlow(Layers):
         return compiling.is_tracing([x])  # what a tape has seen is a tensor like any other
 
     def at_hand(xp, x):
-        return drawing.at_hand(x)
+        return random.at_hand(x)
 
     def dropout(xp, x, key, prob, scale, shape):
         if None in shape:
-            shape = drawing.sizes(x, shape)
+            shape = random.sizes(x, shape)
         return super().dropout(x, key, prob, scale, shape)
 
     def quick(xp, key, shape, dtype, normal):
-        return drawing.quick(key, shape, dtype, normal)
+        return random.quick(key, shape, dtype, normal)
 
     def stop_gradient(xp, x, preserve_type=True):
         stopped = tf.stop_gradient(x)
@@ -224,7 +224,7 @@ class TensorFlow(Layers):
         return indexing.index_get(x, index)
 
     def unpackable(xp, x):
-        return drawing.unpackable(x)
+        return random.unpackable(x)
 
     def index_update(xp, x, index, value, how):
         return indexing.index_update(xp, x, index, value, how)

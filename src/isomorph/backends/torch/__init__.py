@@ -17,19 +17,19 @@ from ...dispatch import dtype_of
 from ..explaining import DECIDES, INDEX, LEAVES, add
 from ..memory import bfloat16
 from . import (
-    attending,
+    attention,
     compiling,
     convolution,
     creation,
-    drawing,
     hosting,
     indexing,
     linalg,
     looping,
     names,
     private,
+    random,
     reading,
-    recurring,
+    recurrent,
 )
 from .custom import Custom, Escapes, Replay
 from .layers import Layers
@@ -209,18 +209,18 @@ class Torch(Layers):
     word = "int64"
 
     def words(xp, key, counts):
-        return drawing.words(key, counts)
+        return random.words(key, counts)
 
     def draw(xp, meaning, key, start, shape, *args):
-        if drawing.is_traced(key):
-            return drawing.traced(meaning, key, start, shape, args)
+        if random.is_traced(key):
+            return random.traced(meaning, key, start, shape, args)
         return super().draw(meaning, key, start, shape, *args)
 
     def at_hand(xp, x):
-        return drawing.at_hand(x)
+        return random.at_hand(x)
 
     def quick(xp, key, shape, dtype, normal):
-        return drawing.quick(key, shape, dtype, normal)
+        return random.quick(key, shape, dtype, normal)
 
     def replay(xp):
         return Replay()
@@ -283,16 +283,16 @@ class Torch(Layers):
     def attention(xp, query, key, value, scale, mask, is_causal):
         if torch.compiler.is_compiling():  # Dynamo asks for no levels, nor for the type of a number
             return super().attention(query, key, value, scale, mask, is_causal)
-        if mask is None and type(scale) is float and attending.is_plain(query, key, value):
-            return attending.kernel(query, key, value, None, 0.0, is_causal, scale=scale)
+        if mask is None and type(scale) is float and attention.is_plain(query, key, value):
+            return attention.kernel(query, key, value, None, 0.0, is_causal, scale=scale)
         meaning = super().attention
-        return attending.attention(xp, meaning, query, key, value, scale, mask, is_causal)
+        return attention.attention(xp, meaning, query, key, value, scale, mask, is_causal)
 
     def lstm(xp, *arrays):
-        return recurring.recurrent("lstm", super().lstm, arrays)
+        return recurrent.recurrent("lstm", super().lstm, arrays)
 
     def gru(xp, *arrays):
-        return recurring.recurrent("gru", super().gru, arrays)
+        return recurrent.recurrent("gru", super().gru, arrays)
 
     def cond(xp, pred, true, false, arrays):
         if torch.compiler.is_compiling():

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ...waiting import noticed
+from ...slow_compilation import noticed
 from . import looping, private
 from .private import is_any_autocast_enabled, len_torch_dispatch_stack, peek_interpreter_stack
 from .repairs import repaired

@@ -18,8 +18,7 @@ import torch
 from torch.fx import GraphModule
 
 from ...gradients.closures import hoist
-from ...gradients.custom import custom_vjp
-from ...gradients.hidden import unseen
+from ...gradients.custom import custom_vjp, unseen
 from . import private
 from .private import (
     FakeTensor,

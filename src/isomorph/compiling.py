@@ -13,12 +13,12 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from . import tree
+from .default_backend import HOME, home
 from .dispatch import NUMBERS, backend_of, find_backend
 from .gradients.calls import check_callable
 from .gradients.mode import with_grads
-from .home import HOME, home
+from .slow_compilation import Notice, end, name_of, noticed
 from .verifying import AS_IT_IS, Verified
-from .waiting import Notice, end, name_of, noticed
 
 if TYPE_CHECKING:
     from .backends.contract import Contract

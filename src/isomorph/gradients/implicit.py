@@ -1,79 +1,17 @@
-"""Functions whose inner steps the differentiation around them does not see: it is given a pullback
-for the whole. `checkpoint` computes the steps again; an implicit function (`custom_root`,
-`custom_linear_solve`) has another way back.
+"""Implicit functions: solutions of equations, whose gradients are those of the equation and not of
+the steps that found them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import ContextVar
-from functools import wraps
 from typing import Any
 
 from .. import tree
-from ..dispatch import backend_of, find_backend
-from .calls import check_callable
+from ..dispatch import find_backend
 from .closures import hoist
-from .custom import ruled
+from .custom import pulled, ruled, unseen
 from .transforms import jvp, stop_gradient, vjp
-
-# Whether a function is running that will be computed again: it may change nothing.
-AGAIN: ContextVar[bool] = ContextVar("isomorph.again", default=False)
-
-
-def is_repeated() -> bool:
-    """Whether what is being computed will be computed again."""
-    return AGAIN.get()
-
-
-is_repeated._dynamo_marked_constant = True  # pyright: ignore  # Dynamo reads no context variable
-
-
-def checkpoint(func: Callable[..., Any]) -> Callable[..., Any]:
-    """`func`, of which differentiation keeps the arguments only, and computes the rest anew on the
-    way back: less memory, more time.
-
-    Gradients reach the arguments and the arrays that `func` captures in its closure, in objects and
-    functions it holds; an array under differentiation that it reaches through a global raises.
-    `func` shall be pure: what it writes to its closure is lost. Random numbers of torch's own
-    generator are drawn again as they were; others should come from explicit keys. A module that
-    changes its state inside raises.
-
-    >>> iso.grad(iso.checkpoint(lambda x: np.sum(np.sin(x) ** 2)))(np.array([0.0]))
-    array([0.])
-    """
-    check_callable("checkpoint", func)
-
-    @wraps(func)
-    def call(*args: Any, **kw: Any) -> Any:
-        arrays = [x for x in tree.flatten((args, kw))[0] if find_backend(x) is not None]
-        arrays = arrays or hoist(func)[0]
-        if not arrays:
-            return func(*args, **kw)
-        token = AGAIN.set(True)
-        try:
-            return backend_of(*arrays).checkpoint(func, args, kw)
-        finally:
-            AGAIN.reset(token)
-
-    return call
-
-
-def recomputed(xp: Any, func: Callable, args: tuple, kw: dict[str, Any]) -> Any:
-    """The meaning of `checkpoint`."""
-    captured, rebuild = hoist(func)
-    again = xp.replay()
-
-    def explicit(captured: list, args: tuple, kw: dict[str, Any]) -> Any:
-        with again():
-            return rebuild(captured)(*args, **kw)
-
-    def back(saved: tuple, upstream: Any) -> tuple:
-        return _pull(xp, explicit, saved, upstream)
-
-    forth = lambda *a: (unseen("checkpoint", xp, explicit, a), a)
-    run = ruled("checkpoint", explicit, forth, back)
-    return run(captured, args, kw)
 
 
 def custom_linear_solve(
@@ -116,7 +54,7 @@ def custom_linear_solve(
         back = custom_linear_solve(xp, turned, g, transpose_solve, solve, symmetric, has_aux)
         back = back[0] if has_aux else back
         minus = tree.map(lambda y: -y, back)
-        (grads, _) = _pull(xp, lambda captured, x: rebuild(captured)(x), (captured, x), minus)
+        (grads, _) = pulled(xp, lambda captured, x: rebuild(captured)(x), (captured, x), minus)
         return grads, back
 
     run = ruled("custom_linear_solve", lambda *args: fwd(*args)[0], fwd, bwd, has_aux)
@@ -156,7 +94,7 @@ def custom_root(
         zero = tree.map(xp.zeros_like, g)
         back = vjp(solved, zero)[1](g)[0]  # the transpose of a linear function
         minus = tree.map(lambda y: -y, back)
-        (grads, _) = _pull(xp, lambda captured, x: rebuild(captured)(x), (captured, x), minus)
+        (grads, _) = pulled(xp, lambda captured, x: rebuild(captured)(x), (captured, x), minus)
         return grads, None
 
     run = ruled("custom_root", lambda *args: fwd(*args)[0], fwd, bwd, has_aux)
@@ -171,19 +109,6 @@ def _constant(solve: Callable) -> Callable:
 
 def _watched(xp: Any, nest: Any) -> bool:
     return any(find_backend(x) is xp and xp.is_watched(x) for x in tree.flatten(nest)[0])
-
-
-def unseen(name: str, xp: Any, func: Callable, args: tuple) -> Any:
-    """`func(*args)` with nothing recorded; what it uses besides its arguments may not be recorded
-    either, its gradient would be lost.
-    """
-    out, seen = xp.run_unseen(func, stop_gradient(args, preserve_type=False))
-    if seen:
-        raise TypeError(
-            f"{name}: the function uses an array under differentiation that is neither an argument "
-            "nor captured in its closure; pass it as an argument"
-        )
-    return out
 
 
 def _unseen_at(xp: Any, rebuild: Callable, captured: list, x: Any) -> Any:
@@ -212,23 +137,3 @@ def _same(name: str, what: str, like: Any, got: Any) -> None:
             f"{name}: needed {what} as {form} of shapes {shapes[0]}, got {given_form} of shapes "
             f"{shapes[1]}"
         )
-
-
-def _pull(xp: Any, func: Callable, args: tuple, upstream: Any) -> tuple:
-    """The gradients of `func(*args)` for `upstream`: one nest per argument, in which what is no
-    floating-point array stands for itself.
-    """
-    leaves, form = tree.flatten(args)
-    wanted = [i for i, x in enumerate(leaves) if find_backend(x) is xp and xp.is_float(x.dtype)]
-
-    def flat(*given: Any) -> tuple[tuple, tuple]:
-        full = list(leaves)
-        for i, x in zip(wanted, given):
-            full[i] = x
-        outs = tree.flatten(func(*tree.unflatten(form, full)))[0]
-        return tuple(y for y in outs if find_backend(y) is xp and xp.is_float(y.dtype)), ()
-
-    _, pullback, _ = xp.vjp(flat, tuple(leaves[i] for i in wanted), True)
-    seeds = [g for g in tree.flatten(upstream)[0] if find_backend(g) is xp and xp.is_float(g.dtype)]
-    found = dict(zip(wanted, pullback(tuple(seeds))))
-    return tree.unflatten(form, [found.get(i, x) for i, x in enumerate(leaves)])

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ..draws import MIDDLE, PARITY, ROTATIONS, hashed
+from ..meanings.random import MIDDLE, PARITY, ROTATIONS, hashed
 
 FEW = 16  # up to here Python's integers are faster
 BLOCK = 2**15  # of a draw, small enough for a processor's cache
 
 
 def words(keys: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`draws.words` with as little memory as it can do with; keys [*outer, 2] and counters [*outer,
-    n] may broadcast.
+    """`meanings.random.words` with as little memory as it can do with; keys [*outer, 2] and
+    counters [*outer, n] may broadcast.
     """
     if keys.ndim == counts.ndim == 1 and counts.size <= FEW:
         first, second = keys.tolist()
@@ -46,7 +46,7 @@ TURNS = [
 
 
 def middle(q: np.ndarray) -> np.ndarray:
-    """`draws.middle` with as little memory."""
+    """`meanings.random.middle` with as little memory."""
     r = 0.180625 - q * q
     above, below = (_polynomial(powers, r) for powers in MIDDLE)
     above /= below

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from ... import draws
 from ...dispatch import load
-from .. import hashing
+from ...meanings import random as draws
+from .. import random_words
 from .private import is_functorch_wrapped_tensor, len_torch_dispatch_stack
 
 
@@ -72,7 +72,7 @@ def words(key: torch.Tensor, counts: torch.Tensor) -> tuple[torch.Tensor, torch.
 def _words(keys: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
     """[2, *outer, n] of keys [*outer, 2] and counters [*outer, n], which broadcast."""
     if keys.device.type == "cpu":
-        pair = hashing.words(keys.numpy(), counts.numpy().astype(np.uint32))
+        pair = random_words.words(keys.numpy(), counts.numpy().astype(np.uint32))
         return torch.from_numpy(np.stack(pair).astype(np.int64))
     return _on_device(keys.to(torch.int64), counts)
 

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from ...meanings import attention as attending
+from ...meanings import attention as meaning
 from ...meanings import recurrent
 
-composed = jax.jit(attending.attention, static_argnums=(0, 6))
+composed = jax.jit(meaning.attention, static_argnums=(0, 6))
 NARROW = (jnp.bfloat16, jnp.float16)
 
 

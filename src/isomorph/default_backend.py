@@ -1,0 +1,76 @@
+"""Where arrays are made when no array is there to say: an explicit argument, else `use_backend`,
+else NumPy.
+
+The choice lives in a context variable, so threads and tasks do not see each other's, and it touches
+creation only: what is done to an array is decided by the array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .dispatch import load
+
+if TYPE_CHECKING:
+    from .backends.contract import Contract
+    from .backends.vocabulary import Names
+
+
+class Home(NamedTuple):
+    backend: Contract
+    device: Any = None
+    dtype: Any = None
+
+
+HOME: ContextVar[Home | None] = ContextVar("isomorph.home", default=None)
+
+
+@contextmanager
+def use_backend(name: str, device: Any = None, dtype: Any = None) -> Iterator[Names]:
+    """Within the block, arrays made from nothing are made on this backend, device and floating
+    dtype, float32 where none is given.
+
+    >>> with iso.use_backend("numpy", dtype="float64"):
+    ...     iso.zeros(2).dtype
+    dtype('float64')
+    """
+    backend = load(name)
+    kind = backend.dtype(dtype)
+    if kind is not None and not backend.is_float(kind):
+        raise TypeError(
+            f"use_backend: needed a floating dtype, got {dtype!r}; "
+            "integers are asked for one by one"
+        )
+    token = HOME.set(Home(backend, backend.device(device), kind))
+    try:
+        yield backend.namespace
+    finally:
+        HOME.reset(token)
+
+
+def home(backend: str | None = None, device: Any = None, dtype: Any = None) -> Home:
+    """The home of a new array: what was given, completed from the enclosing `use_backend` if that
+    is the same backend.
+    """
+    around = HOME.get() or Home(host())
+    chosen = around.backend if backend is None else load(backend)
+    if chosen is not around.backend:
+        around = Home(chosen)
+    return Home(
+        chosen,
+        around.device if device is None else chosen.device(device),
+        around.dtype if dtype is None else chosen.dtype(dtype),
+    )
+
+
+def floating(place: Home) -> Any:
+    """The dtype of new floating-point arrays."""
+    return place.backend.float32 if place.dtype is None else place.dtype  # pyright: ignore
+
+
+def host() -> Contract:
+    """NumPy's backend, which speaks for plain memory."""
+    return load("numpy")

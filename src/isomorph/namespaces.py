@@ -1,0 +1,31 @@
+"""The namespace of arrays: what a user's function computes with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .default_backend import home
+from .dispatch import BACKENDS, backend_of
+
+if TYPE_CHECKING:
+    from .backends.vocabulary import Names
+
+NOTHING = object()  # what stands for an argument that was not given
+
+
+def namespace(x: Any = NOTHING, y: Any = None, /, *others: Any) -> Names:
+    """The array API namespace of the arrays given, Python scalars and None passed over; of the home
+    if none is given.
+
+    Arrays of two frameworks raise. The namespace has the Python array API standard 2024.12 with
+    `linalg` and `fft`, `einsum`, `erf`, and `pad` with a constant, and nothing else.
+
+    >>> iso.namespace(np.ones(3)).tanh is np.tanh
+    True
+    """
+    if x is NOTHING:
+        return home().backend.namespace
+    found = BACKENDS[type(x)]
+    if found is not None and not others and (y is None or BACKENDS[type(y)] is found):
+        return found.namespace  # one or two arrays, the usual cases, without a loop
+    return backend_of(x, y, *others).namespace
