@@ -95,7 +95,7 @@ def vjp(xp: Any) -> None:
     same(xp, outs[0], np.sum(X * X * y), 1e-5)
     same(xp, outs[1], np.exp(X), 1e-5)
     same(xp, aux[0], X + y, 1e-6)
-    seeds = np.float32(2.0), np.sin(X)
+    seeds = np.array(2.0, np.float32), np.sin(X)
     gradients = pullback((array(xp, seeds[0]), array(xp, seeds[1])))
     same(xp, gradients[0], 4 * X * y + np.sin(X) * np.exp(X), 1e-5)
     same(xp, gradients[1], 2 * X * X, 1e-5)

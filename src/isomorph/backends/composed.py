@@ -17,6 +17,7 @@ import numpy as np
 
 from .. import tree
 from ..dispatch import load
+from ..meanings.adam import AdamStep
 from . import windows
 from .contract import Contract, Leaves, Pullback
 from .vocabulary import DTYPES
@@ -180,15 +181,17 @@ class Backend(Contract):
 
     # Steps of training.
 
-    from ..optimizers.updates import adam
+    from ..meanings.adam import adam
 
-    def write_adam(
-        xp, ws: Sequence[Any], gs: Sequence[Any], ms: Sequence[Any], vs: Sequence[Any],
-        step: int, lr: float, beta1: float, beta2: float, epsilon: float, decay: float,
-    ) -> bool:  # fmt: skip
-        """Adam's step with decoupled decay, written over parameters, moments and, if need be,
-        gradients, which nobody else holds; or False, and nothing was written.
+    def write_adam(xp, rows: Sequence[tuple[Any, Any, Any, Any]], numbers: AdamStep) -> bool:
+        """Adam's step with decoupled decay. Each row is a parameter, its gradient and its two
+        moments, which nobody else holds: they are written over, the gradient if need be; or False,
+        and nothing was written.
         """
+        return False
+
+    def runs_ahead(xp, x: Any) -> bool:
+        """Whether what is computed of `x` is still being computed when the call has returned."""
         return False
 
     def expect_repeats(xp) -> None:

@@ -130,7 +130,7 @@ def settle(
     all that the function is called with, where that is more than the leaves.
     """
     around = leaves if beside is None else tree.flatten(beside)[0]
-    found = {}  # by name: before torch 2.13 Dynamo knows no sets of objects
+    found = {}  # by name, and no set: compilers that read code know no sets of objects
     for kind in {type(x) for x in around}:
         backend = BACKENDS.find(kind)
         if backend is not None:

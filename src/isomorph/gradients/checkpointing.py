@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import tree
 from ..dispatch import backend_of, find_backend
+from ..program_constants import constant
 from .calls import check_callable
 from .closures import hoist
 from .custom import pulled, ruled, unseen
@@ -17,12 +18,10 @@ from .custom import pulled, ruled, unseen
 AGAIN: ContextVar[bool] = ContextVar("isomorph.again", default=False)
 
 
+@constant
 def is_repeated() -> bool:
     """Whether what is being computed will be computed again."""
     return AGAIN.get()
-
-
-is_repeated._dynamo_marked_constant = True  # pyright: ignore  # Dynamo reads no context variable
 
 
 def checkpoint(func: Callable[..., Any]) -> Callable[..., Any]:

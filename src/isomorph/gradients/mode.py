@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from ..program_constants import constant
 from .transforms import stop_gradient
 
 MODES: ContextVar[tuple[bool, ...]] = ContextVar("isomorph.with_grads", default=())
@@ -66,13 +67,11 @@ def gradient_tracking(flag: bool, /) -> Iterator[None]:
         MODES.reset(token)
 
 
+@constant
 def is_off() -> bool:
     """Whether the mode is False."""
     modes = MODES.get()
     return bool(modes) and not modes[-1]
-
-
-is_off._dynamo_marked_constant = True  # pyright: ignore  # Dynamo cannot read a context variable
 
 
 def variables(nest: Any) -> Any:

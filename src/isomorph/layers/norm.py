@@ -7,6 +7,7 @@ from typing import Any, Never
 
 from ..dispatch import backend_of
 from ..keywords import refuse
+from ..meanings.norm import BatchNormPlan
 from .shapes import other_side, remembered
 
 CHANNEL_LAST, CHANNEL_FIRST = "channel_last", "channel_first"
@@ -96,7 +97,8 @@ def batch_norm(
             "if that is the last batch of an epoch, drop it or choose another size"
         )
     xp = backend_of(x, mean, variance, weight, bias)
-    return xp.batch_norm(x, mean, variance, weight, bias, training, momentum, epsilon, channel)
+    plan = BatchNormPlan(training, momentum, epsilon, channel)
+    return xp.batch_norm(x, mean, variance, weight, bias, plan)
 
 
 def group_norm(

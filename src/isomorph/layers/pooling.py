@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..dispatch import backend_of
+from ..meanings.pooling import PoolPlan
 from .shapes import (
     GENERAL,
-    Pairs,
     Sizes,
     is_first,
     other_side,
@@ -30,8 +30,8 @@ def max_pool(
     >>> iso.max_pool(np.array([[[1.0], [3.0], [2.0], [0.0]]]), 2).tolist()
     [[[3.0], [2.0]]]
     """
-    plan = _plan("max_pool", x, window, strides, padding, data_format)
-    return backend_of(x).pool(x, *plan, True, False)
+    plan = _plan("max_pool", x, window, strides, padding, data_format, True, False)
+    return backend_of(x).pool(x, plan)
 
 
 def avg_pool(
@@ -50,8 +50,8 @@ def avg_pool(
     >>> iso.avg_pool(np.array([[[1.0], [3.0], [2.0], [0.0]]]), 2).tolist()
     [[[2.0], [1.0]]]
     """
-    plan = _plan("avg_pool", x, window, strides, padding, data_format)
-    return backend_of(x).pool(x, *plan, False, count_include_pad)
+    plan = _plan("avg_pool", x, window, strides, padding, data_format, False, count_include_pad)
+    return backend_of(x).pool(x, plan)
 
 
 def adaptive_max_pool(x: Any, size: Any, /, *, data_format: str = GENERAL[0]) -> Any:
@@ -75,9 +75,8 @@ def adaptive_avg_pool(x: Any, size: Any, /, *, data_format: str = GENERAL[0]) ->
 
 
 def _plan(
-    name: str, x: Any, window: Any, strides: Any, padding: Any, data_format: str
-) -> tuple[Sizes, Sizes, Pairs, Sizes, bool]:
-    """Window, strides, pads and sizes of the result, and whether channels are first."""
+    name: str, x: Any, window: Any, strides: Any, padding: Any, data_format: str, *kind: bool
+) -> PoolPlan:
     shape = shape_of(name, "x", x)
     n = len(shape) - 2
     if n > 0:  # an error of its own otherwise
@@ -87,12 +86,12 @@ def _plan(
             strides = spread(name, "strides", strides, n)
         if type(padding) is not int and type(padding) is not str:
             padding = pairs(name, padding, n)
-    return _PLANS(name, shape, window, strides, padding, data_format)
+    return _PLANS(name, shape, window, strides, padding, data_format, *kind)
 
 
 def _planned(
-    name: str, shape: Any, window: Any, strides: Any, padding: Any, data_format: str
-) -> tuple[Sizes, Sizes, Pairs, Sizes, bool]:
+    name: str, shape: Any, window: Any, strides: Any, padding: Any, data_format: str, *kind: bool
+) -> PoolPlan:
     sizes, first = _sizes(name, shape, data_format)
     n = len(sizes)
     window = spread(name, "window", window, n)
@@ -118,7 +117,7 @@ def _planned(
         raise ValueError(
             f"{name}: needed padding from 0 to less than the window {list(window)}, got {padding!r}"
         )
-    return window, strides, pads, size, first
+    return PoolPlan(window, strides, pads, size, first, *kind)
 
 
 _PLANS = remembered(_planned)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any, SupportsIndex
 
+from ..program_constants import constant
+
 Pairs = tuple[tuple[int, int], ...]
 Sizes = tuple[int, ...]
 
@@ -18,9 +20,9 @@ GENERAL = ("channel_last", "channel_first")
 def remembered(make: Callable[..., Any], most: int = 4096) -> Callable[..., Any]:
     """A pure function that knows what it gave before, by its arguments.
 
-    Not `functools.lru_cache`, of which Dynamo warns whoever calls it. Numbers in the arguments are
-    ints, for 1.0 would find what was made for 1. A size that has no value yet has no hash either:
-    then nothing is remembered.
+    Not `functools.lru_cache`, of which a compiler that reads code warns. Numbers in the arguments
+    are ints, for 1.0 would find what was made for 1. A size that has no value yet has no hash
+    either: then nothing is remembered.
     """
     known: dict[tuple, Any] = {}
 
@@ -36,8 +38,7 @@ def remembered(make: Callable[..., Any], most: int = 4096) -> Callable[..., Any]
             known[args] = found
         return found
 
-    call._dynamo_marked_constant = True  # pyright: ignore  # of constants: no part of a graph
-    return call
+    return constant(call)
 
 
 def shape_of(name: str, word: str, x: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 
 def layer_norm(xp: Any, x: Any, weight: Any, bias: Any, axes: tuple, epsilon: float) -> Any:
@@ -21,6 +21,15 @@ def rms_norm(xp: Any, x: Any, weight: Any, axes: tuple, epsilon: float) -> Any:
     return _scaled(xp, x * (1 / size), weight, None, axes)
 
 
+class BatchNormPlan(NamedTuple):
+    """A normalisation of batches, but for its arrays."""
+
+    training: bool
+    momentum: float
+    epsilon: float
+    channel: int  # the axis
+
+
 def batch_norm(
     xp: Any,
     x: Any,
@@ -28,11 +37,9 @@ def batch_norm(
     variance: Any,
     weight: Any,
     bias: Any,
-    training: bool,
-    momentum: float,
-    epsilon: float,
-    channel: int,
+    plan: BatchNormPlan,
 ) -> tuple[Any, Any, Any]:
+    training, momentum, epsilon, channel = plan
     axes = tuple(i for i in range(len(x.shape)) if i != channel)
     if not training:
         centred = x - _along(xp, mean, len(x.shape), (channel,))

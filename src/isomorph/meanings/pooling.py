@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..layers.shapes import Pairs, Sizes
 
 
-def pool(
-    xp: Any,
-    x: Any,
-    window: Sizes,
-    strides: Sizes,
-    pads: Pairs,
-    size: Sizes,
-    first: bool,
-    largest: bool,
-    counts_pads: bool,
-) -> Any:
+class PoolPlan(NamedTuple):
+    """A pooling, but for its array."""
+
+    window: Sizes
+    strides: Sizes
+    pads: Pairs
+    size: Sizes  # of the result
+    first: bool  # x and the result are [batch, channels, *sizes], else [batch, *sizes, channels]
+    largest: bool  # of each window the largest, else the mean
+    counts_pads: bool = False  # to the mean, as zeros
+
+
+def pool(xp: Any, x: Any, plan: PoolPlan) -> Any:
+    window, strides, pads, size, first, largest, counts_pads = plan
     start = 2 if first else 1
     shape = tuple(x.shape)
     around = [(0, 0)] * len(shape)

@@ -116,7 +116,7 @@ class Module(tree.Node):
     def __setattr__(self, name: str, value: Any) -> None:
         if name in METHODS:
             raise AttributeError(f"{type(self).__name__}: {TAKEN.format(name)}")
-        # by `super()`: Dynamo takes `object.__setattr__`, and so `set_slot`, for this method
+        # by `super()`: to a compiler that reads code `object.__setattr__` is this method
         super().__setattr__(name, value)
         if type(value) not in PLAIN and name not in Module.__slots__:
             _adopt(self, value)

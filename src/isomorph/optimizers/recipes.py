@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import tree
 from ..keywords import checked
+from ..meanings.adam import AdamStep
 from .lifting import Lift, number
 from .masks import Mask
 from .pairs import Optimizer, Writing, chain, counter, entries, tick, zeros
@@ -223,9 +224,10 @@ def _writing(
         step, mean, square = entries(name, first, "step", "mean", "square")
         lift = Lift(name, {"v": v, "grads": grads, "mean": mean, "square": square})
         count, kept = tick(lift, step)
-        if count is kept or not lift.xp.write_adam(
-            *lift.columns, count, float(lr), beta1, beta2, epsilon, decay
-        ):
+        if count is kept:
+            return None
+        numbers = AdamStep(count, float(lr), beta1, beta2, epsilon, decay)
+        if not lift.xp.write_adam(list(zip(*lift.columns)), numbers):
             return None
         return v, ({**first, "step": kept}, *others)
 

@@ -12,6 +12,7 @@ from functools import partial
 from operator import mul, sub
 from typing import Any
 
+from ..meanings.adam import adam
 from .lifting import Lift, cast, number
 
 # The doors.
@@ -161,20 +162,6 @@ def refuse_complex(lift: Lift) -> None:
 
 
 # The rules, each for one array. Numbers that come one per array stand last.
-
-
-def adam(
-    xp: Any, g: Any, m: Any, v: Any,
-    beta1: Any, rest1: Any, beta2: Any, rest2: Any, epsilon: Any, fix1: Any, fix2: Any,
-    floor: float = 0.0,
-) -> tuple[Any, Any, Any]:  # fmt: skip
-    """Adam's direction and the moments after it; `fix1` and `fix2` are 1 / (1 − βᵗ)."""
-    m = beta1 * m + rest1 * g
-    v = beta2 * v + rest2 * (g * g)
-    square = v * fix2
-    if floor:
-        square = square + floor
-    return m * fix1 / (xp.sqrt(square) + epsilon), m, v
 
 
 def descend_by_adam(

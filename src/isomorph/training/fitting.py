@@ -223,7 +223,7 @@ class Training:
         self.began = time.monotonic()
         first = tree.flatten(state.arrays["variables"])[0][0]
         # a device with a queue of its own is kept busy: the loss is looked at one step later
-        self.ahead = 0 if "cpu" in str(xp.device_of(first)).lower() else 1
+        self.ahead = int(xp.runs_ahead(first))
 
     def total(self) -> int | None:
         """How many steps there will be."""

@@ -218,6 +218,9 @@ class JAX(Layers):
         # asked for its device, a tracer searches its whole program for the reason to have none
         return None if isinstance(x, (Tracer, *LITERALS)) else x.device
 
+    def runs_ahead(xp, x):
+        return any(d.platform != "cpu" for d in x.devices())
+
     def devices(xp):
         return [f"{d.platform}:{d.id}" for d in jax.devices()]
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from ...meanings.activation import ramped
 from ...meanings.bounds import strays
+from ...meanings.pooling import PoolPlan
 from ..composed import Backend
 from . import names
 
@@ -85,8 +86,8 @@ class Layers(Backend):
             return jnp.take(weight, places, axis=0, mode="fill")
         return jnp.take(weight, jnp.clip(names.counting(ids), 0, n - 1), axis=0)
 
-    def pool(xp, *args: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return _pool(xp, *args)
+    def pool(xp, x: Any, plan: PoolPlan) -> Any:
+        return _pool(xp, x, plan)
 
     def adaptive_pool(xp, *args: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         return _adaptive_pool(xp, *args)
@@ -116,5 +117,5 @@ def _picked_jvp(xp: Any, axis: int, primals: tuple, tangents: tuple) -> tuple:
 
 
 # Many slices of one array: compiled one by one they take JAX a minute.
-_pool = jax.jit(Backend.pool, static_argnums=(0, 2, 3, 4, 5, 6, 7, 8))
+_pool = jax.jit(Backend.pool, static_argnums=(0, 2))
 _adaptive_pool = jax.jit(Backend.adaptive_pool, static_argnums=(0, 2, 3, 4))

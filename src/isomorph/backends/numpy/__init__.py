@@ -62,8 +62,8 @@ class NumPy(Backend):
     def without_denormals(xp, x):
         return writing.without_denormals(x)
 
-    def write_adam(xp, ws, gs, ms, vs, step, lr, beta1, beta2, epsilon, decay):
-        return writing.adam(ws, gs, ms, vs, step, lr, beta1, beta2, epsilon, decay)
+    def write_adam(xp, rows, numbers):
+        return writing.adam(rows, numbers)
 
     def expect_repeats(xp):
         # The C library of Linux gives freed memory back, and pages that come again cost more than

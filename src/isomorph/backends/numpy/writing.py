@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ...meanings.adam import AdamStep
+
 PIECE = 1 << 15  # numbers
 OFTEN = 16  # steps
 LINE = 64  # bytes
@@ -44,20 +46,18 @@ def _before_decay(dtype: Any, beta: float) -> float:
     return float(np.finfo(dtype).tiny) / max(beta, 0.5) ** OFTEN
 
 
-def adam(
-    ws: Sequence[Any], gs: Sequence[Any], ms: Sequence[Any], vs: Sequence[Any],
-    step: int, lr: float, beta1: float, beta2: float, epsilon: float, decay: float,
-) -> bool:  # fmt: skip
-    """Adam with decoupled decay; False if some array cannot be written to as it lies."""
-    for x in (*ws, *ms, *vs):
-        if type(x) is not np.ndarray or not x.flags.carray:
+def adam(rows: Sequence[tuple], numbers: AdamStep) -> bool:
+    """See `Backend.write_adam`; False if some array cannot be written to as it lies."""
+    step, lr, beta1, beta2, epsilon, decay = numbers
+    for w, _, m, v in rows:
+        if any(type(x) is not np.ndarray or not x.flags.carray for x in (w, m, v)):
             return False
     # rate · m / (fix · √v + ε), with one of the factors divided out
     clears = step % OFTEN == 0
     rate, fix = lr / (1 - beta1**step), (1 - beta2**step) ** -0.5
     rate, epsilon = rate / fix, epsilon / fix
-    for arrays in zip(ws, map(np.ascontiguousarray, gs), ms, vs):
-        flat = [x.reshape(-1) for x in arrays]
+    for w, g, m, v in rows:
+        flat = [x.reshape(-1) for x in (w, np.ascontiguousarray(g), m, v)]
         scratch = empty((min(PIECE, flat[0].size),), flat[0].dtype)
         for start in range(0, flat[0].size, PIECE):
             w, g, m, v = (x[start : start + PIECE] for x in flat)

@@ -7,7 +7,8 @@ from typing import Any
 import tensorflow as tf
 
 from ...meanings.bounds import strays
-from ...meanings.norm import moved
+from ...meanings.norm import BatchNormPlan, moved
+from ...meanings.pooling import PoolPlan
 from ..composed import Backend
 from . import compiling, dtypes, pooling
 from .kernels import Eager, ops
@@ -74,20 +75,16 @@ class Layers(Backend):
         variance: Any,
         weight: Any,
         bias: Any,
-        training: bool,
-        momentum: float,
-        epsilon: float,
-        channel: int,
+        plan: BatchNormPlan,
     ) -> tuple[Any, Any, Any]:
+        training, momentum, epsilon, channel = plan
         x, known = dtypes.tensor(x), None not in tuple(x.shape)
         narrow = all(p is None or p.dtype is tf.float32 for p in (x, weight, bias))
         number = isinstance(epsilon, (int, float)) and epsilon > 0
         fits = training and known and narrow and number and channel == x.ndim - 1
         # XLA makes E[x²] − E[x]² of its variance, which has no digits left where a mean is large
         if not (fits and compiling.by_kernels(x)) or tf.config.list_physical_devices("GPU"):
-            return super().batch_norm(
-                x, mean, variance, weight, bias, training, momentum, epsilon, channel
-            )
+            return super().batch_norm(x, mean, variance, weight, bias, plan)
         size = x.shape[-1]
         y, centre, spread, *_ = ops.FusedBatchNormV3(
             x=ops.Reshape(tensor=x, shape=[1, 1, -1, size]),
@@ -148,21 +145,12 @@ class Layers(Backend):
             strays(xp, "embedding", ids, weight.shape[0], "ids")
             raise
 
-    def pool(
-        xp,
-        x: Any,
-        window: Any,
-        strides: Any,
-        pads: Any,
-        size: Any,
-        first: bool,
-        largest: bool,
-        counts_pads: bool,
-    ) -> Any:
+    def pool(xp, x: Any, plan: PoolPlan) -> Any:
+        window, strides, pads, size, first, largest, counts_pads = plan
         x = dtypes.tensor(x)
         deep = len(window) == 3 and not largest and x.dtype is not tf.float32  # no kernel
         if x.dtype not in KINDS or len(window) > 3 or x.shape[0] == 0 or deep:
-            return super().pool(x, window, strides, pads, size, first, largest, counts_pads)
+            return super().pool(x, plan)
         n = len(window)
         x = tf.transpose(x, (0, *range(2, n + 2), 1)) if first else x
         if largest:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from ...dispatch import dtype_of
+from ...program_constants import mark_constants
 from ..explaining import DECIDES, INDEX, LEAVES, add
 from ..memory import bfloat16
 from . import (
@@ -30,6 +31,7 @@ from . import (
     random,
     reading,
     recurrent,
+    writing,
 )
 from .custom import Custom, Escapes, Replay
 from .layers import Layers
@@ -45,7 +47,6 @@ from .private import (
 # Of errors about tensors as indices.
 WORDS = ("can be converted to an index", "tensors used as indices must be")
 NUMPYS = ("numpy() on Tensor that requires grad", "numpy() is not supported for tensor subclasses")
-FUSED = frozenset({"cpu", "cuda"})  # where torch has Adam in one kernel
 
 
 # What torch says of an operation that it cannot map.
@@ -55,6 +56,11 @@ NOT_MAPPED = (
     "vmap: It looks like",
     "vmap: We do not",
 )
+
+
+@mark_constants
+def _as_constant(func: Any) -> None:
+    func._dynamo_marked_constant = True
 
 
 class Torch(Layers):
@@ -111,28 +117,11 @@ class Torch(Layers):
         torch.mul(v, fix2, out=square)
         return (m * fix1).div_(square.sqrt_().add_(epsilon)), m, v
 
-    def write_adam(xp, ws, gs, ms, vs, step, lr, beta1, beta2, epsilon, decay):
-        if compiling.is_tracing() or not private.has("fused_adamw"):
-            return False
-        groups: dict[tuple, list] = {}  # by what one call of the fused kernel takes
-        for w, g, m, v in zip(ws, gs, ms, vs):
-            # it walks through memory: all of an array's companions must lie alike
-            plain = type(w) is type(m) is type(v) is torch.Tensor and w.device.type in FUSED
-            if not (plain and w.stride() == m.stride() == v.stride() and compiling.is_whole(w)):
-                return False
-            if g.stride() != w.stride():
-                g = torch.empty_like(w).copy_(g)
-            parts = (w, g, m, v)
-            parts = parts if w.is_contiguous() else tuple(map(compiling.in_order, parts))
-            groups.setdefault((w.device, w.dtype), []).append(parts)
-        with torch.no_grad():
-            for (device, _), rows in groups.items():
-                now = torch.full((), float(step), device=device)
-                private.fused_adamw(
-                    *map(list, zip(*rows)), [], [now] * len(rows), amsgrad=False, lr=lr,
-                    beta1=beta1, beta2=beta2, weight_decay=decay, eps=epsilon, maximize=False,
-                )  # fmt: skip
-        return True
+    def write_adam(xp, rows, numbers):
+        return writing.adam(rows, numbers)
+
+    def runs_ahead(xp, x):
+        return x.device.type != "cpu"
 
     def slot(xp, x, compiled):
         return convolution.laid_out(x)

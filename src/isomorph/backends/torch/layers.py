@@ -8,6 +8,8 @@ import torch
 from torch.nn import functional as F
 
 from ...meanings.bounds import refuse
+from ...meanings.norm import BatchNormPlan
+from ...meanings.pooling import PoolPlan
 from ..composed import Backend
 from . import pooling, private
 from .fused import is_foreign, is_watched
@@ -86,11 +88,9 @@ class Layers(Backend):
         variance: Any,
         weight: Any,
         bias: Any,
-        training: bool,
-        momentum: float,
-        epsilon: float,
-        channel: int,
+        plan: BatchNormPlan,
     ) -> tuple[Any, Any, Any]:
+        training, momentum, epsilon, channel = plan
         kept = (mean, variance)
         dtypes = {p.dtype for p in (x, *kept, weight, bias) if p is not None}
         # the kernel takes one dtype, moves statistics in place, and gives nothing to differentiate
@@ -98,9 +98,7 @@ class Layers(Backend):
         number = isinstance(epsilon, (int, float)) and epsilon > 0
         alone = dtypes == {x.dtype} and number and x.dtype in (torch.float32, torch.float64)
         if not (training and alone and x.numel()) or is_foreign() or any(map(is_watched, kept)):
-            return super().batch_norm(
-                x, mean, variance, weight, bias, training, momentum, epsilon, channel
-            )
+            return super().batch_norm(x, mean, variance, weight, bias, plan)
         size = x.shape[channel]
         if weight is None and bias is not None:  # its second derivative wants both or none
             weight = torch.ones_like(bias)
@@ -149,20 +147,8 @@ class Layers(Backend):
             return xp.reduced(loss, reduction, None if ignored is None else labels != ignored)
         return loss if shape is None or reduction != "none" else loss.reshape(shape)
 
-    def pool(
-        xp,
-        x: Any,
-        window: Any,
-        strides: Any,
-        pads: Any,
-        size: Any,
-        first: bool,
-        largest: bool,
-        counts_pads: bool,
-    ) -> Any:
-        if pooling.takes(x, window, pads):
-            return pooling.pool(x, window, strides, pads, first, largest, counts_pads)
-        return super().pool(x, window, strides, pads, size, first, largest, counts_pads)
+    def pool(xp, x: Any, plan: PoolPlan) -> Any:
+        return pooling.pool(x, plan) if pooling.takes(x, plan) else super().pool(x, plan)
 
 
 def _refuse(xp: Any, name: str, numbers: Any, size: int, what: str) -> None:

@@ -12,37 +12,31 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from ...layers.shapes import Sizes
+from ...meanings.pooling import PoolPlan
 from .convolution import BACK, TO
 from .fused import is_watched
 from .indexing import written
 from .looping import is_traced
 from .private import peek_interpreter_stack
 
-Sizes = tuple[int, ...]
 MAX: Any = {1: torch.max_pool1d, 2: torch.max_pool2d, 3: torch.max_pool3d}
 MEAN: Any = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
 
 
-def takes(x: torch.Tensor, window: Sizes, pads: tuple) -> bool:
+def takes(x: torch.Tensor, plan: PoolPlan) -> bool:
     """Whether there is a kernel for it."""
     return (
         x.dtype.is_floating_point
-        and len(window) in MAX
-        and not any(low != high or 2 * low > w for (low, high), w in zip(pads, window))
+        and len(plan.window) in MAX
+        and not any(low != high or 2 * low > w for (low, high), w in zip(plan.pads, plan.window))
         and 0 not in x.shape
         and not torch.compiler.is_compiling()  # torch.compile forgets how to go back
     )
 
 
-def pool(
-    x: torch.Tensor,
-    window: Sizes,
-    strides: Sizes,
-    pads: tuple,
-    first: bool,
-    largest: bool,
-    counts_pads: bool,
-) -> torch.Tensor:
+def pool(x: torch.Tensor, plan: PoolPlan) -> torch.Tensor:
+    window, strides, pads, _, first, largest, counts_pads = plan
     n = len(window)
     x = x if first else x.permute(TO[n])
     ends = tuple([low for low, _ in pads])

@@ -1,0 +1,30 @@
+"""Adam, for one array."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class AdamStep(NamedTuple):
+    """The numbers of one step of Adam with decoupled decay."""
+
+    step: int  # from 1 on
+    lr: float
+    beta1: float
+    beta2: float
+    epsilon: float
+    decay: float
+
+
+def adam(
+    xp: Any, g: Any, m: Any, v: Any,
+    beta1: Any, rest1: Any, beta2: Any, rest2: Any, epsilon: Any, fix1: Any, fix2: Any,
+    floor: float = 0.0,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Adam's direction and the moments after it; `fix1` and `fix2` are 1 / (1 − βᵗ)."""
+    m = beta1 * m + rest1 * g
+    v = beta2 * v + rest2 * (g * g)
+    square = v * fix2
+    if floor:
+        square = square + floor
+    return m * fix1 / (xp.sqrt(square) + epsilon), m, v
