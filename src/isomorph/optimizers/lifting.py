@@ -123,7 +123,7 @@ class Lift:
 
         def correction(beta: float, dtype: Any) -> Any:
             # 1 / (1 − βᵗ) = (1 − coth(½ t log β)) / 2: 1 − 0.999 in float32 has lost three of its
-            # seven digits; and not by expm1, which torch's compiler would compute for every number
+            # seven digits; and not by expm1, which a compiler would compute for every number
             # of every array, as it does not know it to be slow
             xp = self.xp
             t = cast(xp, step, xp.float64 if dtype == xp.float64 else xp.float32)
