@@ -99,6 +99,11 @@ def as_users_have_it(backend, program):
     return jax.jit(program, compiler_options={name: usual for name, (_, usual) in XLA.items()})
 
 
+def name_of(xp):
+    """The name of the backend whose namespace `xp` is."""
+    return xp.__name__.removeprefix("isomorph.")
+
+
 def verbs_of(xp):
     """The backend whose namespace `xp` is, for what users do not see of it."""
-    return load(xp.__name__.removeprefix("isomorph."))
+    return load(name_of(xp))

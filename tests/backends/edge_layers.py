@@ -9,6 +9,7 @@ import numpy as np
 from edge_cases import INF, NAN, Case, specials
 
 import isomorph as iso
+from oracles import name_of
 
 
 def call(name, *args, **kw):
@@ -243,7 +244,7 @@ def layers() -> list[Case]:
 
 
 def window(left, right):
-    return lambda xp, x: iso.local_window_mask(3, 2, left=left, right=right, backend=xp.name)
+    return lambda xp, x: iso.local_window_mask(3, 2, left=left, right=right, backend=name_of(xp))
 
 
 def sequences() -> list[Case]:

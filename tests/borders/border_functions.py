@@ -10,6 +10,7 @@ import scipy.special
 
 import isomorph as iso
 from isomorph.frontends.jax import lax
+from oracles import name_of
 
 N = 24
 X = np.cos(1.7 * np.arange(N)) * 0.8 + 0.05  # no two alike, none at a kink
@@ -28,7 +29,7 @@ def ints(x, values):
 
 def key_of(x):
     """A key of random numbers, of the framework of `x`."""
-    name = iso.namespace(x).name
+    name = name_of(iso.namespace(x))
     return iso.random.key(5, backend=name)
 
 

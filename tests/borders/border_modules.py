@@ -8,6 +8,7 @@ import numpy as np
 from border_functions import cut, ints
 
 import isomorph as iso
+from oracles import name_of
 
 
 class Scaled(iso.Module):
@@ -67,7 +68,7 @@ def called(name):
     shape = MODULES[name][1]
 
     def call(x):
-        made = module(name, iso.namespace(x).name)
+        made = module(name, name_of(iso.namespace(x)))
         if shape is None:  # ids are no floats: the weights are what is differentiated
             weights = {"w": cut(x)(4, 3)}
             return made(ints(x, [2, 0, 2]), v=weights)

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oracles import name_of
+
 RNG = np.random.default_rng(7)
 INPUTS = {
     "v": RNG.uniform(-1.5, 1.5, 6),
@@ -238,7 +240,7 @@ def modules(make):
     """A module made inside: creation is part of the program."""
 
     def run(iso, xp, x):
-        with iso.use_backend(xp.name, dtype=f"float{width(x)}"), iso.use_key(3):
+        with iso.use_backend(name_of(xp), dtype=f"float{width(x)}"), iso.use_key(3):
             net = make(iso)
         return net(x)
 
@@ -246,7 +248,7 @@ def modules(make):
 
 
 def embedded(iso, xp, x):
-    with iso.use_backend(xp.name, dtype=f"float{width(x)}"), iso.use_key(3):
+    with iso.use_backend(name_of(xp), dtype=f"float{width(x)}"), iso.use_key(3):
         rows = iso.Embedding(4, 5)
     return rows(ints(xp, 3, 0, 3)) * x
 
@@ -307,7 +309,7 @@ def general(iso, xp, x):
 
 
 def positions(iso, xp, x):
-    mask = iso.local_window_mask(3, left=1, backend=xp.name)
+    mask = iso.local_window_mask(3, left=1, backend=name_of(xp))
     few, many = x[:, None], xp.stack([xp.sin(x), xp.cos(x)], axis=1)
     return [
         iso.rotary_embedding(x),
@@ -329,7 +331,7 @@ def activations(iso, xp, x):
 
 
 def created(iso, xp, x):
-    with iso.use_backend(xp.name, dtype=f"float{width(x)}"):
+    with iso.use_backend(name_of(xp), dtype=f"float{width(x)}"):
         made = [
             iso.zeros((2,)), iso.ones((2,)), iso.full((2,), 3.0), iso.arange(2.0),
             iso.linspace(0.0, 1.0, 2), iso.eye(2)[0], iso.asarray([1.0, 2.0]),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from oracles import numpy_of
+from oracles import name_of, numpy_of
 
 V = np.array([0.5, 1.1, 3.3])
 N = 0.7
@@ -25,8 +25,8 @@ FUNCTIONS = {
     "full": lambda xp, x: xp.full((3,), N, dtype=xp.float64),
     "full_like": lambda xp, x: xp.full_like(x, N),
     "asarray": lambda xp, x: xp.asarray([N, [N][0]], dtype=xp.float64),
-    "iso.asarray": lambda xp, x: iso.asarray([N], dtype="float64", backend=xp.name),
-    "iso.full": lambda xp, x: iso.full(2, N, dtype="float64", backend=xp.name),
+    "iso.asarray": lambda xp, x: iso.asarray([N], dtype="float64", backend=name_of(xp)),
+    "iso.full": lambda xp, x: iso.full(2, N, dtype="float64", backend=name_of(xp)),
     "arange": lambda xp, x: xp.arange(N, 3.1, 0.3, dtype=xp.float64),
     "linspace": lambda xp, x: xp.linspace(N, 3.1, 5, dtype=xp.float64),
     "pad": lambda xp, x: xp.pad(x, ((1, 1),), constant_values=N),

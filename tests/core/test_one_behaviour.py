@@ -5,7 +5,7 @@ import pytest
 
 import isomorph as iso
 from isomorph.dispatch import load
-from oracles import numpy_of
+from oracles import name_of, numpy_of
 
 X = np.array([-1.0, 0.5, 3.0])
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -38,7 +38,7 @@ def test_clip_takes_its_bounds_in_every_form(xp, name):
 
 
 def ones(x, n):
-    return load(iso.namespace(x).name).from_numpy(np.ones(n))
+    return load(name_of(iso.namespace(x))).from_numpy(np.ones(n))
 
 
 EMPTY = {

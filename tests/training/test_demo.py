@@ -23,17 +23,18 @@ def demo():
 
 
 @cache
-def trained(name, backend, dtype):
-    """Losses of every step, and the accuracy at the end."""
+def trained(name, backend, dtype, compiled=None):
+    """Losses of every step, and the accuracy at the end. Each of torch's programs takes a minute to
+    make: it runs without one unless asked to.
+    """
     task = next(t for t in demo().tasks() if t[0] == name)
-    # one of torch's compiled programs is enough: each takes a minute to make
-    compiled = backend != "torch" or (name, dtype) == ("digits", "float64")
+    compiled = backend != "torch" if compiled is None else compiled
     with TemporaryDirectory() as folder, enable_x64(True):
         done = demo().train(task, backend, dtype, Path(folder), False, compiled)[0]
     return done.losses, done.history[-1]["validation"]["accuracy"]
 
 
-@pytest.mark.parametrize("name", ["digits", "letters"])
+@pytest.mark.parametrize("name", ["digits", pytest.param("letters", marks=pytest.mark.slow)])
 def test_loss_curves_are_those_of_numpy(backend, name):
     losses, accuracy = trained(name, backend, "float64")
     wanted, accurate = trained(name, "numpy", "float64")
@@ -44,7 +45,18 @@ def test_loss_curves_are_those_of_numpy(backend, name):
     assert max(abs(a - b) for a, b in zip(losses, wanted)) < 1e-8
 
 
-@pytest.mark.parametrize("other", ["jax", "tensorflow", "torch"])
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_torchs_program_gives_its_eager_curve(backend):
+    losses, _ = trained("digits", backend, "float64", compiled=True)
+    wanted, _ = trained("digits", backend, "float64")
+    assert max(abs(a - b) for a, b in zip(losses, wanted)) < 1e-8
+
+
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("tensorflow", "torch")]
+
+
+@pytest.mark.parametrize("other", ["jax", *SLOW])
 def test_loss_curves_in_float32(other):
     losses, accuracy = trained("digits", other, "float32")
     wanted, accurate = trained("digits", "numpy", "float32")

@@ -7,7 +7,7 @@ from frameworks import torch
 
 import isomorph as iso
 from isomorph.scoreboard import comparing
-from oracles import numpy_of
+from oracles import name_of, numpy_of
 
 
 def drawn(seed, *shapes):
@@ -113,7 +113,9 @@ def check(xp, func, reference, arrays, second=True, compiled=False, rtol=1e-10):
     ways = [(run, given, rtol)]
     if compiled:
         first = program(xp, func, len(given), False)
-        quick = iso.jit if xp.name == "jax" else lambda f: f  # eagerly it compiles each operation
+        quick = (
+            iso.jit if name_of(xp) == "jax" else lambda f: f
+        )  # eagerly it compiles each operation
         narrow = [xp.asarray(x.astype(np.float32)) for x in arrays]
         ways += [(iso.jit(run), given, rtol), (quick(first), narrow, 1e-5)]
     for call, inputs, tolerance in ways:

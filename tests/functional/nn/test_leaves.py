@@ -7,6 +7,7 @@ import pytest
 from frameworks import tf, torch
 
 import isomorph as iso
+from oracles import name_of
 
 from .conv_oracles import drawn
 from .dropout_oracles import key_of
@@ -71,7 +72,7 @@ LAYERS = {
         lambda x: iso.cross_entropy(x, iso.namespace(x).asarray(HARD)), [(2, 3)]),
     "embedding": (lambda w: iso.embedding(iso.namespace(w).asarray(HARD), w), [(3, 2)]),
     "dropout": (
-        lambda x: iso.dropout(x, 0.5, rng=key_of(iso.namespace(x).name, 1)), [(3, 4)]),
+        lambda x: iso.dropout(x, 0.5, rng=key_of(name_of(iso.namespace(x)), 1)), [(3, 4)]),
 }  # fmt: skip
 
 
