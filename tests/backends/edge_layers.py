@@ -9,6 +9,7 @@ import numpy as np
 from edge_cases import INF, NAN, Case, specials
 
 import isomorph as iso
+from examples import FUNCTIONS
 from oracles import name_of
 
 
@@ -290,4 +291,14 @@ def sequences() -> list[Case]:
     ]  # fmt: skip
 
 
-CASES = [*activations(), *losses(), *tables(), *layers(), *sequences()]
+def listed():
+    """The functions of `examples.py`: at zero, and with nothing."""
+    for name, (run, shapes, wanted) in FUNCTIONS.items():
+        func = lambda xp, *arrays, run=run: run(iso, *arrays)
+        zeros = tuple(np.zeros(shape) for shape in shapes)
+        nothing = (np.zeros((0, *shapes[0][1:])), *zeros[1:])
+        yield Case(f"iso.{name}", "zeros", func, zeros, wanted)
+        yield Case(f"iso.{name}", "no examples", func, nothing, wanted)
+
+
+CASES = [*activations(), *losses(), *tables(), *layers(), *sequences(), *listed()]

@@ -5,10 +5,13 @@ numbers, and of parts of `x`, so that gradients go to every argument. What `x` i
 gradient is a number of: `SCALARS` take one number.
 """
 
+from functools import partial
+
 import numpy as np
 import scipy.special
 
 import isomorph as iso
+from examples import FUNCTIONS
 from isomorph.frontends.jax import lax
 from oracles import name_of
 
@@ -191,6 +194,7 @@ def labels(x, *shape):
 
 
 VECTORS = {
+    **{name: parts(partial(e.call, iso), *e.shapes) for name, e in FUNCTIONS.items()},
     "softmax": parts(iso.softmax, (4, 6)),
     "log_softmax": parts(lambda x: iso.log_softmax(x, axis=0), (4, 6)),
     "linear": parts(lambda x, w, b: iso.linear(x, w, bias=b), (2, 3), (4, 3), (4,)),

@@ -2,12 +2,13 @@
 same weights on every backend.
 """
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from border_functions import cut, ints
 
 import isomorph as iso
+from examples import LAYERS
 from oracles import name_of
 
 
@@ -23,6 +24,7 @@ class Scaled(iso.Module):
 
 # What makes the module, and the shape that it is called with.
 MODULES = {
+    **{name: (partial(e.make, iso), e.shape) for name, e in LAYERS.items()},
     "Activation": (lambda: iso.Activation("gelu"), (4, 6)),
     "AdaptiveAvgPool": (lambda: iso.AdaptiveAvgPool((3, 4)), (1, 4, 6, 1)),
     "AdaptiveMaxPool": (lambda: iso.AdaptiveMaxPool((3, 4)), (1, 4, 6, 1)),

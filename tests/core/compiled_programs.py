@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from examples import parts
 from oracles import name_of
 
 RNG = np.random.default_rng(7)
@@ -245,6 +246,16 @@ def modules(make):
         return net(x)
 
     return run
+
+
+def example(call, shapes):
+    """A function of `examples.py`."""
+    return lambda iso, xp, x: call(iso, *parts(xp, x, shapes))
+
+
+def example_layer(make, shape):
+    """A module of `examples.py`."""
+    return lambda iso, xp, x: modules(make)(iso, xp, parts(xp, x, [shape])[0])
 
 
 def embedded(iso, xp, x):

@@ -4,6 +4,8 @@
 import compiled_programs as p
 from compiled_programs import INPUTS, Program, const, cplx, ints, spd, whole
 
+import examples
+
 # fmt: off
 ELEMENTWISE = [
     ("circle", "r", 2, lambda iso, xp, x: xp.acos(0.8 * xp.tanh(x)) + xp.asin(0.5 * xp.sin(x)) * xp.atan(x)),
@@ -191,13 +193,18 @@ CHAINS = [
     ("frozen", "r", 2, lambda iso, xp, x: p.pair(iso, xp, x, iso.chain(iso.optimizers.freeze("b"), iso.optimizers.masked(iso.optimizers.scale(-0.5), "w")))),
     ("accumulated", "r", 2, lambda iso, xp, x: p.pair(iso, xp, x, iso.optimizers.accumulate(iso.optimizers.sgd(0.1), every=2))),
 ]
+EXAMPLES = [
+    *[(f"example of {name}", "t", 2, p.example(*e[:2])) for name, e in examples.FUNCTIONS.items()],
+    *[(f"example of {name}", "t", 2, p.example_layer(*e[:2])) for name, e in examples.LAYERS.items()],
+    *[(f"example of {name}", "t", 1, p.optimizer(e.make)) for name, e in examples.PAIRS.items()],
+]
 # fmt: on
 
 TABLE = {
     name: Program(func, input, order)
     for part in (
         ELEMENTWISE, CREATION, SHAPES, REDUCTIONS, ORDER, INDEXING, LINALG, FFT, FLOW, RULES, LAYERS,
-        MODULES, OPTIMIZERS, CHAINS,
+        MODULES, OPTIMIZERS, CHAINS, EXAMPLES,
     )
     for name, input, order, func in part
 }  # fmt: skip

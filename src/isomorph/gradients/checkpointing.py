@@ -12,7 +12,7 @@ from ..dispatch import backend_of, find_backend
 from ..program_constants import constant
 from .calls import check_callable
 from .closures import hoist
-from .custom import pulled, ruled, unseen
+from .custom import gradients_of, ruled, unseen
 
 # Whether a function is running that will be computed again: it may change nothing.
 AGAIN: ContextVar[bool] = ContextVar("isomorph.again", default=False)
@@ -64,7 +64,7 @@ def recomputed(xp: Any, func: Callable, args: tuple, kw: dict[str, Any]) -> Any:
             return rebuild(captured)(*args, **kw)
 
     def back(saved: tuple, upstream: Any) -> tuple:
-        return pulled(xp, explicit, saved, upstream)
+        return gradients_of(xp, explicit, saved, upstream)
 
     forth = lambda *a: (unseen("checkpoint", xp, explicit, a), a)
     run = ruled("checkpoint", explicit, forth, back)

@@ -223,7 +223,7 @@ def unseen(name: str, xp: Any, func: Callable, args: tuple) -> Any:
     return out
 
 
-def pulled(xp: Any, func: Callable, args: tuple, upstream: Any) -> tuple:
+def gradients_of(xp: Any, func: Callable, args: tuple, upstream: Any) -> tuple:
     """The gradients of `func(*args)` for `upstream`: one nest per argument, in which what is no
     floating-point array stands for itself.
     """

@@ -10,7 +10,7 @@ from typing import Any
 from .. import tree
 from ..dispatch import find_backend
 from .closures import hoist
-from .custom import pulled, ruled, unseen
+from .custom import gradients_of, ruled, unseen
 from .transforms import jvp, stop_gradient, vjp
 
 
@@ -54,7 +54,9 @@ def custom_linear_solve(
         back = custom_linear_solve(xp, turned, g, transpose_solve, solve, symmetric, has_aux)
         back = back[0] if has_aux else back
         minus = tree.map(lambda y: -y, back)
-        (grads, _) = pulled(xp, lambda captured, x: rebuild(captured)(x), (captured, x), minus)
+        (grads, _) = gradients_of(
+            xp, lambda captured, x: rebuild(captured)(x), (captured, x), minus
+        )
         return grads, back
 
     run = ruled("custom_linear_solve", lambda *args: fwd(*args)[0], fwd, bwd, has_aux)
@@ -94,7 +96,9 @@ def custom_root(
         zero = tree.map(xp.zeros_like, g)
         back = vjp(solved, zero)[1](g)[0]  # the transpose of a linear function
         minus = tree.map(lambda y: -y, back)
-        (grads, _) = pulled(xp, lambda captured, x: rebuild(captured)(x), (captured, x), minus)
+        (grads, _) = gradients_of(
+            xp, lambda captured, x: rebuild(captured)(x), (captured, x), minus
+        )
         return grads, None
 
     run = ruled("custom_root", lambda *args: fwd(*args)[0], fwd, bwd, has_aux)

@@ -11,8 +11,9 @@
 `iso.adam_update` and its like.
 """
 
+from . import recipes
 from .pairs import accumulate, ema, freeze, masked
-from .recipes import adam, adamw, lamb, lars, lion, rmsprop, sgd
+from .recipes import *  # noqa: F403 (its `__all__` is a part of the one below)
 from .schedules import constant, cosine, one_cycle, step, warmup, warmup_cosine
 from .transforms import (
     add_decayed_weights,
@@ -25,8 +26,6 @@ from .transforms import (
 
 __all__ = [
     "accumulate",
-    "adam",
-    "adamw",
     "add_decayed_weights",
     "clip_by_global_norm",
     "clip_by_norm",
@@ -35,19 +34,15 @@ __all__ = [
     "cosine",
     "ema",
     "freeze",
-    "lamb",
-    "lars",
-    "lion",
     "masked",
     "one_cycle",
-    "rmsprop",
     "scale",
     "scale_by_schedule",
-    "sgd",
     "step",
     "warmup",
     "warmup_cosine",
 ]
+__all__ += recipes.__all__
 
 
 def __dir__() -> list[str]:

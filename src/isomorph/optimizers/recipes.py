@@ -17,6 +17,9 @@ from .pairs import Optimizer, Writing, chain, counter, entries, tick, zeros
 from .transforms import decayed, descending, stateless, trace
 from .updates import adam_numbers, refuse_complex, trust_ratio, trusted
 
+# The names of `iso.optimizers` that are made here.
+__all__ = ["adam", "adamw", "lamb", "lars", "lion", "rmsprop", "sgd"]
+
 # Beside an ε of this size nothing is left of a denormal moment, or of the root of one.
 SMALL = 1e-11
 

@@ -210,7 +210,7 @@ def test_accumulating_once_is_the_pair_itself(backend, xp):
 
 
 def test_every_public_name_has_an_executed_example():
-    assert sorted(o.__all__) == o.__all__
+    assert len(set(o.__all__)) == len(o.__all__) >= 23
     for name in o.__all__:
         assert ">>>" in getattr(o, name).__doc__, name
 

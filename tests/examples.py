@@ -1,0 +1,76 @@
+"""One example of each function, layer and optimizer of isomorph that has no longer story, beside
+the same in plain NumPy.
+
+What is listed here is tested, on every backend: its values and gradients (`test_examples.py`), its
+compiled form (`core/compiled_table.py`), under every framework's own transforms (`borders/`), at
+zero and with no examples (`backends/edge_layers.py`).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Function(NamedTuple):
+    """A function of isomorph, called with arrays of some shapes."""
+
+    call: Callable[..., Any]  # of isomorph and the arrays
+    shapes: tuple[tuple[int, ...], ...]
+    wanted: Callable[..., Any]  # of NumPy arrays in float64, as plainly as it can be said
+
+
+class Layer(NamedTuple):
+    """A module, called with an array of some shape."""
+
+    make: Callable[[Any], Any]  # of isomorph
+    shape: tuple[int, ...]
+    wanted: Callable[[dict, np.ndarray], np.ndarray]  # of the variables and the array
+
+
+class Pair(NamedTuple):
+    """An optimizer."""
+
+    make: Callable[[Any], Any]  # of isomorph.optimizers
+    wanted: Callable[[np.ndarray, list[np.ndarray]], np.ndarray]  # of a parameter and gradients
+
+
+def rms(x, axis=-1, epsilon=1e-6):
+    return x / np.sqrt(np.mean(x * x, axis=axis, keepdims=True) + epsilon)
+
+
+def descended(w, gradients):
+    for g in gradients:
+        w = w - 0.1 * g
+    return w
+
+
+FUNCTIONS = {
+    "rms_norm": Function(lambda iso, x, w: iso.rms_norm(x, weight=w), ((4, 5), (5,)),
+                         lambda x, w: rms(x) * w),
+}  # fmt: skip
+
+LAYERS = {
+    "RMSNorm": Layer(lambda iso: iso.RMSNorm(6), (4, 6), lambda v, x: rms(x) * v["w"]),
+}
+
+PAIRS = {
+    "sgd": Pair(lambda o: o.sgd(0.1), descended),
+}
+
+
+def parts(xp, x, shapes):
+    """Arrays of some shapes, of the numbers of `x` one after the other; after its end from the
+    beginning on, scaled.
+    """
+    flat, place, scale, found = xp.reshape(x, (-1,)), 0, 1.0, []
+    for shape in shapes:
+        pieces, n = [], int(np.prod(shape))
+        while n:
+            m = min(n, flat.shape[0] - place)
+            pieces.append(flat[place : place + m] * scale)
+            place, n = place + m, n - m
+            if place == flat.shape[0]:
+                place, scale = 0, scale * 0.7
+        found.append(xp.reshape(xp.concat(pieces), shape))
+    return found
