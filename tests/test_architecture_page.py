@@ -1,0 +1,107 @@
+"""What ARCHITECTURE.md says is so: its files are there, and what it says about adding things, done
+as it says in a copy of the house, is all there is to do.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from frameworks import ABSENT
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "ARCHITECTURE.md").read_text()
+MOST = {"function": 5, "layer": 3, "optimizer": 2, "derivative": 1}
+STEP = re.compile(
+    r"^In `(?P<file>[^`]+)`, (?:at the end|after `(?P<anchor>[^`]+)`)[^\n]*:\n\n"
+    r"```python\n(?P<code>.*?)```",
+    re.M | re.S,
+)
+# What looks at names: that each is tested everywhere, documented, shown and in one direction.
+LOOKS = (
+    "tests/test_examples.py",
+    "tests/test_architecture.py",
+    "tests/core/test_public_names.py",
+    "tests/core/test_compiled_eager.py::test_every_name_is_drawn",
+    "tests/backends/test_four_of_a_kind.py::test_every_name_was_drawn",
+    "tests/borders/test_borders_theirs.py::test_every_name_is_drawn",
+    "tests/backends/test_numpy_rules.py",
+)
+NEW = "squareplus or Scale or sign_descent or exp10"
+
+
+def steps(topic):
+    """(file, anchor, code) of what is to be done to add a thing."""
+    _, _, rest = PAGE.partition(f"### A{'n' if topic[0] in 'aeiou' else ''} {topic} ")
+    section, _, _ = rest.partition("\n### ")
+    return [step.group("file", "anchor", "code") for step in STEP.finditer(section)]
+
+
+def follow(house, file, anchor, code):
+    path = house / file
+    text = path.read_text()
+    if anchor is None:
+        path.write_text(f"{text.rstrip()}\n\n\n{code}")
+        return
+    lines = text.splitlines(keepends=True)
+    found = [i for i, line in enumerate(lines) if line.strip().startswith(anchor.strip())]
+    assert len(found) == 1, f"{file} has {len(found)} lines that begin with {anchor!r}"
+    line = lines[found[0]]
+    if line.rstrip().endswith(("(", "[", "{")):
+        lines.insert(found[0] + 1, code)
+    else:  # the list goes on in its line
+        head = line.index(anchor.strip()) + len(anchor.strip())
+        lines[found[0]] = f"{line[:head]}{code.strip()} {line[head:]}"
+    path.write_text("".join(lines))
+
+
+@pytest.mark.parametrize(("topic", "most"), MOST.items())
+def test_adding_takes_few_files(topic, most):
+    files = {file for file, _, _ in steps(topic)}
+    assert 1 <= len(files) <= most
+    assert all((ROOT / file).exists() for file in files)
+
+
+def test_the_map_shows_what_is_there():
+    drawn = PAGE.partition("```\n")[2].partition("```")[0]
+    source = ROOT / "src" / "isomorph"
+    for file in re.findall(r"[\w/]+\.py", drawn):
+        assert (source / file).exists(), file
+    rooms = {p.name for p in source.iterdir() if p.is_dir() and p.name != "__pycache__"}
+    assert rooms == set(re.findall(r"(?:^|  )(\w+)/(?=\s)", drawn, re.M)) | {"backends"}
+    for file in re.findall(r"`([a-z_/]+\.py)`", PAGE):
+        there = [source / file, ROOT / file, ROOT / "src" / file, *source.rglob(file)]
+        assert any(p.exists() for p in there), file
+
+
+@pytest.mark.skipif(bool(ABSENT), reason="it looks at every backend")
+@pytest.mark.timeout(300)
+def test_done_as_it_says_it_is_done(tmp_path, capsys):
+    for part in ("src", "tests"):
+        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=ignored)
+    for file in ("pyproject.toml", "README.md", "ARCHITECTURE.md"):
+        shutil.copy(ROOT / file, tmp_path / file)
+    for topic in MOST:
+        for step in steps(topic):
+            follow(tmp_path, *step)
+    run = lambda *args: subprocess.run(
+        [sys.executable, "-m", *args], cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "src")},
+    )  # fmt: skip
+    tidy = run("ruff", "check", "--fix", "src", "tests")
+    assert tidy.returncode == 0, tidy.stdout
+    done = run(
+        "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-x", "-m", "not slow",
+        "-k", f"{NEW} or name or override or verb or room or circles or direction or docstrings",
+        *LOOKS,
+    )  # fmt: skip
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    counts = re.search(r"tests run on each backend: (.*)", done.stdout).group(1)
+    passed = sum(map(int, re.findall(r"\d+", counts)))
+    with capsys.disabled():
+        print(f"\nARCHITECTURE.md was followed: {passed} tests of what was added passed")
+    assert passed > 50
