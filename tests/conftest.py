@@ -62,7 +62,7 @@ CORE = (
     "core/test_dispatch.py",
     "core/test_eager_differences.py",
     "core/test_flow.py",
-    "core/test_hidden.py",
+    "core/test_checkpointing.py",
     "core/test_host.py",
     "core/test_jax_32_bits.py",
     "core/test_moving.py",
