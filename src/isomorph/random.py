@@ -100,7 +100,7 @@ def fold_in(key: Any, data: Any, /) -> Any:
         number = index(data)
         if not 0 <= number < 2**32:
             raise ValueError(f"random.fold_in: needed an integer from 0 to 2**32 - 1, got {number}")
-        return xp.draw(draws.keys, key, number, (1,))[0]
+        return xp.draw(draws.keys, key, number, (1,))[0, ...]
     if find_backend(data) is None or tuple(data.shape) or not xp.isdtype(data.dtype, "integral"):
         raise TypeError(
             "random.fold_in: needed an integer, or an integer array without axes, got "
@@ -277,8 +277,8 @@ def _order(xp: Contract, key: Any, n: int) -> Any:
     places = xp.arange(n, device=xp.device_of(key))
     for _ in range(rounds):
         keys = split(key)
-        key = keys[0]
-        places = xp.take(places, xp.order(keys[1], n))
+        key = keys[0, ...]
+        places = xp.take(places, xp.order(keys[1, ...], n))
     return places
 
 

@@ -27,10 +27,10 @@ def conv(xp: Any, x: Any, w: Any, bias: Any, plan: Plan) -> Any:
             slice(a, a + (size - 1) * s + 1, s)
             for a, size, s in zip(starts, plan.size, plan.strides)
         ]
-        part = x[(slice(None), *index)]
+        part = x[(slice(None), *index, slice(None))]
         if groups > 1:
             part = xp.reshape(part, (*outer, groups, 1, fewer))
-        term = xp.matmul(part, w[place])
+        term = xp.matmul(part, w[(*place, ...)])
         total = term if total is None else total + term
     if groups > 1:
         total = xp.reshape(total, (*outer, out))
@@ -81,7 +81,7 @@ def dilated(xp: Any, x: Any, dilations: tuple[int, ...]) -> Any:
             wide[axis + 1] = (0, d - 1)
             x = xp.pad(xp.expand_dims(x, axis=axis + 1), tuple(wide))
             x = xp.reshape(x, (_batch(x), *shape[1:axis], shape[axis] * d, *shape[axis + 1 :]))
-            x = x[(slice(None),) * axis + (slice(0, (shape[axis] - 1) * d + 1),)]
+            x = x[(*(slice(None),) * axis, slice(0, (shape[axis] - 1) * d + 1), ...)]
     return x
 
 
@@ -93,6 +93,7 @@ def padded(xp: Any, x: Any, pads: tuple[tuple[int, int], ...]) -> Any:
             (
                 slice(None),
                 *(slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(pads, sizes)),
+                slice(None),
             )
         ]
     if any(max(pair) > 0 for pair in pads):

@@ -49,7 +49,7 @@ def adaptive_pool(xp: Any, x: Any, size: Sizes, first: bool, largest: bool) -> A
         parts = []
         for i in range(wanted):
             low, high = i * n // wanted, -(-(i + 1) * n // wanted)
-            index = (slice(None),) * axis + (slice(low, high),)
+            index = (*(slice(None),) * axis, slice(low, high), ...)
             parts.append(reduce(x[index], axis=axis))
         x = xp.stack(parts, axis=axis)
     return x
@@ -60,5 +60,5 @@ def _windows(x: Any, window: Sizes, strides: Sizes, size: Sizes, start: int) -> 
     found = []
     for place in product(*map(range, window)):
         cuts = [slice(p, p + (n - 1) * s + 1, s) for p, n, s in zip(place, size, strides)]
-        found.append(x[(slice(None),) * start + tuple(cuts)])
+        found.append(x[(*(slice(None),) * start, *cuts, ...)])
     return found

@@ -72,7 +72,7 @@ def fold_in(xp: Any, key: Any, data: Any) -> Any:
     """The key of an array without axes."""
     values, number = xp.at_hand(key), xp.at_hand(data)
     if values is not None and number is not None:
-        return xp.draw(keys, key, int(number) & MASK, (1,))[0]
+        return xp.draw(keys, key, int(number) & MASK, (1,))[0, ...]
     counts = xp.reshape(xp.astype(data, getattr(xp, xp.word)), (1,))
     return xp.astype(xp.concat(xp.words(key, counts)), xp.uint32)
 

@@ -59,9 +59,9 @@ class Conv(Module):
             inner = (in_channels // groups, out_channels)
         keys = random.split(new_key(key))
         draw = initializers.glorot() if w_init is None else w_init
-        self.w = draw(keys[0], (*kernel, *inner), fans=fans)
+        self.w = draw(keys[0, ...], (*kernel, *inner), fans=fans)
         start = initializers.zeros() if b_init is None else b_init
-        self.b = start(keys[1], (out_channels,), fans=fans) if bias else None
+        self.b = start(keys[1, ...], (out_channels,), fans=fans) if bias else None
         super().__init__(v=v, with_partial_v=with_partial_v)
 
     def forward(self, x: Any) -> Any:

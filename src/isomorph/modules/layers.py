@@ -62,9 +62,9 @@ class Linear(Module):
         keys = random.split(new_key(key))
         fans = (in_features, out_features)
         draw = initializers.glorot() if w_init is None else w_init
-        self.w = draw(keys[0], (out_features, in_features), fans=fans)
+        self.w = draw(keys[0, ...], (out_features, in_features), fans=fans)
         start = initializers.zeros() if b_init is None else b_init
-        self.b = start(keys[1], (out_features,), fans=fans) if bias else None
+        self.b = start(keys[1, ...], (out_features,), fans=fans) if bias else None
         super().__init__(v=v, with_partial_v=with_partial_v)
 
     def forward(self, x: Any) -> Any:
@@ -119,8 +119,8 @@ class Dropout(Module):
         if not self.training or not self.prob:
             return x
         keys = random.split(self.key.value)
-        self.key.value = keys[0]
-        return dropout(x, self.prob, rng=keys[1], noise_shape=self.noise_shape)
+        self.key.value = keys[0, ...]
+        return dropout(x, self.prob, rng=keys[1, ...], noise_shape=self.noise_shape)
 
 
 class LayerNorm(Module):

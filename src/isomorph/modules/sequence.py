@@ -56,15 +56,15 @@ class MultiHeadAttention(Module):
         keys = random.split(new_key(key), 5)
         self.in_w = self.q_w = self.k_w = self.v_w = None
         if widths == (width, width):
-            self.in_w = draw(keys[0], (3 * width, width), fans=(width, width))
+            self.in_w = draw(keys[0, ...], (3 * width, width), fans=(width, width))
         else:
-            self.q_w = draw(keys[0], (width, width), fans=(width, width))
-            self.k_w = draw(keys[1], (width, widths[0]), fans=(widths[0], width))
-            self.v_w = draw(keys[2], (width, widths[1]), fans=(widths[1], width))
+            self.q_w = draw(keys[0, ...], (width, width), fans=(width, width))
+            self.k_w = draw(keys[1, ...], (width, widths[0]), fans=(widths[0], width))
+            self.v_w = draw(keys[2, ...], (width, widths[1]), fans=(widths[1], width))
         self.in_b = filled(0.0, (3 * width,)) if bias else None
-        self.out_w = draw(keys[3], (width, width), fans=(width, width))
+        self.out_w = draw(keys[3, ...], (width, width), fans=(width, width))
         self.out_b = filled(0.0, (width,)) if bias else None
-        self.key = State(keys[4]) if dropout else None
+        self.key = State(keys[4, ...]) if dropout else None
         super().__init__(v=v, with_partial_v=with_partial_v)
 
     def forward(
@@ -83,7 +83,7 @@ class MultiHeadAttention(Module):
         rng = None
         if self.key is not None and self.training:
             keys = random.split(self.key.value)
-            self.key.value, rng = keys[0], keys[1]
+            self.key.value, rng = keys[0, ...], keys[1, ...]
         return multi_head_attention(
             query, key=key, value=value, num_heads=self.num_heads, mask=mask,
             attention_mask=attention_mask, key_padding_mask=key_padding_mask,
@@ -122,9 +122,9 @@ class Recurrent(Module):
         many = self.gates * out_features
         draw = initializers.glorot() if w_init is None else w_init
         again = initializers.orthogonal() if recurrent_init is None else recurrent_init
-        self.kernel = draw(keys[0], (in_features, many), fans=(in_features, out_features))
+        self.kernel = draw(keys[0, ...], (in_features, many), fans=(in_features, out_features))
         fans = (out_features, out_features)
-        self.recurrent_kernel = again(keys[1], (out_features, many), fans=fans)
+        self.recurrent_kernel = again(keys[1, ...], (out_features, many), fans=fans)
         self.bias = filled(0.0, (many,)) if bias else None
         self.recurrent_bias = filled(0.0, (many,)) if bias else None
         super().__init__(v=v, with_partial_v=with_partial_v)
