@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from importlib.util import find_spec
 
+from .dispatch import OWN
 from .installed import Installed, backends
 
 
@@ -82,27 +83,27 @@ def doctor() -> int:
         f"isomorph {version('isomorph')} on Python {platform.python_version()}, "
         f"{platform.platform()}\n"
     )
-    print(f"{'backend':<12}{'version':<14}devices")
+    every = backends()
+    width = max(12, *(len(name) + 2 for name in every))
+    print(f"{'backend':<{width}}{'version':<14}devices")
     broken = 0
-    for found in backends().values():
+    for name, found in every.items():
         line, ok = _line(found)
-        print(line)
+        print(f"{name:<{width}}{line}")
         broken += not ok
     return 1 if broken else 0
 
 
 def _line(found: Installed) -> tuple[str, bool]:
     if not found.installed:
-        return f"{found.name:<12}{'-':<14}not installed: pip install 'isomorph[{found.name}]'", True
+        how = f": pip install 'isomorph[{found.name}]'" if found.name in OWN else ""
+        return f"{'-':<14}not installed{how}", True
     try:
         with quiet():
             devices = ", ".join(found.devices)
     except Exception as error:  # whatever a broken installation raises is what the reader needs
-        return (
-            f"{found.name:<12}{found.version:<14}does not load: {type(error).__name__}: {error}",
-            False,
-        )
-    return f"{found.name:<12}{found.version:<14}{devices}", True
+        return f"{found.version:<14}does not load: {type(error).__name__}: {error}", False
+    return f"{found.version:<14}{devices}", True
 
 
 @contextmanager

@@ -129,7 +129,7 @@ def find_backend(x: Any) -> Contract | None:
 
 def dtype_of(x: Any) -> str:
     """The dtype of an array as messages show it, by one name on every backend."""
-    return getattr(x.dtype, "name", None) or str(x.dtype).removeprefix("torch.")
+    return getattr(x.dtype, "name", None) or str(x.dtype).rpartition(".")[2]
 
 
 def _mixed(*arrays: Any) -> str:

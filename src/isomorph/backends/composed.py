@@ -79,7 +79,7 @@ class Backend(Contract):
 
     def map_rows(xp, func: Callable[..., Leaves], *rows: Any) -> Leaves:
         """The results of `func` for each row of all `rows`, stacked; of a pullback, say."""
-        results = [func(*(r[i] for r in rows)) for i in range(rows[0].shape[0])]
+        results = [func(*row) for row in zip(*map(xp.unstack, rows))]
         if not results:  # no rows: the forms of the results are known from a row of zeros
             shaped = func(*(xp.zeros(tuple(r.shape)[1:], dtype=r.dtype) for r in rows))
             return tuple(xp.zeros((0, *x.shape), dtype=x.dtype) for x in shaped)
@@ -329,7 +329,9 @@ class Backend(Contract):
         word = name if isinstance(name, str) else _dtype_name(name)
         dtype = getattr(xp, word) if word in DTYPES else xp.narrow(word)
         if dtype is None:
-            raise TypeError(f"dtype: {xp.name} has {', '.join(DTYPES)} and float16, got {name!r}")
+            narrow = [n for n in ("float16", "bfloat16") if xp.narrow(n) is not None]
+            known = ", ".join((*DTYPES, *narrow))
+            raise TypeError(f"dtype: {xp.name} has {known}, got {name!r}")
         return dtype
 
     def native(xp, x: Any) -> Any:
