@@ -1,6 +1,10 @@
 """A test that takes the fixture `backend` runs once per backend, and its id carries that backend's
 name and no other; a test that needs no backend takes no fixture and runs once. What needs a
 framework that is not installed is left out, and counted.
+
+`pytest --backend NAME` runs the tests that take the fixture on that backend alone, and no others.
+It may be one of another package, which registers it under `isomorph.backends`; what it says it
+lacks leaves a test out, with the reason.
 """
 
 import os
@@ -27,7 +31,7 @@ from frameworks import (  # noqa: F401
 )
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.dispatch import load, names
 from oracles import QUICK_XLA, noted
 
 # JAX compiles every operation it is asked for by itself, 35 ms each on a slow core, more than half
@@ -89,9 +93,13 @@ CORE = (
 def pytest_addoption(parser):
     parser.addoption("--core", action="store_true", help="the suite for versions of frameworks")
     parser.addoption("--verbs", action="store_true", help="fail if a verb of a backend is not used")
+    parser.addoption("--backend", metavar="NAME", help="what takes a backend, on this one alone")
 
 
 def pytest_configure(config):
+    asked = config.getoption("--backend")
+    if asked and asked not in names():
+        raise pytest.UsageError(f"--backend: needed one of {', '.join(names())}, got {asked!r}")
     if config.getoption("--verbs"):
         for name in ran_on():
             verbs.watch(name)
@@ -145,10 +153,33 @@ def xp(backend):
         return iso.namespace()
 
 
-def backend_in(nodeid):
-    """The backends named between the brackets of a test id, as whole words."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc):
+    """The backend asked for in the place of the four, unless a test names those it runs on."""
+    asked = metafunc.config.getoption("--backend")
+    if asked and "backend" in metafunc.fixturenames:
+        own = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+        if not any("backend" in re.findall(r"\w+", str(given)) for given in own):
+            alone = pytest.mark.parametrize("backend", [asked], indirect=True)
+            metafunc.definition.add_marker(alone)
+
+
+def backends_of(config):
+    """The backends that tests run on: the four, or the one asked for."""
+    asked = config.getoption("--backend")
+    return (asked,) if asked else BACKENDS
+
+
+def backend_in(nodeid, backends):
+    """Those of the backends that stand between the brackets of a test id, as whole words."""
     words = re.split(r"[\[\]-]", nodeid.partition("[")[2])
-    return [name for name in BACKENDS if name in words]
+    return [name for name in backends if name in words]
+
+
+def keep(config, items, is_kept):
+    """Deselect all other tests."""
+    config.hook.pytest_deselected(items=[item for item in items if not is_kept(item)])
+    items[:] = filter(is_kept, items)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -158,11 +189,13 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.slow)
     if config.getoption("--core"):
         chosen = tuple(f"tests/{part}" for part in CORE)
-        left = [item for item in items if not item.nodeid.startswith(chosen)]
-        items[:] = [item for item in items if item.nodeid.startswith(chosen)]
-        config.hook.pytest_deselected(items=left)
+        keep(config, items, lambda item: item.nodeid.startswith(chosen))
+    asked, backends = config.getoption("--backend"), backends_of(config)
+    if asked:
+        params = lambda item: (getattr(item, "callspec", None) and item.callspec.params) or {}
+        keep(config, items, lambda item: params(item).get("backend") == asked)
     for item in items:
-        named = backend_in(item.nodeid)
+        named = backend_in(item.nodeid, backends)
         if "[NOTSET]" in item.nodeid:
             continue  # there is nothing to run it with
         if len(named) > 1 or (not named and "backend" in getattr(item, "fixturenames", ())):
@@ -177,14 +210,32 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
-    """A test that asks for a framework which is not installed is left out."""
+    """A test that asks for a framework which is not installed is left out, and so is one that asks
+    for what the backend of `--backend` says it lacks.
+    """
     try:
         return (yield)
     except Exception as error:
+        lacking = lacks(pyfuncitem.config.getoption("--backend"), error)
+        if lacking:
+            pytest.skip(lacking)
         said = [name for name in ABSENT if asks_for(name, error)]
         if not said:
             raise
         pytest.skip(MISSING.format(said[0]))
+
+
+def lacks(name, error):
+    """What an error says that a backend lacks: a verb, with the reason the backend gives, or a
+    narrow dtype; else None.
+    """
+    if name and isinstance(error, NotImplementedError):
+        said = [f"{name} has no {verb}: {why}" for verb, why in load(name).lacks.items()]
+        return next((words for words in said if str(error) == f"backend {words}"), None)
+    if name and isinstance(error, TypeError) and str(error).startswith(f"dtype: {name} has "):
+        narrow = [n for n in ("float16", "bfloat16") if str(error).endswith(f", got {n!r}")]
+        return f"{name} has no {narrow[0]}" if narrow else None
+    return None
 
 
 def asks_for(name, error):
@@ -204,18 +255,19 @@ def asks_for(name, error):
 
 
 def pytest_terminal_summary(terminalreporter, config):
+    backends = backends_of(config)
     if config.getoption("--verbs"):
         for name in ran_on():
             for how, left in zip(("eagerly", "in a program"), verbs.left_out(name)):
                 line = f"verbs of {name} not used {how}: {', '.join(left) or 'none'}"
                 terminalreporter.write_line(line)
     ran = Counter(
-        (backend_in(report.nodeid) or ["no backend"])[0]
+        (backend_in(report.nodeid, backends) or ["no backend"])[0]
         for outcome in ("passed", "failed")
         for report in terminalreporter.stats.get(outcome, [])
         if report.when == "call"
     )
-    counts = ", ".join(f"{name} {ran[name]}" for name in (*BACKENDS, "no backend"))
+    counts = ", ".join(f"{name} {ran[name]}" for name in (*backends, "no backend"))
     terminalreporter.write_line(f"tests run on each backend: {counts}")
     reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
     missing = re.compile(MISSING.format(r"(\w+)"))

@@ -1,5 +1,7 @@
 """Arrays between frameworks, and functional updates of their parts."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -26,10 +28,7 @@ def test_convert_keeps_values_dtype_and_nest(backend, xp, dtype):
         (there["d"], values[:0]),
     ):
         assert kind_of(got) == backend
-        assert (
-            str(got.dtype).removeprefix("torch.").split("'")[1 if "'" in str(got.dtype) else 0]
-            == dtype
-        )
+        assert re.findall(r"\w+", str(got.dtype))[-1] == dtype
         np.testing.assert_array_equal(numpy_of(got), sent)
     assert there["a"][1] is None
     assert there["b"][1:] == ("text", 3)
@@ -43,10 +42,11 @@ def test_convert_between_every_pair(backend, xp, target):
     name = {"to_np": "numpy", "to_jx": "jax", "to_tf": "tensorflow", "to_pt": "torch"}[target]
     values = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     x = xp.asarray(values)
-    cases = [(x, values), (x[0], values[0]), (x[:, 1], values[:, 1]), (x[0, 0, 0], values[0, 0, 0])]
+    cases = [(x, values), (x[0, ...], values[0]), (x[:, 1, :], values[:, 1])]
     cases += [
+        (x[0, 0, 0], values[0, 0, 0]),
         (xp.permute_dims(x, (2, 0, 1)), values.transpose(2, 0, 1)),
-        (x[:0], values[:0]),
+        (x[:0, ...], values[:0]),
         (x > 3, values > 3),
     ]
     for sent, expected in cases:

@@ -109,7 +109,7 @@ def test_a_key_lives_where_creation_lives(backend):
 def test_draws_are_those_of_jax(backend, name):
     call, oracle, dtype = EXACT[name]
     got = call(key_of(backend))
-    assert kind_of(got) == backend
+    assert isinstance(got, load(backend).arrays)
     same_bits(got, oracle(native()), dtype)
 
 
@@ -322,7 +322,7 @@ def test_choices(backend):
 
 def test_split_keys_draw_numbers_that_have_nothing_in_common(backend):
     keys = iso.random.split(key_of(backend), 8)
-    rows = np.stack([numpy_of(iso.random.normal(keys[i], 4000)) for i in range(8)])
+    rows = np.stack([numpy_of(iso.random.normal(keys[i, :], 4000)) for i in range(8)])
     between = np.corrcoef(rows)[np.triu_indices(8, 1)]
     assert np.abs(between).max() < 4.5 / 4000**0.5
     assert np.unique(rows).size > 31_900  # 23 bits each: some meet by chance

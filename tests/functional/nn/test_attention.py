@@ -158,10 +158,7 @@ def test_torch_backward_reaches_leaves_twice(backend):
 
 
 def test_half_precision_stays_finite(backend, xp):
-    if load(backend).narrow("bfloat16") is None:
-        dtype = load(backend).narrow("float16")
-    else:
-        dtype = load(backend).narrow("bfloat16")
+    dtype = load(backend).narrow("bfloat16") or load(backend).dtype("float16")
     arrays = drawn(4, (2, 3, 8), (2, 5, 8), (2, 5, 8))
     q, k, v = (xp.astype(xp.asarray(x), dtype) for x in arrays)
     mask = np.ones((3, 5), bool)
@@ -401,7 +398,7 @@ def test_wrong_arguments_of_attention(backend, xp):
     with pytest.raises(ValueError, match=f"{words} query .* got .2, 4, 6., .2, 4, 5."):
         attend(x, x[..., :5], x)
     with pytest.raises(ValueError, match=f"{words} leading axes that broadcast"):
-        attend(x, xp.stack([x[0]] * 3), xp.stack([x[0]] * 3))
+        attend(x, xp.stack([x[0, ...]] * 3), xp.stack([x[0, ...]] * 3))
     with pytest.raises(ValueError, match=f"{words} mask that broadcasts to .2, 4, 4., got .3, 4."):
         attend(x, x, x, mask=xp.ones((3, 4), dtype=xp.bool))
     with pytest.raises(
@@ -423,13 +420,13 @@ def test_wrong_arguments_of_attention(backend, xp):
         "in_proj_weights, or q_, k_ and v_proj_weights, got both": {
             "in_proj_weights": w, "q_proj_weights": w},
         "all of q_, k_ and v_proj_weights, or none, got some": {"q_proj_weights": w},
-        "in_proj_bias .18., got .6.": {"in_proj_weights": w, "in_proj_bias": w[0]},
+        "in_proj_bias .18., got .6.": {"in_proj_weights": w, "in_proj_bias": w[0, :]},
         "out_proj_weights .18, 6., got": {"out_proj_weights": w[:, :5]},
-        "both bias_k and bias_v, or none, got one": {"bias_k": w[0]},
+        "both bias_k and bias_v, or none, got one": {"bias_k": w[0, :]},
         "static_k and static_v": {"static_k": x, "static_v": x},
         "key_padding_mask .2, 4., got .2, 3.": {"key_padding_mask": xp.ones((2, 3)) > 0},
         "attention_mask that broadcasts to": {"attention_mask": xp.ones((3, 4)) > 0},
-        "one batch size, got 2 of query and 1": {"key": x[:1], "value": x[:1]},
+        "one batch size, got 2 of query and 1": {"key": x[:1, ...], "value": x[:1, ...]},
         "value of 6 features, got 5": {"value": x[..., :5]},
     }.items():  # fmt: skip
         with pytest.raises(ValueError, match=f"{words} {message}"):

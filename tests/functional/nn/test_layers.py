@@ -273,7 +273,7 @@ def test_dropout(backend, xp):
         wide = given.astype(dtype)
         wanted = dropped(wide, seed, 0.3)
         for y in (
-            iso.dropout(xp.asarray(wide), 0.3, rng=key),
+            iso.dropout(iso.convert(wide, backend), 0.3, rng=key),
             iso.dropout(x, 0.3, rng=key, dtype=dtype),
         ):
             assert y.dtype == verbs_of(xp).dtype(dtype)

@@ -119,12 +119,12 @@ def test_a_recurrence_compiles_to_one_loop(backend, xp):
 def test_wrong_arguments_of_a_recurrence(backend, xp):
     x, h, c, kernel, recurrent, bias, _ = map(xp.asarray, arrays_of(4))
     for message, args, kw in (
-        ("x .*batch, time, in., got .3.", (x[0, 0], h, c, kernel, recurrent), {}),
-        ("x .*of one step at least", (x[:, :0], h, c, kernel, recurrent), {}),
-        ("kernel .in, 4·out., .3, 16., got .2, 16.", (x, h, c, kernel[:2], recurrent), {}),
-        ("recurrent_kernel .out, 4·out., got", (x, h, c, kernel, recurrent[:3]), {}),
-        ("init_h .*batch, out., .2, 4., got .1, 4.", (x, h[:1], c, kernel, recurrent), {}),
-        ("init_c .*batch, out., .2, 4., got .1, 4.", (x, h, c[:1], kernel, recurrent), {}),
+        ("x .*batch, time, in., got .3.", (x[0, 0, :], h, c, kernel, recurrent), {}),
+        ("x .*of one step at least", (x[:, :0, :], h, c, kernel, recurrent), {}),
+        ("kernel .in, 4·out., .3, 16., got .2, 16.", (x, h, c, kernel[:2, :], recurrent), {}),
+        ("recurrent_kernel .out, 4·out., got", (x, h, c, kernel, recurrent[:3, :]), {}),
+        ("init_h .*batch, out., .2, 4., got .1, 4.", (x, h[:1, :], c, kernel, recurrent), {}),
+        ("init_c .*batch, out., .2, 4., got .1, 4.", (x, h, c[:1, :], kernel, recurrent), {}),
         ("bias .4·out., .16., got .3.", (x, h, c, kernel, recurrent), {"bias": bias[:3]}),
     ):
         with pytest.raises(ValueError, match=f"lstm_update: needed {message}"):

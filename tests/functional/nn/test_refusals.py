@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
+from isomorph.dispatch import names
 
 LAYERS = Path(iso.__file__).parent
 
@@ -155,7 +156,8 @@ REFUSED = {
     ),
     "list": (
         lambda a: iso.linear([1.0, 2.0], a(3, 2)),
-        "no backend speaks for builtins.list: needed an array of numpy, jax, tensorflow or torch",
+        f"no backend speaks for builtins.list: needed an array of {', '.join(names()[:-1])} or "
+        f"{names()[-1]}",
     ),
     "attention_number": (
         lambda a: iso.scaled_dot_product_attention(a(2, 3), 1.0, a(2, 3)),
