@@ -76,6 +76,7 @@ MODULES = {
     "keras": "keras",
     "optax": "optax",
     "ml_dtypes": "ml_dtypes",
+    "strict": "array_api_strict",
 }
 
 

@@ -1,0 +1,166 @@
+"""A fifth backend, in a package outside of `src`: array-api-strict, without gradients and without
+a compiler (`tests/fifth_backend`).
+
+It is installed into a folder of its own as users install one, found by its entry point, and held to
+the contract and to the oracles of the layers by the tests of the four (`pytest --backend`). All of
+it happens in other processes: in this one there are four.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from frameworks import ABSENT, MISSING, strict
+
+import isomorph as iso
+
+NAME = "array_api_strict"
+TESTS = Path(__file__).parents[1]
+SUITE = (
+    "backends/test_contract.py",
+    "core/test_flow.py",
+    "core/test_moving.py",
+    "core/test_random.py",
+    "core/test_vmap.py",
+    "functional/nn",
+)
+GRID = "tests/functional/nn/test_conv_grid.py::test_the_whole_grid"  # its values: test_values.py
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory):
+    """The environment of a process that has the package of the fifth backend."""
+    if NAME in ABSENT:
+        pytest.skip(MISSING.format(NAME))
+    place = tmp_path_factory.mktemp("fifth")
+    # a copy, for setuptools builds where the sources are
+    source = shutil.copytree(
+        TESTS / "fifth_backend", place / "source", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "pip", "install", "-q", *options, "--target", place / "site"]
+    subprocess.run([*pip, source], check=True, timeout=60)
+    paths = (place / "site", Path(iso.__file__).parents[1], os.environ.get("PYTHONPATH", ""))
+    return os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))}
+
+
+def printed(installed, code):
+    """What a program prints, line by line."""
+    head = "import numpy as np, isomorph as iso, array_api_strict as strict\n"
+    run = [sys.executable, "-c", head + code]
+    done = subprocess.run(run, env=installed, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_the_suite_of_the_four(installed, tmp_path):
+    """What it computes is right; what asks for gradients or a compiler is left out, and why."""
+    report = tmp_path / "report.xml"
+    run = [sys.executable, "-m", "pytest", "-n0", "--backend", NAME, "--deselect", GRID]
+    run += [f"--junitxml={report}", *(f"tests/{part}" for part in SUITE)]
+    done = subprocess.run(
+        run, env=installed, cwd=TESTS.parent, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr
+    ended, reasons = Counter(), Counter()
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        skipped = case.find("skipped")
+        ended[case.get("classname").removeprefix("tests."), skipped is None] += 1
+        if skipped is not None:
+            reasons[skipped.get("message")] += 1
+    for name in sorted({name for name, _ in ended}):
+        print(f"{name}: {ended[name, True]} passed, {ended[name, False]} left out")
+    print(*(f"{count} left out: {reason}" for reason, count in reasons.items()), sep="\n")
+    assert all(reason.startswith(f"{NAME} has no ") for reason in reasons)
+    assert {reason.split()[3].rstrip(":") for reason in reasons} == {
+        "compile", "float16", "quick", "vjp"
+    }  # fmt: skip
+    assert sum(count for (_, passed), count in ended.items() if passed) >= 410
+    assert ended["functional.nn.test_values", False] == 0
+    assert ended["backends.test_contract", False] == 0
+
+
+def test_it_is_found_by_its_entry_point(installed):
+    """Listed, with its whole vocabulary, and arrays go there and come back."""
+    code = f"""
+from isomorph.backends.vocabulary import FFT, LINALG, VOCABULARY
+found = iso.backends()["{NAME}"]
+print(found.version == strict.__version__, found.devices)
+xp = iso.namespace(strict.zeros(2))
+names = [(xp, n) for n in VOCABULARY] + [(xp.linalg, n) for n in LINALG]
+print(xp, all(hasattr(room, n) for room, n in [*names, *((xp.fft, n) for n in FFT)]))
+x = np.arange(6.0).reshape(2, 3)
+there = iso.convert({{"x": [x, None]}}, "{NAME}")
+print(type(there["x"][0]) is type(strict.zeros(0)), np.array_equal(iso.to_numpy(there)["x"][0], x))
+moved = iso.convert(x, "{NAME}", device="device1")
+print(iso.softmax(moved).device, np.array_equal(iso.convert(moved, "numpy"), x))
+first, second = iso.random.split(iso.random.key(0, backend="{NAME}"))
+print(*map(int, second), *map(int, iso.random.split(iso.random.key(0))[1]))
+"""
+    assert printed(installed, code) == [
+        "True ('cpu', 'device1', 'device2')",
+        f"<isomorph.{NAME}> True",
+        "True True",
+        f"{NAME}.Device('device1') True",
+        "928981903 3453687069 928981903 3453687069",
+    ]
+    alone = f"""
+from isomorph import command
+command.backends = lambda: {{"{NAME}": iso.backends()["{NAME}"]}}  # the others load for seconds
+command.main(["doctor"])
+"""
+    row = printed(installed, alone)[-1]
+    assert row.split() == [NAME, strict.__version__, "cpu,", "device1,", "device2"]
+
+
+REFUSED = {
+    "grad": (
+        "iso.grad(lambda x: iso.namespace(x).sum(x))(x)",
+        f"NotImplementedError backend {NAME} has no vjp: it keeps no record of what is computed; "
+        "move the arrays with iso.convert to a backend that has one",
+    ),
+    "jit": (
+        "iso.jit(lambda x: x * 2)(x)",
+        f"NotImplementedError backend {NAME} has no compile: it has no compiler; "
+        "move the arrays with iso.convert to a backend that has one",
+    ),
+    "quick": (
+        f"iso.random.normal(iso.random.key(0, backend={NAME!r}), 3, exact=False)",
+        f"NotImplementedError backend {NAME} has no quick: the array API standard has no random "
+        "numbers; leave out exact=False",
+    ),
+    "two": (
+        "iso.linear(x, np.ones((2, 3)))",
+        f"TypeError arrays of 2 backends in one call: {NAME} ({NAME}._array_object.Array) and "
+        "numpy (numpy.ndarray); move them with iso.convert first",
+    ),
+    "dtypes": (
+        "iso.linear(x, strict.ones((2, 3), dtype=strict.float32))",
+        "TypeError linear: needed x, weight and bias of one dtype, got float64, float32",
+    ),
+    "half": (
+        f"iso.zeros(2, dtype='float16', backend={NAME!r})",
+        f"TypeError dtype: {NAME} has bool, int8, int16, int32, int64, uint8, uint16, uint32, "
+        "uint64, float32, float64, complex64, complex128, got 'float16'",
+    ),
+}
+
+
+def test_what_it_cannot_do_says_so(installed):
+    code = "x = strict.ones((2, 3))\n"
+    for call, _ in REFUSED.values():
+        code += f"try: {call}\nexcept Exception as error: print(type(error).__name__, error)\n"
+    assert printed(installed, code) == [words for _, words in REFUSED.values()]
+
+
+def test_where_its_package_is_not_installed_it_is_no_backend():
+    with pytest.raises(TypeError, match=f"no backend speaks for {NAME}.*tensorflow or torch$"):
+        iso.namespace(strict.zeros(2))
+    with pytest.raises(ValueError, match=f"no backend is called '{NAME}'"):
+        iso.use_backend(NAME).__enter__()
+    assert NAME not in iso.backends()
