@@ -39,6 +39,13 @@ def rms(x, axis=-1, epsilon=1e-6):
     return x / np.sqrt(np.mean(x * x, axis=axis, keepdims=True) + epsilon)
 
 
+def responses(x, size, alpha, beta, k):
+    """`iso.local_response_norm` over the last axis."""
+    windows = [(max(i - size // 2, 0), i + (size + 1) // 2) for i in range(x.shape[-1])]
+    sums = [np.sum(x[..., low:high] ** 2, axis=-1) for low, high in windows]
+    return x / (k + alpha / size * np.stack(sums, axis=-1)) ** beta
+
+
 def descended(w, gradients):
     for g in gradients:
         w = w - 0.1 * g
@@ -46,11 +53,19 @@ def descended(w, gradients):
 
 
 FUNCTIONS = {
+    "local_response_norm": Function(
+        lambda iso, x: iso.local_response_norm(x, 3, alpha=0.9, beta=0.6, k=1.5), ((2, 2, 6),),
+        lambda x: responses(x, 3, 0.9, 0.6, 1.5)),
     "rms_norm": Function(lambda iso, x, w: iso.rms_norm(x, weight=w), ((4, 5), (5,)),
                          lambda x, w: rms(x) * w),
 }  # fmt: skip
 
 LAYERS = {
+    "LocalResponseNorm": Layer(
+        lambda iso: iso.LocalResponseNorm(4, alpha=0.9, k=2.0, data_format="channel_first"),
+        (2, 6, 2),
+        lambda v, x: np.moveaxis(responses(np.moveaxis(x, 1, -1), 4, 0.9, 0.75, 2.0), -1, 1),
+    ),
     "RMSNorm": Layer(lambda iso: iso.RMSNorm(6), (4, 6), lambda v, x: rms(x) * v["w"]),
 }
 

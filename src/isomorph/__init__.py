@@ -65,7 +65,14 @@ from .layers.embedding import embedding
 from .layers.heads import multi_head_attention
 from .layers.linear import linear
 from .layers.loss import binary_cross_entropy, cross_entropy, huber, kl_divergence, mae, mse
-from .layers.norm import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
+from .layers.norm import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    local_response_norm,
+    rms_norm,
+)
 from .layers.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool
 from .layers.position import local_window_mask, rotary_embedding
 from .layers.recurrent import gru_update, lstm_update
@@ -100,6 +107,7 @@ if TYPE_CHECKING:
         GroupNorm,
         LayerNorm,
         Linear,
+        LocalResponseNorm,
         MaxPool,
         RMSNorm,
         Sequential,
@@ -134,7 +142,7 @@ _LATER = {
     ),
     "modules.layers": (
         "Activation AdaptiveAvgPool AdaptiveMaxPool AvgPool BatchNorm Dropout Embedding "
-        "Flatten GroupNorm LayerNorm Linear MaxPool RMSNorm Sequential"
+        "Flatten GroupNorm LayerNorm Linear LocalResponseNorm MaxPool RMSNorm Sequential"
     ),
     "modules.module": "Module summary",
     "modules.sequence": "GRU LSTM MultiHeadAttention",
@@ -202,6 +210,7 @@ __all__ = [
     "GroupNorm",
     "LayerNorm",
     "Linear",
+    "LocalResponseNorm",
     "MaxPool",
     "Mean",
     "Module",
@@ -274,6 +283,7 @@ __all__ = [
     "linear",
     "linspace",
     "load",
+    "local_response_norm",
     "local_window_mask",
     "log_softmax",
     "logsumexp",

@@ -56,7 +56,7 @@ class Backend(Contract):
     from ..meanings.embedding import take_rows
     from ..meanings.linear import linear, thirds
     from ..meanings.loss import cross_entropy, label_scores, picked, reduced
-    from ..meanings.norm import batch_norm, group_norm, layer_norm, rms_norm
+    from ..meanings.norm import batch_norm, group_norm, layer_norm, local_response_norm, rms_norm
     from ..meanings.pooling import adaptive_pool, pool
     from ..meanings.position import rotate_pairs
     from ..meanings.recurrent import gru, lstm

@@ -158,6 +158,30 @@ def instance_norm(
     return backend_of(x, weight, bias).group_norm(x, size, weight, bias, epsilon, channel)
 
 
+def local_response_norm(
+    x: Any,
+    /,
+    size: int,
+    *,
+    alpha: float = 1e-4,
+    beta: float = 0.75,
+    k: float = 1.0,
+    data_format: str = CHANNEL_LAST,
+) -> Any:
+    """x / (k + alpha · s / size)^beta, where s is the sum of x² over `size` neighbouring channels:
+    size // 2 before each and (size − 1) // 2 after it, as far as there are any.
+
+    `x` is `[batch, *sizes, channels]`, or `[batch, channels, *sizes]` as "channel_first".
+
+    >>> iso.local_response_norm(np.array([[1.0, 2.0, 4.0]]), 2, alpha=2.0, beta=1.0, k=0.0)
+    array([[1. , 0.4, 0.2]])
+    """
+    channel = _channel("local_response_norm", x, data_format)
+    if type(size) is not int or size < 1:
+        raise ValueError(f"local_response_norm: needed size as an int from 1 on, got {size!r}")
+    return backend_of(x).local_response_norm(x, size, alpha, beta, k, channel)
+
+
 def _checked(name: str, x: Any, axis: Any, weight: Any, bias: Any) -> tuple[int, ...]:
     """The axes, sorted and from 0 on."""
     find = _AXES if type(axis) is int else _axes  # a tuple may hold anything

@@ -73,6 +73,22 @@ def group_norm(
     return _scaled(xp, xp.reshape(y, shape), weight, bias, (channel,))
 
 
+def local_response_norm(
+    xp: Any, x: Any, size: int, alpha: float, beta: float, k: float, channel: int
+) -> Any:
+    n = x.shape[channel]
+    most = max(n - 1, 0)  # neighbours there are
+    low, high = min(size // 2, most), min((size - 1) // 2, most)
+    around = [(0, 0)] * len(x.shape)
+    around[channel] = (low, high)
+    squares = xp.pad(x * x, around)
+    before = (slice(None),) * channel
+    total = squares[(*before, slice(0, n))]
+    for i in range(1, low + high + 1):
+        total = total + squares[(*before, slice(i, i + n))]
+    return x * (k + alpha / size * total) ** -beta
+
+
 def moved(xp: Any, old: Any, new: Any, momentum: float) -> Any:
     """A running statistic after one of a batch."""
     new = xp.stop_gradient(xp.reshape(new, tuple(old.shape)))

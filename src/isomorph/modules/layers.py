@@ -242,6 +242,34 @@ class GroupNorm(Module):
         )  # fmt: skip
 
 
+class LocalResponseNorm(Module):
+    """Divided by a power of the mean square of `size` neighbouring channels; see
+    `iso.local_response_norm`.
+
+    >>> layer = iso.LocalResponseNorm(2, alpha=2.0, beta=1.0, k=0.0)
+    >>> layer(np.array([[1.0, 2.0, 4.0]]))
+    array([[1. , 0.4, 0.2]])
+    """
+
+    def __init__(
+        self,
+        size: int,
+        *,
+        alpha: float = 1e-4,
+        beta: float = 0.75,
+        k: float = 1.0,
+        data_format: str = "channel_last",
+    ):
+        sizes("LocalResponseNorm", size=size)
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+        self.data_format = data_format
+
+    def forward(self, x: Any) -> Any:
+        return norm.local_response_norm(
+            x, self.size, alpha=self.alpha, beta=self.beta, k=self.k, data_format=self.data_format
+        )
+
+
 class MaxPool(Module):
     """The largest number of each window; see `iso.max_pool`.
 
