@@ -7,7 +7,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 export TF_CPP_MIN_LOG_LEVEL := 3
 export ONEDNN_JIT_PROFILE := 0
 
-.PHONY: demo test test-all lint bench scoreboard browser versions conformance clean
+.PHONY: demo test test-all names lint bench scoreboard browser versions conformance clean
 
 # make demo: on what is installed; make demo BACKENDS=all installs all four; BACKENDS="numpy jax": on those.
 demo: $(VENV)/$(if $(filter all,$(BACKENDS)),all,core)
@@ -22,6 +22,14 @@ test: lint browser
 
 test-all: lint browser
 	ISOMORPH_XLA=full $(BIN)/python -m pytest -n 2 --dist worksteal $(PROVEN)
+
+# What looks at names: that each is documented, shown, and tested everywhere; quick, for who adds one.
+NAMES := tests/test_examples.py tests/test_architecture.py tests/core/test_public_names.py \
+	tests/core/test_compiled_eager.py::test_every_name_is_drawn \
+	tests/backends/test_four_of_a_kind.py::test_every_name_was_drawn \
+	tests/borders/test_borders_theirs.py::test_every_name_is_drawn
+names: lint
+	$(BIN)/python -m pytest -m "not slow" $(NAMES)
 
 # Run all but the slow tests, then say in docs/scoreboard what became of every cell of the seed tables.
 scoreboard: $(VENV)/test browser

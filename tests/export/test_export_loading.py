@@ -39,6 +39,13 @@ LAYERS = {
     "layer_norm": (lambda: iso.LayerNorm((3, 4)), lambda: nn.LayerNorm((3, 4)), (2, 3, 4), SAME,
                    SAME),
     "group_norm": (lambda: iso.GroupNorm(4, 2), lambda: nn.GroupNorm(2, 4), (2, 5, 4), FIRST, LAST),
+    "local_response_norm": (
+        lambda: iso.Sequential(iso.Conv2D(3, 4, 3), iso.LocalResponseNorm(3, alpha=0.5),
+                               iso.Flatten(), iso.Linear(48, 2)),
+        lambda: nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.LocalResponseNorm(3, alpha=0.5),
+                              nn.Flatten(), nn.Linear(48, 2)),
+        (2, 4, 3, 3), FIRST, SAME,
+    ),
     "rms_norm": (lambda: iso.RMSNorm(4, epsilon=1e-6), lambda: nn.RMSNorm(4, eps=1e-6), (2, 4),
                  SAME, SAME),
     "attention": (

@@ -26,6 +26,7 @@ from ..modules.layers import (
     GroupNorm,
     LayerNorm,
     Linear,
+    LocalResponseNorm,
     MaxPool,
     RMSNorm,
     Sequential,
@@ -205,6 +206,13 @@ class Walk:
             return flow._replace(channels=n or flow.channels, makers=())
         return flow
 
+    def neighbours(self, module: Any, flow: Flow) -> Flow:
+        """A norm over channels that stand side by side: those of an image, or features that lie
+        alike everywhere.
+        """
+        alike = flow.kind == SAME or (flow.kind == IMAGE and not _is_first(module))
+        return flow if alike else _lost(flow)
+
     def flatten(self, module: Any, flow: Flow) -> Flow:
         if flow.kind in (SAME, FLAT):
             return flow
@@ -250,6 +258,7 @@ WAYS: tuple[tuple[Any, Callable[[Walk, Any, Flow], Flow]], ...] = (
     ((MaxPool, AvgPool, *ADAPTIVE), Walk.pool),
     (Linear, Walk.linear),
     ((BatchNorm, GroupNorm, LayerNorm, RMSNorm), Walk.norm),
+    (LocalResponseNorm, Walk.neighbours),
     (Flatten, Walk.flatten),
     ((Embedding, MultiHeadAttention, Recurrent), Walk.tokens),
 )

@@ -83,9 +83,9 @@ def local_response_norm(
     around[channel] = (low, high)
     squares = xp.pad(x * x, around)
     before = (slice(None),) * channel
-    total = squares[(*before, slice(0, n))]
+    total = squares[(*before, slice(0, n), ...)]
     for i in range(1, low + high + 1):
-        total = total + squares[(*before, slice(i, i + n))]
+        total = total + squares[(*before, slice(i, i + n), ...)]
     return x * (k + alpha / size * total) ** -beta
 
 
