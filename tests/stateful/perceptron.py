@@ -4,6 +4,7 @@ import numpy as np
 from frameworks import jax
 
 import isomorph as iso
+from oracles import name_of
 
 SIZES = ((3, 4), (4, 4), (4, 2))  # in, out of three layers
 RATE = 0.2
@@ -113,8 +114,7 @@ def trained(net, steps, compiled):
 
 
 def backend_name(net):
-    leaves = iso.namespace(*_leaves(net.v))
-    return leaves.name
+    return name_of(iso.namespace(*_leaves(net.v)))
 
 
 def _leaves(nest):
