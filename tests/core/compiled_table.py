@@ -196,7 +196,7 @@ CHAINS = [
 EXAMPLES = [
     *[(f"example of {name}", "t", 2, p.example(*e[:2])) for name, e in examples.FUNCTIONS.items()],
     *[(f"example of {name}", "t", 2, p.example_layer(*e[:2])) for name, e in examples.LAYERS.items()],
-    *[(f"example of {name}", "t", 1, p.optimizer(e.make)) for name, e in examples.PAIRS.items()],
+    *[(f"example of {name}", "t", 0, p.optimizer(e.make)) for name, e in examples.PAIRS.items()],
 ]
 # fmt: on
 

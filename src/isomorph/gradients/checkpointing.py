@@ -8,8 +8,8 @@ from functools import wraps
 from typing import Any
 
 from .. import tree
+from ..code_readers import constant
 from ..dispatch import backend_of, find_backend
-from ..program_constants import constant
 from .calls import check_callable
 from .closures import hoist
 from .custom import gradients_of, ruled, unseen

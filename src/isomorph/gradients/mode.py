@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ..program_constants import constant
+from ..code_readers import constant
 from .transforms import stop_gradient
 
 MODES: ContextVar[tuple[bool, ...]] = ContextVar("isomorph.with_grads", default=())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any, SupportsIndex
 
-from ..program_constants import constant
+from ..code_readers import read_as
 
 Pairs = tuple[tuple[int, int], ...]
 Sizes = tuple[int, ...]
@@ -20,9 +20,10 @@ GENERAL = ("channel_last", "channel_first")
 def remembered(make: Callable[..., Any], most: int = 4096) -> Callable[..., Any]:
     """A pure function that knows what it gave before, by its arguments.
 
-    Not `functools.lru_cache`, of which a compiler that reads code warns. Numbers in the arguments
-    are ints, for 1.0 would find what was made for 1. A size that has no value yet has no hash
-    either: then nothing is remembered.
+    Not `functools.lru_cache`, of which a compiler that reads code warns; it reads `make` in the
+    place of this, where sizes may differ from call to call. Numbers in the arguments are ints, for
+    1.0 would find what was made for 1. A size that has no value yet has no hash either: then
+    nothing is remembered.
     """
     known: dict[tuple, Any] = {}
 
@@ -38,7 +39,7 @@ def remembered(make: Callable[..., Any], most: int = 4096) -> Callable[..., Any]
             known[args] = found
         return found
 
-    return constant(call)
+    return read_as(call, make)
 
 
 def shape_of(name: str, word: str, x: Any) -> Any:

@@ -13,8 +13,8 @@ import array_api_compat.torch.linalg as compat_linalg
 import numpy as np
 import torch
 
+from ...code_readers import reader
 from ...dispatch import dtype_of
-from ...program_constants import mark_constants
 from ..explaining import DECIDES, INDEX, LEAVES, add
 from ..memory import bfloat16
 from . import (
@@ -58,9 +58,12 @@ NOT_MAPPED = (
 )
 
 
-@mark_constants
-def _as_constant(func: Any) -> None:
-    func._dynamo_marked_constant = True
+@reader
+def _tell(func: Any, instead: Any) -> None:
+    if instead is None:
+        func._dynamo_marked_constant = True
+    else:
+        func._torchdynamo_inline = instead
 
 
 class Torch(Layers):
