@@ -6,12 +6,14 @@ that attends to everything, so that nothing is ever 0/0, and what came of them i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
 from ..dispatch import backend_of, dtype_of
+from ..meanings.attention import weighted
 from .dropout import dropout
-from .shapes import broadcast, remembered
+from .shapes import broadcast, known, remembered
 
 # ---- doors ---------------------------------------------------------------------------------------
 
@@ -49,7 +51,8 @@ def scaled_dot_product_attention(
         check_mask(name, xp, mask, query, scores)
     scale = own_scale if scale is None else scale
     if dropout_p != 0 and check_dropout(name, "dropout_p", dropout_p, training, rng):
-        return dropped(xp, query, key, value, scale, mask, is_causal, dropout_p, rng)[0]
+        drop = dropping(dropout_p, rng)
+        return weighted(xp, query, key, value, scale, mask, is_causal, drop)[0]
     return xp.attention(query, key, value, scale, mask, is_causal)
 
 
@@ -88,45 +91,28 @@ def grouped_query_attention(
     query = _grouped(xp, query, groups, each)
     key, value = xp.expand_dims(key, axis=-3), xp.expand_dims(value, axis=-3)
     if drops:
-        y = dropped(xp, query, key, value, scale, mask, is_causal, dropout_p, rng)[0]
+        drop = dropping(dropout_p, rng)
+        y = weighted(xp, query, key, value, scale, mask, is_causal, drop)[0]
     else:
         y = xp.attention(query, key, value, scale, mask, is_causal)
-    shape = _sizes(y)
+    shape = known(y.shape)
     return xp.reshape(y, (*shape[:-4], heads, *shape[-2:]))
 
 
 # ---- what is drawn -------------------------------------------------------------------------------
 
 
-def dropped(
-    xp: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    scale: Any,
-    mask: Any,
-    is_causal: bool,
-    prob: float,
-    rng: Any,
-) -> tuple[Any, Any]:
-    """Attention with some of its weights dropped, and those weights."""
-    weights = xp.attention_weights(query, key, scale, mask, is_causal)
-    if prob:
-        weights = dropout(weights, prob, rng=rng)
-    return xp.matmul(weights, value), weights
+def dropping(prob: float, rng: Any) -> Callable[[Any], Any]:
+    """What drops weights with that probability."""
+    return lambda weights: dropout(weights, prob, rng=rng)
 
 
 # ---- checks, of doors here and beside ------------------------------------------------------------
 
 
-def _sizes(x: Any) -> tuple[int, ...]:
-    """The shape for `reshape`: -1 for the one size that is not known yet."""
-    return tuple(-1 if n is None else n for n in x.shape)
-
-
 def _grouped(xp: Any, x: Any, groups: int, each: int) -> Any:
     """`[..., heads, a, b]` as `[..., groups, each, a, b]`."""
-    shape = _sizes(x)
+    shape = known(x.shape)
     parts = (1, 1) if shape[-3] == 1 else (groups, each)
     return xp.reshape(x, (*shape[:-3], *parts, *shape[-2:]))
 
@@ -171,24 +157,39 @@ _SCORES = remembered(_scores_shape)
 
 def check_dtypes(name: str, xp: Any, **arrays: Any) -> None:
     """All arrays are of one real floating dtype; None is passed over."""
-    given = {word: x for word, x in arrays.items() if x is not None}
-    dtype = next(iter(given.values())).dtype
-    if all(x.dtype == dtype for x in given.values()):
+    check_one_dtype(name, xp, tuple(arrays), tuple(arrays.values()))
+
+
+def check_one_dtype(name: str, xp: Any, words: tuple[str, ...], arrays: tuple) -> None:
+    """`check_dtypes` of arrays that `words` name."""
+    dtypes = [x.dtype for x in arrays if x is not None]
+    dtype = dtypes[0]
+    if dtypes.count(dtype) == len(dtypes):
         if dtype in (xp.float32, xp.float64):
             return
         if xp.is_float(dtype) and not xp.is_complex(dtype):
             return
-    listed = ", ".join(f"{word} {dtype_of(x)}" for word, x in given.items())
+    listed = ", ".join(f"{w} {dtype_of(x)}" for w, x in zip(words, arrays) if x is not None)
     raise TypeError(f"{name}: needed arrays of one real floating dtype, got {listed}")
 
 
-def check_mask(name: str, xp: Any, mask: Any, query: Any, shape: tuple, word: str = "mask") -> None:
-    """The mask is boolean or of the query's dtype, and broadcasts to `shape`."""
+def check_mask(
+    name: str,
+    xp: Any,
+    mask: Any,
+    query: Any,
+    shape: tuple,
+    word: str = "mask",
+    given: tuple | None = None,
+) -> None:
+    """The mask is boolean or of the query's dtype, and broadcasts to `shape`; `given` is its own
+    one, where it is read as another.
+    """
     if mask.dtype != xp.bool and mask.dtype != query.dtype:
         raise TypeError(
             f"{name}: needed {word} boolean or {dtype_of(query)}, as query is, got {dtype_of(mask)}"
         )
-    given = tuple(mask.shape)
+    given = tuple(mask.shape) if given is None else given
     fits = len(given) <= len(shape) and all(
         m in (1, n) or m is None or n is None for m, n in zip(given[::-1], shape[::-1])
     )

@@ -50,6 +50,11 @@ def shape_of(name: str, word: str, x: Any) -> Any:
         raise TypeError(f"{name}: needed an array of {word}, got {type(x).__name__}") from None
 
 
+def known(shape: Any) -> Sizes:
+    """A shape for `reshape`: -1 for the one size that is not known yet."""
+    return tuple([-1 if n is None else n for n in shape])
+
+
 def spread(name: str, word: str, value: Any, n: int) -> Sizes:
     """A positive int, or one per axis, as one per axis."""
     if isinstance(value, int):

@@ -6,6 +6,7 @@ that attends to everything, so that nothing is ever 0/0, and what came of them i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 
@@ -27,6 +28,23 @@ def attention_weights(xp: Any, query: Any, key: Any, scale: Any, mask: Any, is_c
     scores, alive = _scores(xp, query, key, scale, mask, is_causal)
     weights = xp.softmax(scores, -1)
     return weights if alive is None else xp.where(alive, weights, xp.zeros_like(weights))
+
+
+def weighted(
+    xp: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    scale: Any,
+    mask: Any,
+    is_causal: bool,
+    drop: Callable[[Any], Any] | None,
+) -> tuple[Any, Any]:
+    """Attention by its weights, of which `drop` leaves some, and those weights."""
+    weights = xp.attention_weights(query, key, scale, mask, is_causal)
+    if drop is not None:
+        weights = drop(weights)
+    return xp.matmul(weights, value), weights
 
 
 def _scores(xp: Any, query: Any, key: Any, scale: Any, mask: Any, is_causal: bool) -> tuple:
