@@ -41,15 +41,17 @@ DISGUISES = (
 # Who may import whom, from the ground up. A room may import itself and what is listed; whatever is
 # not listed, the doors, may import all but backends, of which they know the contract alone.
 GROUND = ("backends/vocabulary.py", "backends/contract.py", "dispatch.py", "code_readers.py")
+PLANS = ("layers/shapes.py", "layers/conv_plan.py", "layers/heads_plan.py")
 MAY_IMPORT = {
     "backends/vocabulary.py": (),
     "code_readers.py": (),
     "version.py": (),
     "backends/contract.py": ("backends/vocabulary.py",),
     "dispatch.py": ("backends/contract.py",),
-    "meanings/": (*GROUND, "layers/shapes.py", "layers/conv_plan.py", "means.py"),
+    "meanings/": (*GROUND, *PLANS, "means.py"),
     "layers/shapes.py": GROUND,
-    "layers/conv_plan.py": (*GROUND, "layers/shapes.py"),
+    "layers/conv_plan.py": (*GROUND, *PLANS),
+    "layers/heads_plan.py": (*GROUND, *PLANS),
     "scoreboard/": (),
 }
 BACKENDS = ("backends/",)

@@ -84,9 +84,7 @@ def plan_of(
     weighs: bool,
     averages: bool,
 ) -> HeadsPlan:
-    """The plan for `shapes_of` some arrays. It is not `remembered`: what is, Dynamo takes for a
-    constant, which sizes that change from call to call cannot be.
-    """
+    """The plan for `shapes_of` some arrays; made anew for each call."""
     batched = len(shapes.query) == 3
     n, length = _sizes(shapes.query, batched, batch_first)
     others, keys = _sizes(shapes.key, batched, batch_first)

@@ -162,10 +162,15 @@ def _pairs(widths: Any, ndim: int) -> list[tuple[int, int]]:
     pairs = [tuple(row) for row in rows]
     pairs = [pair * 2 if len(pair) == 1 else pair for pair in pairs]
     pairs = pairs * ndim if len(pairs) == 1 else pairs
-    whole = all(hasattr(n, "__index__") and n >= 0 for pair in pairs for n in pair)
+    whole = all(_is_whole(n) and n >= 0 for pair in pairs for n in pair)
     if len(pairs) != ndim or any(len(pair) != 2 for pair in pairs) or not whole:
         raise ValueError(
             "pad: needed widths as one number, one (before, after), or one such pair for each of "
             f"{ndim} axes, none negative, got {widths!r}"
         )
-    return [(int(before), int(after)) for before, after in pairs]
+    plain = lambda n: n if isinstance(n, torch.SymInt) else int(n)
+    return [(plain(before), plain(after)) for before, after in pairs]
+
+
+def _is_whole(n: Any) -> bool:
+    return isinstance(n, (int, torch.SymInt)) or hasattr(n, "__index__")
