@@ -12,11 +12,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
 from importlib.util import find_spec
 
 from .dispatch import OWN
 from .installed import Installed, backends
+from .version import __version__
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -79,10 +79,7 @@ def bench(argv: Sequence[str]) -> int:
 
 def doctor() -> int:
     """Print the backends, and exit with 1 if one of those installed does not load."""
-    print(
-        f"isomorph {version('isomorph')} on Python {platform.python_version()}, "
-        f"{platform.platform()}\n"
-    )
+    print(f"isomorph {__version__} on Python {platform.python_version()}, {platform.platform()}\n")
     every = backends()
     width = max(12, *(len(name) + 2 for name in every))
     print(f"{'backend':<{width}}{'version':<14}devices")

@@ -22,6 +22,14 @@ from .layers import Layers
 from .literals import LITERALS, native
 
 
+def _hosts() -> list[Any]:
+    """The host, where JAX computes elsewhere unless it is told to."""
+    try:
+        return [] if jax.default_backend() == "cpu" else jax.devices("cpu")
+    except RuntimeError:  # it was told to know of no host
+        return []
+
+
 class JAX(Layers):
     name = "jax"
     arrays = (jax.Array, Tracer, *LITERALS)
@@ -222,7 +230,7 @@ class JAX(Layers):
         return any(d.platform != "cpu" for d in x.devices())
 
     def devices(xp):
-        return [f"{d.platform}:{d.id}" for d in jax.devices()]
+        return [f"{d.platform}:{d.id}" for d in (*jax.devices(), *_hosts())]
 
     def thirds(xp, x):
         return jnp.split(x, 3, -1)  # whose gradient is one array, not a sum of three
