@@ -153,7 +153,7 @@ def pad(x, widths, /, mode="constant", *, constant_values=0):
     return torch.where(functional.pad(inside, flat), functional.pad(x, flat), constant)
 
 
-def _pairs(widths: Any, ndim: int) -> list[tuple[int, int]]:
+def _pairs(widths: Any, ndim: int) -> list[tuple[Any, Any]]:
     """One pair per axis, from any form that NumPy takes."""
     rows = widths.tolist() if hasattr(widths, "tolist") else widths
     rows = rows if isinstance(rows, (list, tuple)) else [rows]
