@@ -66,6 +66,7 @@ CORE = (
     "core/test_dispatch.py",
     "core/test_eager_differences.py",
     "core/test_flow.py",
+    "core/test_gradient_edges.py",
     "core/test_checkpointing.py",
     "core/test_host.py",
     "core/test_jax_32_bits.py",

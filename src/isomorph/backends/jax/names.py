@@ -369,7 +369,30 @@ def det(x, /):
     """JAX has no derivative of that of nothing, which is the constant 1."""
     if x.ndim > 1 and x.shape[-2:] == (0, 0):
         return jnp.ones(x.shape[:-2], x.dtype)
+    return _small_det(x) if x.ndim > 1 and x.shape[-2:] in ((2, 2), (3, 3)) else jnp.linalg.det(x)
+
+
+@jax.custom_jvp
+def _small_det(x):
+    """With the derivatives of its products: since 0.11 JAX's own second ones at singular matrices
+    are wrong, or no numbers.
+    """
     return jnp.linalg.det(x)
+
+
+@_small_det.defjvp
+def _small_det_jvp(primals, tangents):
+    x = primals[0].astype(jnp.linalg.det(primals[0]).dtype)
+    return _small_det(x), jax.jvp(_products, (x,), tangents)[1]
+
+
+def _products(x):
+    """The determinant of two or three rows, as a sum of products."""
+    n = x.shape[-1]
+    if n == 1:
+        return x[..., 0, 0]
+    minors = [_products(jnp.delete(x[..., 1:, :], i, axis=-1)) for i in range(n)]
+    return sum((-1) ** i * x[..., 0, i] * minors[i] for i in range(n))
 
 
 # Decompositions of which NumPy reads one triangle, and JAX the mean of both.
