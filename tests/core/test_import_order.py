@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from frameworks import ours
+from frameworks import MISSING, NOT_INSTALLED, ours
 
 loading = ours("torch.loading")
 
@@ -48,6 +48,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.skipif("tensorflow" in NOT_INSTALLED, reason=MISSING.format("tensorflow"))
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("backend", ["torch"])
 def test_convolutions_are_right_in_every_order_of_imports(backend, order):
