@@ -27,4 +27,4 @@ class Shape(tuple):
 
 
 EagerTensor.shape = property(lambda x: Shape(native.__get__(x).as_list()))
-xp = load("tensorflow")
+xp = load("tensorflow").namespace

@@ -1,5 +1,5 @@
-"""One example of each function, layer and optimizer of isomorph that has no longer story, beside
-the same in plain NumPy.
+"""One example of each function, layer and optimizer of isomorph for which one is enough, beside the
+same in plain NumPy.
 
 What is listed here is tested, on every backend: its values and gradients (`test_examples.py`), its
 compiled form (`core/compiled_table.py`), under every framework's own transforms (`borders/`), at

@@ -1,4 +1,4 @@
-"""What compilers that read Python code are told of functions that they cannot read, or should not:
+"""What compilers that read Python code are told of a function that they cannot read, or should not:
 that its result is a constant of the program, or what to read in its place.
 """
 
@@ -25,8 +25,9 @@ def read_as(func: Func, instead: Func | None) -> Func:
     return func
 
 
-def reader(tell: Callable[[Func, Func | None], None]) -> None:
+def reader(tell: Callable[[Func, Func | None], None]) -> Callable[[Func, Func | None], None]:
     """Let a backend tell its compiler of these functions, and of those to come."""
     READERS.append(tell)
     for func, instead in TOLD:
         tell(func, instead)
+    return tell

@@ -9,13 +9,12 @@ is imported already.
 from __future__ import annotations
 
 import sys
-from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .backends.contract import Contract
+from .backends.contract import Contract
+from .code_readers import constant
 
 # The package a type lives in -> its backend; our own types are NumPy arrays under differentiation.
 ROOTS = {name: name for name in ("numpy", "jax", "tensorflow", "torch")}
@@ -24,6 +23,7 @@ OWN = tuple(dict.fromkeys(ROOTS.values()))
 # Backends of other packages register under this name, each called as the package its arrays are of.
 GROUP = "isomorph.backends"
 LOADED: dict[str, Contract] = {}
+REGISTERED: dict[str, dict[str, Any]] = {}  # by the group, once it was looked for
 
 
 class Backends(dict[type, "Contract | None"]):
@@ -46,7 +46,7 @@ class Backends(dict[type, "Contract | None"]):
         for base in cls.__mro__:
             root = base.__module__.partition(".")[0]
             name = ROOTS.get(root)
-            if name is None and hasattr(base, "shape") and root in registered():
+            if name is None and root != "builtins" and root in registered():
                 name = root
             if name is not None and issubclass(cls, (backend := load(name)).arrays):
                 if issubclass(cls, backend.refused):
@@ -60,12 +60,22 @@ NUMBERS = (bool, int, float, complex)  # may stand beside arrays
 BACKENDS = Backends(dict.fromkeys((*NUMBERS, type(None))))
 
 
-@cache
+@constant
 def registered() -> dict[str, Any]:
-    """The entry points of backends in other packages, by name; ours come first."""
-    from importlib.metadata import entry_points  # a third of the import time of isomorph
+    """The entry points of backends in other packages, by name."""
+    if GROUP not in REGISTERED:
+        from importlib.metadata import entry_points  # a third of the import time of isomorph
 
-    return {e.name: e for e in entry_points(group=GROUP) if e.name not in OWN}
+        found: dict[str, Any] = {}
+        for entry in entry_points(group=GROUP):
+            known = found.setdefault(entry.name, entry)
+            if entry.name in OWN or known.value != entry.value:
+                other = "isomorph has one" if entry.name in OWN else f"so is {known.value}"
+                raise ImportError(
+                    f"backend {entry.name!r}, {entry.value}: needed a name of its own, {other}"
+                )
+        REGISTERED[GROUP] = found
+    return REGISTERED[GROUP]
 
 
 def names() -> tuple[str, ...]:
@@ -82,13 +92,17 @@ def load(name: str) -> Contract:
         raise ValueError(f"no backend is called {name!r}: needed one of {', '.join(names())}")
     if name not in OWN:
         backend = registered()[name].load()
+        if not isinstance(backend, Contract) or backend.name != name:
+            raise TypeError(
+                f"backend {name!r}: needed an object of a class of "
+                f"isomorph.backends.composed.Backend whose name is {name!r}, got {backend!r}"
+            )
     elif find_spec(name) is not None:
         backend = import_module(f".backends.{name}", __package__).backend
     else:
         raise ImportError(f"backend {name!r} is not installed: pip install 'isomorph[{name}]'")
     LOADED[name] = backend
-    for cls in backend.arrays:  # a compiler cannot look for them while it traces
-        BACKENDS.find(cls)
+    BACKENDS.update(dict.fromkeys(backend.arrays, backend))
     return backend
 
 
@@ -106,7 +120,7 @@ def prepare() -> None:
 def backend_of(x: Any, *others: Any) -> Contract:
     """The backend of the arrays given; Python scalars and None beside them are passed over.
 
-    For doors: `iso.namespace` is its public name.
+    For doors; users get its `namespace`, from `iso.namespace`.
     """
     found = BACKENDS[type(x)]
     if not others and found is not None:

@@ -28,4 +28,4 @@ def namespace(x: Any = NOTHING, y: Any = None, /, *others: Any) -> Names:
     found = BACKENDS[type(x)]
     if found is not None and not others and (y is None or BACKENDS[type(y)] is found):
         return found.namespace  # one or two arrays, the usual cases, without a loop
-    return backend_of(x, y, *others).namespace
+    return backend_of(x, *(() if y is None else (y,)), *others).namespace

@@ -41,7 +41,7 @@ MAY_FAIL = [
 
 
 def holds(name, example):
-    xp = load(name)
+    xp = load(name).namespace
     array = lambda dtype, *values: xp.asarray(values or [2], dtype=getattr(xp, dtype))
     scalar = lambda dtype: xp.asarray(2, dtype=getattr(xp, dtype))
     names = {"xp": xp, "array": array, "scalar": scalar, "math": math, "operator": operator}

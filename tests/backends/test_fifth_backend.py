@@ -81,8 +81,9 @@ def test_the_suite_of_the_four(installed, tmp_path):
         "compile", "float16", "quick", "vjp"
     }  # fmt: skip
     assert sum(count for (_, passed), count in ended.items() if passed) >= 410
-    assert ended["functional.nn.test_values", False] == 0
-    assert ended["backends.test_contract", False] == 0
+    for name, least in (("functional.nn.test_values", 84), ("backends.test_contract", 16)):
+        assert ended[name, True] >= least, name
+        assert ended[name, False] == 0, name
 
 
 def test_it_is_found_by_its_entry_point(installed):

@@ -1,5 +1,5 @@
-"""torch.compile over layers of ours whose sizes change from call to call: one program for all of
-them, as of torch's own layers, and the numbers of eager code.
+"""torch.compile over layers of ours whose sizes change from call to call: a program or two for all
+of them, as of torch's own layers, and the numbers of eager code.
 """
 
 from math import prod

@@ -2,6 +2,7 @@
 
 import importlib
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,11 @@ from isomorph.dispatch import load
 from oracles import name_of, numpy_of
 
 MODULES = ["random", "initializers", "metrics", "export", "optimizers"]
+
+
+def test_the_version_is_said_in_two_places_alike():
+    text = (Path(iso.__file__).parents[2] / "pyproject.toml").read_text()
+    assert f'version = "{iso.__version__}"' in text
 
 
 def public(module):

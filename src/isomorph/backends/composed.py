@@ -2,8 +2,8 @@
 vocabulary and the fifteen verbs, here or in the room of its topic, from which this class's body
 imports it.
 
-A fast path is an override in the backend's own file. So `"conv" in vars(Torch)` says whether torch
-has one, and `Backend.conv(xp, ...)` is what it must agree with.
+A fast path is an override in a class of the backend. So `Torch.conv is not Backend.conv` says that
+torch has one, and `Backend.conv(xp, ...)` is what it must agree with.
 """
 
 from __future__ import annotations

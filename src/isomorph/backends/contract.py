@@ -1,10 +1,10 @@
 """What a backend must supply: its arrays, the names of the vocabulary, and fifteen verbs.
 
-A backend is one class and one instance of it. Doors find it by the type of an array (`dispatch.py`)
-and call its methods; everything that is no verb of this file is composed of these and of the
-vocabulary (`composed.py`), and may be overridden by what the framework does better. A verb that a
-framework has no way to supply is named in `lacks` with the reason, which is what its users read.
-`checks.py` has a test of each verb that any backend can run.
+A backend is one class, of `Backend` in `composed.py`, and one instance of it. Doors find it by the
+type of an array (`dispatch.py`) and call its methods; everything that is no verb of this file is
+composed of these and of the vocabulary, and may be overridden by what the framework does better. A
+verb that a framework has no way to supply is named in `lacks` with the reason, which is what its
+users read. `checks.py` has a test of each verb that any backend can run.
 
 Throughout, `xp` is the backend itself, whose attributes are the vocabulary too: `xp.tanh` is the
 framework's own `tanh`. What users get from `iso.namespace` is `xp.namespace`, the vocabulary alone.
@@ -42,7 +42,10 @@ class Contract(Names):
         xp.linalg = Names(f"{title}.linalg", LINALG, linalg)
         xp.fft = Names(f"{title}.fft", FFT, fft)
         wanted = (*VOCABULARY, "linalg", "fft", "__array_api_version__")
-        xp.namespace = Names(title, wanted, [xp])
+        xp.namespace = Names(title, wanted, [xp], ", einsum, erf and pad")
+
+    def __repr__(xp) -> str:
+        return f"<the backend {xp.name}>"
 
     # Differentiation. `func` takes the leaves one by one and returns a tuple of outputs and a tuple
     # of auxiliary arrays.

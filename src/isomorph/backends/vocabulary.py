@@ -9,6 +9,7 @@ lacks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import Any
 
 DTYPES = [
@@ -226,8 +227,8 @@ FFT = [
 class Names:
     """A bag of names gathered from several places; the first place that has a name gives it."""
 
-    def __init__(self, name: str, wanted: Iterable[str], sources: Sequence[Any]):
-        self.__name__ = name
+    def __init__(self, name: str, wanted: Iterable[str], sources: Sequence[Any], more: str = ""):
+        self.__name__, self._more = name, more
         for word in wanted:
             for source in sources:
                 if hasattr(source, word):
@@ -238,7 +239,19 @@ class Names:
         return f"<{self.__name__}>"
 
     def __getattr__(self, word: str) -> Any:  # reached only when the name is not there
+        if word.startswith("_"):
+            raise AttributeError(word)
         raise AttributeError(
             f"{self.__name__} has no {word!r}: it holds the names of the array API standard "
-            "2024.12, einsum, erf and pad; for more, call the framework on the array itself"
+            f"2024.12{self._more}; for more, call the framework on the array itself"
         )
+
+    def __reduce__(self) -> Any:  # there is one of each: what is copied or sent is its name
+        return _named, (self.__name__,)
+
+
+def _named(title: str) -> Any:
+    """The namespace of that name, or its `linalg` or `fft`."""
+    _, name, *part = title.split(".")
+    found = import_module("isomorph.dispatch").load(name).namespace
+    return getattr(found, part[0]) if part else found

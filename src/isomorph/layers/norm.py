@@ -8,9 +8,7 @@ from typing import Any, Never
 from ..dispatch import backend_of
 from ..keywords import refuse
 from ..meanings.norm import BatchNormPlan
-from .shapes import other_side, remembered
-
-CHANNEL_LAST, CHANNEL_FIRST = "channel_last", "channel_first"
+from .shapes import GENERAL, is_first, other_side, remembered
 
 
 def layer_norm(
@@ -66,7 +64,7 @@ def batch_norm(
     training: bool = False,
     momentum: float = 0.1,
     epsilon: float = 1e-5,
-    data_format: str = CHANNEL_LAST,
+    data_format: str = GENERAL[0],
     **habits: Never,
 ) -> tuple[Any, Any, Any]:
     """`(y, mean, variance)`: each channel of `x` normalised by the statistics of the batch when
@@ -109,7 +107,7 @@ def group_norm(
     weight: Any = None,
     bias: Any = None,
     epsilon: float = 1e-5,
-    data_format: str = CHANNEL_LAST,
+    data_format: str = GENERAL[0],
     **habits: Never,
 ) -> Any:
     """Each example of `x` normalised over its sizes and over `groups` groups of its channels;
@@ -137,7 +135,7 @@ def instance_norm(
     weight: Any = None,
     bias: Any = None,
     epsilon: float = 1e-5,
-    data_format: str = CHANNEL_LAST,
+    data_format: str = GENERAL[0],
     **habits: Never,
 ) -> Any:
     """Each channel of each example of `x` normalised over its sizes; `weight` and `bias` are
@@ -166,7 +164,7 @@ def local_response_norm(
     alpha: float = 1e-4,
     beta: float = 0.75,
     k: float = 1.0,
-    data_format: str = CHANNEL_LAST,
+    data_format: str = GENERAL[0],
 ) -> Any:
     """x / (k + alpha · s / size)^beta, where s is the sum of x² over `size` neighbouring channels:
     size // 2 before each and (size − 1) // 2 after it, as far as there are any.
@@ -224,10 +222,7 @@ def _check_shapes(name: str, sizes: list, **shapes: Any) -> None:
 
 
 def _channel(name: str, x: Any, data_format: str) -> int:
-    if data_format not in (CHANNEL_LAST, CHANNEL_FIRST):
-        raise ValueError(
-            f'{name}: needed data_format "{CHANNEL_LAST}" or "{CHANNEL_FIRST}", got {data_format!r}'
-        )
+    first = is_first(name, "data_format", data_format, GENERAL)
     if len(x.shape) < 2:
         raise ValueError(f"{name}: needed x [batch, ..., channels], got shape {list(x.shape)}")
-    return len(x.shape) - 1 if data_format == CHANNEL_LAST else 1
+    return 1 if first else len(x.shape) - 1

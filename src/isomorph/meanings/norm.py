@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NamedTuple
 
+from ..layers.shapes import known
+
 
 def layer_norm(xp: Any, x: Any, weight: Any, bias: Any, axes: tuple, epsilon: float) -> Any:
     if 0 in tuple(x.shape):  # nothing has no mean
@@ -66,7 +68,7 @@ def batch_norm(
 def group_norm(
     xp: Any, x: Any, groups: int, weight: Any, bias: Any, epsilon: float, channel: int
 ) -> Any:
-    shape = tuple(-1 if n is None else n for n in x.shape)
+    shape = known(x.shape)
     parts = (*shape[:channel], groups, shape[channel] // groups, *shape[channel + 1 :])
     axes = tuple(i for i in range(1, len(parts)) if i != channel)
     y = xp.layer_norm(xp.reshape(x, parts), None, None, axes, epsilon)

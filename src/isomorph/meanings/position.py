@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..layers.shapes import known
+
 
 def rotate_pairs(xp: Any, x: Any, positions: Any, base: float, interleaved: bool) -> Any:
     """The meaning of `rotary_embedding`."""
-    *lead, length, size = (-1 if n is None else n for n in x.shape)
+    *lead, length, size = known(x.shape)
     wide = x.dtype if x.dtype in (xp.float32, xp.float64) else xp.float32
     device = xp.device_of(x)
     steps = xp.arange(size // 2, dtype=wide, device=device)

@@ -349,7 +349,9 @@ class AdaptiveAvgPool(Module):
 
 
 DOORS = activation.__name__
-ACTIVATIONS = [n for n, f in vars(activation).items() if getattr(f, "__module__", "") == DOORS]
+ACTIVATIONS = [
+    n for n, f in vars(activation).items() if getattr(f, "__module__", "") == DOORS and n[0] != "_"
+]
 
 
 class Activation(Module):
