@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from .backends.contract import Contract
+from .backends.vocabulary import Names
 from .code_readers import constant
 
 # The package a type lives in -> its backend; our own types are NumPy arrays under differentiation.
@@ -52,12 +53,24 @@ class Backends(dict[type, "Contract | None"]):
                 if issubclass(cls, backend.refused):
                     return None
                 self[cls] = backend
+                NAMESPACES[cls] = backend.namespace
                 return backend
         return None
 
 
 NUMBERS = (bool, int, float, complex)  # may stand beside arrays
 BACKENDS = Backends(dict.fromkeys((*NUMBERS, type(None))))
+
+
+class Namespaces(dict[type, Names | None]):
+    """type -> namespace: what users ask for costs one lookup, too."""
+
+    def __missing__(self, cls: type) -> Names | None:
+        backend = BACKENDS[cls]
+        return None if backend is None else backend.namespace
+
+
+NAMESPACES = Namespaces(BACKENDS)
 
 
 @constant
@@ -103,6 +116,7 @@ def load(name: str) -> Contract:
         raise ImportError(f"backend {name!r} is not installed: pip install 'isomorph[{name}]'")
     LOADED[name] = backend
     BACKENDS.update(dict.fromkeys(backend.arrays, backend))
+    NAMESPACES.update(dict.fromkeys(backend.arrays, backend.namespace))
     return backend
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .default_backend import home
-from .dispatch import BACKENDS, backend_of
+from .dispatch import NAMESPACES, backend_of
 
 if TYPE_CHECKING:
     from .backends.vocabulary import Names
@@ -25,7 +25,7 @@ def namespace(x: Any = NOTHING, y: Any = None, /, *others: Any) -> Names:
     """
     if x is NOTHING:
         return home().backend.namespace
-    found = BACKENDS[type(x)]
-    if found is not None and not others and (y is None or BACKENDS[type(y)] is found):
-        return found.namespace  # one or two arrays, the usual cases, without a loop
+    found = NAMESPACES[type(x)]
+    if found is not None and not others and (y is None or NAMESPACES[type(y)] is found):
+        return found  # one or two arrays, the usual cases, without a loop
     return backend_of(x, *(() if y is None else (y,)), *others).namespace

@@ -222,7 +222,7 @@ def _check_shapes(name: str, sizes: list, **shapes: Any) -> None:
 
 
 def _channel(name: str, x: Any, data_format: str) -> int:
-    first = is_first(name, "data_format", data_format, GENERAL)
+    first = data_format != GENERAL[0] and is_first(name, "data_format", data_format, GENERAL)
     if len(x.shape) < 2:
         raise ValueError(f"{name}: needed x [batch, ..., channels], got shape {list(x.shape)}")
     return 1 if first else len(x.shape) - 1
