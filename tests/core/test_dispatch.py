@@ -68,7 +68,7 @@ def test_what_is_no_array_raises_and_says_so(backend, xp):
         iso.namespace(NO_ARRAYS[backend])
     with pytest.raises(TypeError, match="no backend speaks for builtins.list"):
         iso.namespace([1.0], OWN[backend][0])
-    with pytest.raises(TypeError, match="needed at least one array, got float, NoneType"):
+    with pytest.raises(TypeError, match="needed at least one array, got float$"):
         iso.namespace(1.0, None)
 
 
