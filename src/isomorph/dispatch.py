@@ -82,10 +82,11 @@ def registered() -> dict[str, Any]:
         found: dict[str, Any] = {}
         for entry in entry_points(group=GROUP):
             known = found.setdefault(entry.name, entry)
-            if entry.name in OWN or known.value != entry.value:
-                other = "isomorph has one" if entry.name in OWN else f"so is {known.value}"
+            first = "isomorph itself" if entry.name in OWN else known.value
+            if first != entry.value:
                 raise ImportError(
-                    f"backend {entry.name!r}, {entry.value}: needed a name of its own, {other}"
+                    f"backend {entry.name!r} is registered by {first} and by {entry.value}: needed "
+                    "one name for each; uninstall one of them"
                 )
         REGISTERED[GROUP] = found
     return REGISTERED[GROUP]

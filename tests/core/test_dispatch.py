@@ -3,12 +3,14 @@
 import subprocess
 import sys
 import threading
+from importlib.metadata import EntryPoint
 
 import numpy as np
 import pytest
 from frameworks import NOT_INSTALLED, jax, tf, torch
 
 import isomorph as iso
+from isomorph import dispatch
 from oracles import kind_of, verbs_of
 
 OWN = {
@@ -95,6 +97,7 @@ def test_import_loads_no_framework(backend):
 import sys
 FRAMEWORKS = {{"jax", "jaxlib", "tensorflow", "torch"}}
 import isomorph as iso
+from isomorph import dispatch
 assert not set(sys.modules) & FRAMEWORKS, "import isomorph imported a framework"
 iso.backends()
 assert not set(sys.modules) & FRAMEWORKS, "backends() imported a framework"
@@ -193,6 +196,31 @@ def test_backends_and_doctor_tell_what_is_installed(backend, capfd):
     assert main(["doctor"]) == 0
     out = capfd.readouterr().out
     assert any(line.startswith(backend) and found.version in line for line in out.splitlines())
+
+
+def registering(monkeypatch, **values):
+    """Packages that register these backends, as `name=value`, several values with spaces between."""
+    entries = [EntryPoint(n, v, dispatch.GROUP) for n, vs in values.items() for v in vs.split()]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
+    monkeypatch.setattr(dispatch, "REGISTERED", {})
+
+
+def test_two_backends_of_one_name_are_refused(monkeypatch):
+    registering(monkeypatch, foo="one:backend two:backend")
+    with pytest.raises(ImportError, match="'foo' is registered by one:backend and by two:backend"):
+        dispatch.load("foo")
+    registering(monkeypatch, numpy="other:backend")
+    with pytest.raises(ImportError, match="'numpy' is registered by isomorph itself and by other"):
+        dispatch.names()
+
+
+def test_what_is_registered_is_a_backend_of_that_name(monkeypatch):
+    registering(monkeypatch, foo="math:pi", bar="isomorph.backends.numpy:backend")
+    assert dispatch.names()[-2:] == ("bar", "foo")
+    for name, got in (("foo", "3.14"), ("bar", "<the backend numpy>")):
+        with pytest.raises(TypeError, match=f"'{name}': needed .*composed.Backend .*got {got}"):
+            dispatch.load(name)
+        assert name not in dispatch.LOADED
 
 
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
