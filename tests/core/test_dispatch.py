@@ -199,7 +199,7 @@ def test_backends_and_doctor_tell_what_is_installed(backend, capfd):
 
 
 def registering(monkeypatch, **values):
-    """Packages that register these backends, as `name=value`, several values with spaces between."""
+    """Packages that register backends, each a name and one value or several."""
     entries = [EntryPoint(n, v, dispatch.GROUP) for n, vs in values.items() for v in vs.split()]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
     monkeypatch.setattr(dispatch, "REGISTERED", {})
