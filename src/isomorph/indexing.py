@@ -111,9 +111,9 @@ class Place:
                 f"at(x)[index].{how}: needed a value that fits into {dtype_of(x)}, "
                 f"got {dtype_of(value)}; convert one of the two"
             )
-        if literal is not None and value.dtype != x.dtype:  # with all of its digits
-            device = backend.device_of(x)
-            value = backend.asarray(literal, dtype=x.dtype, device=device)
+        dtype = backend.result_type(x.dtype)  # wider arrays than allowed are handed out, too
+        if literal is not None and value.dtype != dtype:  # with all of its digits
+            value = backend.asarray(literal, dtype=dtype, device=backend.device_of(x))
         return _updated(backend, x, _known(backend, x, self.index), value, how)
 
 

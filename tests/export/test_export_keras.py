@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from frameworks import keras, tf
+from frameworks import NOT_INSTALLED, keras, tf
 from stateful.perceptron import RATE, Plain
 
 import isomorph as iso
@@ -177,6 +177,7 @@ except RuntimeError as error:
 
 
 @pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)  # Keras runs on it, or not
+@pytest.mark.skipif("torch" in NOT_INSTALLED, reason="torch is not installed")
 def test_keras_on_another_backend_is_refused(backend):
     run = subprocess.run(
         [sys.executable, "-c", OTHER], env={**os.environ, "KERAS_BACKEND": "torch"},
