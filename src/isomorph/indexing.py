@@ -101,20 +101,19 @@ class Place:
         backend = backend_of(self.x)
         if value is None:
             raise TypeError(f"at(x)[index].{how}: needed a number or an array, got None")
-        x = backend.native(self.x)
         literal = value if find_backend(value) is None else None  # a number, or lists of numbers
         if literal is not None:
-            value = backend.asarray(literal, device=backend.device_of(x))
-        backend = backend_of(x, value)
-        if _rank(backend, value.dtype) > _rank(backend, x.dtype):
+            value = backend.asarray(literal, device=backend.device_of(self.x))
+        backend = backend_of(self.x, value)
+        if _rank(backend, value.dtype) > _rank(backend, self.x.dtype):
             raise TypeError(
-                f"at(x)[index].{how}: needed a value that fits into {dtype_of(x)}, "
+                f"at(x)[index].{how}: needed a value that fits into {dtype_of(self.x)}, "
                 f"got {dtype_of(value)}; convert one of the two"
             )
-        dtype = backend.result_type(x.dtype)  # wider arrays than allowed are handed out, too
-        if literal is not None and value.dtype != dtype:  # with all of its digits
-            value = backend.asarray(literal, dtype=dtype, device=backend.device_of(x))
-        return _updated(backend, x, _known(backend, x, self.index), value, how)
+        if literal is not None and value.dtype != self.x.dtype:  # with all of its digits
+            device = backend.device_of(self.x)
+            value = backend.asarray(literal, dtype=self.x.dtype, device=device)
+        return _updated(backend, self.x, _known(backend, self.x, self.index), value, how)
 
 
 def _rank(backend: Contract, dtype: Any) -> int:
