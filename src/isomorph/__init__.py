@@ -114,7 +114,7 @@ if TYPE_CHECKING:
     )
     from .modules.module import Module, summary
     from .modules.sequence import GRU, LSTM, MultiHeadAttention
-    from .modules.structure import State
+    from .modules.state import State
     from .optimizers.pairs import Optimizer, apply_updates, chain
     from .optimizers.updates import (
         adam_step,
@@ -146,7 +146,7 @@ _LATER = {
     ),
     "modules.module": "Module summary",
     "modules.sequence": "GRU LSTM MultiHeadAttention",
-    "modules.structure": "State",
+    "modules.state": "State",
     "optimizers.pairs": "Optimizer apply_updates chain",
     "optimizers.updates": (
         "adam_step adam_update gradient_descent_update lamb_update lars_update optimizer_update"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import tree
 from .default_backend import HOME, home
-from .dispatch import NUMBERS, backend_of, find_backend
+from .dispatch import BACKENDS, NUMBERS, backend_of, find_backend
 from .gradients.calls import check_callable
 from .gradients.mode import with_grads
 from .slow_compilation import Notice, end, name_of, noticed
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Whether a function given to `jit` is running: nothing may outlive it but its result.
 TRACING: ContextVar[bool] = ContextVar("isomorph.tracing", default=False)
+# Whether the modules that are taken apart now are arguments of `jit`, which looked at them before.
+LOOKED_AT: ContextVar[bool] = ContextVar("isomorph.looked_at", default=False)
 
 
 def jit(
@@ -94,11 +96,15 @@ def jit(
         program = programs.get(key)
         if program is None:
             program = programs[key] = build(backend, fixed)
+        token = None if types in flat else LOOKED_AT.set(True)
         try:
             out = program(*args, **kw)
         except BaseException:
             end(notices, False)
             raise
+        finally:
+            if token is not None:
+                LOOKED_AT.reset(token)
         if notices:
             end(notices, True)
         return out
@@ -190,6 +196,10 @@ def _arrays(xp: Any, leaves: list[Any]) -> list[Any]:
 
 def _speaker(leaves: list[Any], args: tuple, kw: dict[str, Any]) -> Contract:
     """The one backend of a call's arrays; the home where there are none."""
+    found = {BACKENDS.get(kind) for kind in set(map(type, leaves)).difference(NUMBERS)}
+    only = found.pop() if len(found) == 1 else None
+    if only is not None:
+        return only
     arrays = [x for x in leaves if type(x) not in NUMBERS]
     for x in arrays:
         if find_backend(x) is None:
@@ -280,13 +290,16 @@ def _marked(func: Callable, bound: Callable) -> Callable:
     """
 
     def call(*args: Any, **kw: Any) -> Any:
-        token = TRACING.set(True)
+        token, looked_at = TRACING.set(True), LOOKED_AT.get()
         try:
             args, kw = tree.renewed((args, kw))
+            LOOKED_AT.set(False)  # the function may change what it likes
             out = bound(*args, **kw)
         finally:
             TRACING.reset(token)
-        return tree.renewed(out)
+        out = tree.renewed(out)
+        LOOKED_AT.set(looked_at)
+        return out
 
     call.__qualname__ = name_of(func)
     return call

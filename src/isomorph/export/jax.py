@@ -7,8 +7,8 @@ from typing import Any
 import jax
 
 from .. import tree
-from ..modules.copying import substitutes
-from ..modules.structure import State, gather
+from ..modules.state import value_of
+from ..modules.walk import STATE, VARIABLE
 from .parts import is_array, taken_apart
 
 
@@ -19,43 +19,39 @@ class Exported:
     state: Any
 
     def __init__(self, model: Any):
-        self._form, *parts = taken_apart("to_jax", model, "jax")
-        self._wanted = gather(self._form.husk, raw=True)
-        held = {id(part.place): tree.map(_own, part.value) for each in parts for part in each}
-        self.params, self.state, constants = (
-            tree.map(lambda place: held[id(place)], nest) for nest in self._wanted
-        )
-        self._constants = substitutes(self._wanted.constants, constants, "to_jax")
+        form, *parts = taken_apart("to_jax", model, "jax")
+        self._skeleton = form.skeleton
+        held = {part.number: tree.map(_own, part.value) for each in parts for part in each}
+        self._leaves = [held[n] for n in range(len(held))]
+        self.params, self.state, _ = self._skeleton.held(self._leaves)
+
+    def _with(self, params: Any, state: Any) -> list[Any]:
+        """All leaves with these parameters and this state, as `State` where it is."""
+        leaves = list(self._leaves)
+        self._skeleton.put(leaves, VARIABLE, params, "to_jax, params")
+        self._skeleton.put(leaves, STATE, state, "to_jax, state")
+        return leaves
 
     def apply(self, params: Any, state: Any, /, *args: Any, **kw: Any) -> tuple[Any, Any]:
         """`(out, new state)` of the model with these parameters and this state."""
-        memo = substitutes(self._wanted.variables, params, "to_jax, params")
-        memo |= substitutes(self._wanted.state, state, "to_jax, state")
-        states = {i: x for i, x in memo.items() if type(x) is State}
-        out = self._form.copy(memo | self._constants).forward(*args, **kw)
-
-        def new(place: Any) -> Any:
-            return states[id(place)].value if type(place) is State else memo[id(place)]
-
-        return out, tree.map(new, self._wanted.state)
+        leaves = self._with(params, state)
+        out = self._skeleton.copy(leaves).forward(*args, **kw)
+        return out, self._skeleton.held([value_of(x) for x in leaves]).state
 
     def __call__(self, params: Any, /, *args: Any, **kw: Any) -> Any:
         """What a model without state computes."""
-        if self._wanted.state:
+        if self.state:
             raise TypeError(
                 "to_jax: needed a model without state to be called with parameters alone, got "
-                f"state at {', '.join(tree.paths(self._wanted.state))}; use apply(params, state, "
+                f"state at {', '.join(tree.paths(self.state))}; use apply(params, state, "
                 "...), which returns the new state too"
             )
         return self.apply(params, {}, *args, **kw)[0]
 
     def to_isomorph(self, params: Any, state: Any = None) -> Any:
         """The model with these parameters, and this state, or that of the export."""
-        values = substitutes(self._wanted.variables, params, "to_jax, params") | self._constants
-        state = self.state if state is None else state
-        for i, x in substitutes(self._wanted.state, state, "to_jax, state").items():
-            values[i] = x.value if type(x) is State else x
-        return self._form.filled(values)
+        leaves = self._with(params, self.state if state is None else state)
+        return self._skeleton.filled(self._skeleton.held([value_of(x) for x in leaves]))
 
 
 def _own(x: Any) -> Any:

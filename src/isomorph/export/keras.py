@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from ..modules.structure import State
+from ..modules.state import State
 from .parts import Part, is_array, joined, leaves_again, spread, taken_apart
 
 BACKEND = "tensorflow"
@@ -19,7 +19,7 @@ class Weights:
     """The weights of one part of the model: its array, or those of a value of state."""
 
     def __init__(self, layer: Any, part: Part, trainable: bool):
-        self.place, self.is_state = part.place, part.is_state
+        self.number, self.is_state = part.number, part.is_state
         leaves, self.form = spread(part.value, part.path)
         self.leaves = tuple(
             _weight(layer, path, x, trainable) if is_array(x) else x for path, x in leaves
@@ -62,12 +62,12 @@ class Exported(keras.Layer):
             Weights(self, part, each is variables) for each in (variables, state) for part in each
         )
         self._isomorph_constants = tuple(
-            (part.place, tf.identity(part.value)) for part in constants
+            (part.number, tf.identity(part.value)) for part in constants
         )
         self.built = True
 
     def call(self, x: Any, *args: Any, training: bool | None = None, **kw: Any) -> Any:
-        memo: dict[int, Any] = {id(place): value for place, value in self._isomorph_constants}
+        leaves: dict[int, Any] = dict(self._isomorph_constants)
         states = []
         for weights in self._isomorph_parts:
             given = weights.values()
@@ -75,8 +75,8 @@ class Exported(keras.Layer):
             if weights.is_state:
                 value = State(value, lent=True)
                 states.append((weights, given, value))
-            memo[id(weights.place)] = value
-        model = self._isomorph.copy(memo)
+            leaves[weights.number] = value
+        model = self._isomorph.copy(leaves)
         model.train(bool(training))
         out = model.forward(x, *args, **kw)
         if training:
@@ -92,12 +92,12 @@ class Exported(keras.Layer):
 
     def to_isomorph(self) -> Any:
         """The model, with copies of the present values."""
-        values = {id(place): tf.identity(x) for place, x in self._isomorph_constants}
+        values = {number: tf.identity(x) for number, x in self._isomorph_constants}
         for weights in self._isomorph_parts:
             leaves = [
                 tf.identity(x.value) if isinstance(x, keras.Variable) else x for x in weights.leaves
             ]
-            values[id(weights.place)] = joined(weights.form, leaves)
+            values[weights.number] = joined(weights.form, leaves)
         return self._isomorph.filled(values)
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from .. import tree
 from ..dispatch import backend_of, find_backend
 from ..modules.conv import Conv, DepthwiseConv2D
+from ..modules.holding import gather, look
 from ..modules.layers import (
     BatchNorm,
     Dropout,
@@ -22,7 +23,9 @@ from ..modules.layers import (
 )
 from ..modules.module import Module
 from ..modules.sequence import MultiHeadAttention, Recurrent
-from ..modules.structure import State, direct, gather, is_module
+from ..modules.skeleton import chain_of
+from ..modules.state import value_of
+from ..modules.walk import CONSTANT, MODULE, own
 from ..moving import to_numpy
 from .ordering import Order, orders, turn_of
 
@@ -120,8 +123,8 @@ def _homes(model: Any) -> dict[str, Home]:
 
     def walk(module: Any, prefix: str, above: tuple[int, ...]) -> None:
         known = next((names for cls, names in KNOWN if isinstance(module, cls)), {})
-        for local, x in direct(module):
-            if is_module(x):
+        for local, _, _, kind, x in own(module):
+            if kind == MODULE:
                 # torch numbers the layers of a Sequential without a word before
                 is_numbered = isinstance(module, Sequential) and local[0] == "layers"
                 kept = local[1:] if is_numbered else local
@@ -138,10 +141,6 @@ def _homes(model: Any) -> dict[str, Home]:
 
     walk(model, "", (id(model),))
     return homes
-
-
-def _array(leaf: Any) -> Any:
-    return leaf.value if type(leaf) is State else leaf
 
 
 def _dotted(path: tuple) -> str:
@@ -174,7 +173,7 @@ def load(model: Any, state_dict: Mapping[str, Any], names: Any) -> Any:
             unknown.append(name if chain is None else f"{name} for {chain}")
             continue
         unsure += [f"{name} for {chain}: {doubt}"] * bool(doubt)
-        trouble, values = _fitting(name, x, turn, chain, _array(leaves[chain]))
+        trouble, values = _fitting(name, x, turn, chain, value_of(leaves[chain]))
         if not trouble and chain in found and not (found[chain][1] == values).all():
             trouble = f"{name} and {found[chain][0]} differ and are one array, {chain}"
         wrong += [trouble] * bool(trouble)
@@ -198,7 +197,7 @@ def load(model: Any, state_dict: Mapping[str, Any], names: Any) -> Any:
                 "channels last, lambda w: w otherwise"
             )
         raise ValueError(f"{NAME}: needed the arrays of {type(model).__name__}, got {listed}{fix}")
-    _set(model, {id(leaves[chain]): values for chain, (_, values) in found.items()})
+    _set(model, {chain: values for chain, (_, values) in found.items()})
     return model
 
 
@@ -236,26 +235,27 @@ def _fitting(name: str, x: Any, turn: Turn | None, chain: str, old: Any) -> tupl
 
 def _leaves(model: Any) -> dict[str, Any]:
     """What the model has at each key chain that can be set."""
-    held, found = gather(model, raw=True), {}
-    for nest in (held.variables, held.state):
-        for path, x in zip(tree.paths(nest), tree.flatten(nest)[0]):
-            if find_backend(_array(x)) is not None:
-                found[path] = x
+    seen, found = look(model), {}
+    for nest in seen.skeleton.nests[:CONSTANT]:
+        for path, number in zip(nest.routes, nest.numbers):
+            x = seen.leaves[number]
+            if find_backend(value_of(x)) is not None:
+                found[chain_of(path)] = x
     return found
 
 
-def _set(model: Any, values: dict[int, Any]) -> None:
-    held = gather(model, raw=True)
+def _set(model: Any, values: dict[str, Any]) -> None:
+    def new(nest: Any) -> Any:
+        leaves, form = tree.flatten(nest)
+        return tree.unflatten(form, map(like, tree.paths(nest), leaves))
 
-    def new(leaf: Any) -> Any:
-        old = _array(leaf)
-        if id(leaf) not in values:
+    def like(chain: str, old: Any) -> Any:
+        if chain not in values:
             return old
         xp = backend_of(old)
-        x = xp.from_numpy(values[id(leaf)].copy(), xp.device_of(old))
-        return xp.astype(x, old.dtype)
+        return xp.astype(xp.from_numpy(values[chain].copy(), xp.device_of(old)), old.dtype)
 
-    variables, state = tree.map(new, held.variables), tree.map(new, held.state)
+    variables, state, _ = map(new, gather(model))
     if variables:
         model.v = variables
     if state:

@@ -32,7 +32,7 @@ from ..modules.layers import (
     Sequential,
 )
 from ..modules.sequence import MultiHeadAttention, Recurrent
-from ..modules.structure import direct, is_module
+from ..modules.walk import MODULE, is_module, own
 
 ADAPTIVE = (AdaptiveMaxPool, AdaptiveAvgPool)
 # Functions that change no order, by their names where they are ours or a framework's.
@@ -130,9 +130,9 @@ class Walk:
             for cls, way in WAYS:
                 if isinstance(module, cls):
                     return way(self, module, flow)
-        for _, x in direct(module):
-            if is_module(x):
-                self.follow(x, Flow(), above)
+        for step in own(module):
+            if step.kind == MODULE:
+                self.follow(step.value, Flow(), above)
         if isinstance(module, Conv | DepthwiseConv2D | Linear):  # with a forward of its own
             way = Walk.linear if isinstance(module, Linear) else Walk.convolution
             way(self, module, Flow())

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import optree
-
-from .. import tree
 from ..dispatch import find_backend
-from ..modules.copying import How, Skeleton, copied
+from ..modules.holding import gather, look
 from ..modules.module import Module
-from ..modules.structure import Held, State, gather, submodules
+from ..modules.skeleton import Skeleton
+from ..modules.state import State
+from ..modules.walk import STATE
 from ..moving import convert
 
 
@@ -20,39 +19,32 @@ class Part(NamedTuple):
     """A variable, a constant, or a value of state: any nest, mostly one array."""
 
     path: tuple
-    place: Any  # what stands for it in the model without arrays
+    number: int  # of the leaf in the skeleton
     value: Any
-
-    @property
-    def is_state(self) -> bool:
-        """Whether a call may change it; a frozen array is in the state of a model too."""
-        return type(self.place) is State
+    is_state: bool  # whether a call may change it; a frozen array is in the state of a model too
 
 
 class Form:
-    """A model without its arrays."""
+    """A model without its arrays, whose settings may be changed."""
 
-    def __init__(self, model: Any):
-        self.skeleton = Skeleton(model)
-        self.husk: Any = self.skeleton.husk
+    def __init__(self, skeleton: Skeleton):
+        self.skeleton, self.nodes = skeleton, skeleton.empty()
 
-    def copy(self, values: dict[int, Any]) -> Any:
-        """The model for one call, with arrays, and `State` for state, by the identity of their
-        places.
-        """
-        return copied(self.husk, self.husk, values, How())
+    def copy(self, leaves: dict[int, Any]) -> Any:
+        """The model for one call, with leaves by their numbers: arrays, and `State` for state."""
+        return self.skeleton.copy(leaves, self.nodes)
 
     def filled(self, values: dict[int, Any]) -> Any:
-        """A model in its own right, with values by the identity of their places."""
-        nests = gather(self.husk, raw=True)
-        return self.skeleton.filled(
-            Held(*(tree.map(lambda place: values[id(place)], nest) for nest in nests))
-        )
+        """A model in its own right, with values by the numbers of their leaves."""
+        leaves = [values[n] for n in range(len(values))]
+        for n in self.skeleton.states:
+            leaves[n] = State(values[n], lent=True)
+        return self.skeleton.around(leaves, self.nodes)
 
     def modules(self, path: tuple = ()) -> list[Any]:
         """The modules at a path and below it."""
-        every = [((), self.husk), *((where, sub) for where, sub, _ in submodules(self.husk))]
-        return [sub for where, sub in every if where[: len(path)] == path]
+        rows = zip(self.skeleton.rows, self.nodes)
+        return [x for row, x in rows if row.is_module and row.path[: len(path)] == path]
 
 
 def taken_apart(
@@ -62,19 +54,15 @@ def taken_apart(
     if not isinstance(model, Module):
         raise TypeError(f"{name}: needed an iso.Module, got {type(model).__name__}")
     moved = convert(model, backend)
-    form = Form(moved)
+    skeleton = look(moved).skeleton
     variables, state, constants = (
         [
-            Part(path, place, value)
-            for (path, place), value in zip(_leaves(nest), tree.flatten(nest)[1].flatten_up_to(has))
+            Part(path, number, value, skeleton.kinds[number] == STATE)
+            for path, number, value in zip(nest.routes, nest.numbers, nest.form.flatten_up_to(has))
         ]
-        for nest, has in zip(gather(form.husk, raw=True), gather(moved))
+        for nest, has in zip(skeleton.nests, gather(moved))
     )
-    return form, variables, state, constants
-
-
-def _leaves(nest: Any) -> list[tuple[tuple, Any]]:
-    return list(zip(optree.tree_paths(nest, namespace=tree.TRAINED), tree.flatten(nest)[0]))
+    return Form(skeleton), variables, state, constants
 
 
 def is_array(x: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ..modules.structure import State
+from ..modules.state import State
 from .parts import is_array, joined, leaves_again, spread, taken_apart
 
 
@@ -31,8 +31,8 @@ class Nest(torch.nn.Module):
 class Value:
     """One value of state: where its arrays are, and what of it is no array."""
 
-    def __init__(self, place: Any, form: Any, names: list[tuple | None], aside: list[Any]):
-        self.place, self.form, self.names, self.aside = place, form, names, aside
+    def __init__(self, number: int, form: Any, names: list[tuple | None], aside: list[Any]):
+        self.number, self.form, self.names, self.aside = number, form, names, aside
 
 
 class Exported(Nest):
@@ -42,23 +42,23 @@ class Exported(Nest):
         form, variables, state, constants = taken_apart("to_torch", model, "torch")
         super().__init__(form.modules())
         self._isomorph = form
-        self.training = form.husk.training
-        self._isomorph_arrays: list[tuple[Any, tuple]] = []
+        self.training = form.nodes[0].training
+        self._isomorph_arrays: list[tuple[int, tuple]] = []
         self._isomorph_state: list[Value] = []
         frozen = [part for part in state if not part.is_state]
         for part in variables:
             name = self._add(part.path, torch.nn.Parameter(own(part.value)))
-            self._isomorph_arrays.append((part.place, name))
+            self._isomorph_arrays.append((part.number, name))
         for part in (*frozen, *constants):
             is_frozen = any(part is x for x in frozen)
             name = self._add(part.path, own(part.value), persistent=is_frozen)
-            self._isomorph_arrays.append((part.place, name))
+            self._isomorph_arrays.append((part.number, name))
         for part in state:
             if part.is_state:
                 leaves, shape = spread(part.value, part.path)
                 names = [self._add(path, own(x)) if is_array(x) else None for path, x in leaves]
                 aside = [None if is_array(x) else x for _, x in leaves]
-                self._isomorph_state.append(Value(part.place, shape, names, aside))
+                self._isomorph_state.append(Value(part.number, shape, names, aside))
 
     def _add(self, path: tuple, x: torch.Tensor, persistent: bool = True) -> tuple:
         holder, names = self, tuple(map(str, path))
@@ -84,16 +84,16 @@ class Exported(Nest):
         return holder
 
     def forward(self, *args: Any, **kw: Any) -> Any:
-        memo = {id(place): self._at(names) for place, names in self._isomorph_arrays}
+        leaves = {number: self._at(names) for number, names in self._isomorph_arrays}
         given = [self._values(value) for value in self._isomorph_state]
         states = []
-        for value, leaves in zip(self._isomorph_state, given):
-            states.append(State(joined(value.form, list(leaves)), lent=True))
-            memo[id(value.place)] = states[-1]
-        out = self._isomorph.copy(memo).forward(*args, **kw)
+        for value, parts in zip(self._isomorph_state, given):
+            states.append(State(joined(value.form, list(parts)), lent=True))
+            leaves[value.number] = states[-1]
+        out = self._isomorph.copy(leaves).forward(*args, **kw)
         if self.training:
-            for value, leaves, state in zip(self._isomorph_state, given, states):
-                self._keep(value, leaves, state.value)
+            for value, parts, state in zip(self._isomorph_state, given, states):
+                self._keep(value, parts, state.value)
         return out
 
     def _values(self, value: Value) -> list[Any]:
@@ -124,13 +124,13 @@ class Exported(Nest):
 
     def to_isomorph(self) -> Any:
         """The model, with copies of the present values."""
-        found = {id(place): own(self._at(names)) for place, names in self._isomorph_arrays}
+        found = {number: own(self._at(names)) for number, names in self._isomorph_arrays}
         for value in self._isomorph_state:
             leaves = [
                 aside if names is None else own(self._at(names))
                 for names, aside in zip(value.names, value.aside)
             ]
-            found[id(value.place)] = joined(value.form, leaves)
+            found[value.number] = joined(value.form, leaves)
         return self._isomorph.filled(found)
 
 

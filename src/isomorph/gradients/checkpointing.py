@@ -11,7 +11,7 @@ from .. import tree
 from ..code_readers import constant
 from ..dispatch import backend_of, find_backend
 from .calls import check_callable
-from .closures import hoist
+from .captured import hoist
 from .custom import gradients_of, ruled, unseen
 
 # Whether a function is running that will be computed again: it may change nothing.

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import tree
 from ..dispatch import find_backend
-from .closures import hoist
+from .captured import hoist
 from .custom import gradients_of, ruled, unseen
 from .transforms import jvp, stop_gradient, vjp
 

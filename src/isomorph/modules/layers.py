@@ -17,7 +17,7 @@ from ..namespaces import namespace
 from . import initializers
 from .initializers import Initializer, new_key
 from .module import Module
-from .structure import State
+from .state import State
 
 
 def sizes(name: str, **given: Any) -> None:

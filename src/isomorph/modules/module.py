@@ -19,40 +19,24 @@ from .. import keywords, tree
 from ..dispatch import backend_of, dtype_of, find_backend
 from ..gradients.mode import MODES, is_off, variables, with_grads
 from . import showing, tracking
-from .copying import (
-    How,
-    Rest,
-    Skeleton,
-    Unusual,
-    bound,
-    copied,
-    own_array,
-    replace,
-    set_slot,
-    substitutes,
-)
 from .habits import said
-from .structure import (
+from .holding import assign, copied, forget, gather, look, parent_of, put, taken
+from .skeleton import Base, Held, Rest, chain_of, matched, own_array, set_slot
+from .state import value_of
+from .walk import (
+    CONTAINERS,
+    MODULE,
     PLAIN,
-    Held,
-    State,
-    chain_of,
-    check_nest,
-    chosen,
-    direct,
-    gather,
+    STATE,
+    VARIABLE,
     is_module,
-    matched,
-    merge,
-    occurrences,
-    origin_of,
-    parent_of,
-    put,
+    own,
     submodules,
+    walk,
 )
 
 
-class Module(tree.Node):
+class Module(Base):
     """A function with variables: set layers and arrays as attributes in `__init__`, and say in
     `forward` what is computed.
 
@@ -75,15 +59,7 @@ class Module(tree.Node):
     {'w': array([1., 1.])}
     """
 
-    __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "_call",
-        "_frozen",
-        "_parent",
-        "submod_call_order",
-        "submod_rets",
-    )
+    __slots__ = ("submod_call_order", "submod_rets")
 
     training = True
     names_its_variables = False
@@ -102,6 +78,7 @@ class Module(tree.Node):
     def __new__(cls, *args: Any, **kw: Any) -> Any:
         self = object.__new__(cls)
         set_slot(self, "_call", None)
+        set_slot(self, "_snapshot", None)
         set_slot(self, "_parent", None)
         set_slot(self, "_frozen", frozenset())
         return self
@@ -118,13 +95,14 @@ class Module(tree.Node):
             raise AttributeError(f"{type(self).__name__}: {TAKEN.format(name)}")
         # by `super()`: to a compiler that reads code `object.__setattr__` is this method
         super().__setattr__(name, value)
-        if type(value) not in PLAIN and name not in Module.__slots__:
+        if type(value) not in PLAIN and name not in RESERVED:
+            forget(self)
             _adopt(self, value)
 
     def __getattr__(self, name: str) -> Any:
         if name == "_frozen":  # of a copy
-            return origin_of(self)._frozen
-        if name == "_parent":
+            return self._call[0]._frozen
+        if name in ("_parent", "_snapshot"):
             return None
         found = getattr(type(self), name, None)
         if isinstance(found, property):  # which raised: say why, not that it is missing
@@ -173,12 +151,12 @@ class Module(tree.Node):
         if lent or call is None or is_off():
             v = variables(v if lent else self.v)
         if not watched:
-            return self._copied(v, How(lent=lent)).forward(*args, **kw)
+            return copied(self, v, lent=lent).forward(*args, **kw)
         frame = tracking.Frame(
             track_submod_rets, submod_depth, submods_to_track, track_submod_call_order,
             expected_submod_rets,
         )  # fmt: skip
-        return frame.run(self, self._copied(v, How(frame, lent)), args, kw)
+        return frame.run(self, copied(self, v, frame=frame, lent=lent), args, kw)
 
     def apply(self, v: Any, state: Any, /, *args: Any, **kw: Any) -> tuple[Any, Any]:
         """`(forward(*args, **kw), new state)`, computed with the variables and the state given;
@@ -189,28 +167,9 @@ class Module(tree.Node):
         >>> state["mean"], norm.state["mean"]
         (array([1.], dtype=float32), array([0.], dtype=float32))
         """
-        new = self._exchanged(variables(v), state, How())
+        new = copied(self, variables(v), state)
         out = new.forward(*args, **kw)
         return out, gather(new).state
-
-    def _copied(self, v: Any, how: How) -> Any:
-        """A copy for one call, with other variables unless `v` is None."""
-        if v is None:
-            return copied(origin_of(self), self, {}, how)
-        try:
-            return bound(self, v, how.frame, how.lent)
-        except Unusual:
-            return self._exchanged(v, None, how)
-
-    def _exchanged(self, v: Any, state: Any, how: How) -> Any:
-        """A copy with other variables, and other state where it is given, the general way."""
-        # what is walked over twice must not change meanwhile, in another thread
-        still = copied(self, self, {}, How(lent=False, free=True)) if self._call is None else self
-        held = gather(still, raw=True)
-        memo = substitutes(held.variables, v, type(self).__name__)
-        if state is not None:
-            memo |= substitutes(held.state, state, f"{type(self).__name__}, state")
-        return copied(origin_of(still), still, memo, how)
 
     # What it holds.
 
@@ -230,11 +189,11 @@ class Module(tree.Node):
 
     @state.setter
     def state(self, new: Any) -> None:
-        check_nest(type(self).__name__, "state", new)
-        own = gather(self, raw=True).state
-        found = substitutes(own, new, f"{type(self).__name__}, state")
-        found = {i: x.value if type(x) is State else x for i, x in found.items()}
-        replace(origin_of(self), self, found)
+        name, skeleton = type(self).__name__, look(self).skeleton
+        _check_nest(name, "state", new)
+        leaves: list[Any] = [None] * len(skeleton.kinds)
+        skeleton.put(leaves, STATE, new, f"{name}, state")
+        assign(self, {n: value_of(leaves[n]) for n in skeleton.nests[STATE].numbers})
 
     def _create_variables(self) -> dict[str, Any]:
         """To be overridden by a module that wants other keys in `v`: the nest of arrays that its
@@ -244,37 +203,35 @@ class Module(tree.Node):
 
     def _assign(self, new: Any, partly: bool) -> None:
         name = type(self).__name__
-        check_nest(name, "v", new)
-        own = gather(self, raw=True).variables
-        leaves, paths = tree.flatten(own)[0], tree.routes(own)
-        given = dict(zip(tree.routes(new), tree.flatten(new)[0]))
-        wanted = set(matched(name, paths, given, partly))
-        memo: dict[int, Any] = {}
-        for path, old in zip(paths, leaves):
-            if path not in wanted:
-                continue
-            x = given[path]
+        _check_nest(name, "v", new)
+        nest, old = look(self).skeleton.nests[VARIABLE], dict(zip(*_flat(gather(self).variables)))
+        given = dict(zip(*_flat(new)))
+        numbers = dict(zip(nest.routes, nest.numbers))
+        found: dict[int, Any] = {}
+        for path in matched(name, nest.routes, given, partly):
+            x, shape = given[path], tuple(old[path].shape)
             xp = find_backend(x)
             if xp is None:
                 raise TypeError(
                     f"{name}: needed an array for {chain_of(path)}, got {type(x).__name__}"
                 )
-            if tuple(x.shape) != tuple(old.shape) or not xp.is_float(x.dtype):
+            if tuple(x.shape) != shape or not xp.is_float(x.dtype):
                 raise ValueError(
-                    f"{name}: needed {list(old.shape)} of floats for {chain_of(path)}, "
+                    f"{name}: needed {list(shape)} of floats for {chain_of(path)}, "
                     f"got {dtype_of(x)} {list(x.shape)}"
                 )
-            memo[id(old)] = own_array(xp, x, any(x is y for y in memo.values()))
-        if leaves:
-            backend_of(*(memo.get(id(x), x) for x in leaves))  # one backend, or it raises
-        replace(origin_of(self), self, memo)
+            found[numbers[path]] = own_array(xp, x, any(x is y for y in found.values()))
+        if old:  # one backend, or it raises
+            backend_of(*(found.get(numbers[path], x) for path, x in old.items()))
+        assign(self, found)
 
     # A module as a nest.
 
     def take_trained(self) -> tuple[Iterable[Any], Any, Iterable[Any]]:
-        held = gather(self)
+        skeleton, values = taken(self)
+        held = skeleton.held(values)
         keys = tuple(held.variables)
-        return held.variables.values(), Rest(Skeleton(self), held, keys), keys
+        return held.variables.values(), Rest(skeleton, held, keys), keys
 
     @staticmethod
     def put_trained(rest: Any, parts: Iterable[Any]) -> Any:
@@ -282,21 +239,22 @@ class Module(tree.Node):
         return rest.skeleton.filled(held)
 
     def take_whole(self) -> tuple[Iterable[Any], Any, Iterable[Any]]:
-        return gather(self), Skeleton(self), Held._fields
+        skeleton, values = taken(self)
+        return [values[n] for n in skeleton.order], skeleton, skeleton.chains
 
     @staticmethod
     def put_whole(rest: Any, parts: Iterable[Any]) -> Any:
-        return rest.filled(Held(*parts))
+        return rest.refilled(parts)
 
     def take_saved(self) -> dict:
         whole: dict = {}
         for nest in gather(self):
-            merge(whole, nest, type(self).__name__)
+            _merge(whole, nest, type(self).__name__)
         return whole
 
     def put_saved(self, nest: dict) -> Any:
-        held = gather(self)
-        return Skeleton(self).filled(Held(*(chosen(part, nest) for part in held)))
+        skeleton, values = taken(self)
+        return skeleton.filled(Held(*(_chosen(part, nest) for part in skeleton.held(values))))
 
     def part(self, key: Any) -> Any:
         return self.v[key]
@@ -363,8 +321,10 @@ class Module(tree.Node):
         `flatten_key_chains`.
         """
         nest: dict = {}
-        for path, sub, level in submodules(self, depth):
-            if level == depth or not any(is_module(x) for _, x in direct(sub)):
+        for path, sub, level in submodules(self):
+            if depth is not None and level > depth:
+                continue
+            if level == depth or not any(step.kind == MODULE for step in own(sub)):
                 shown = sub.v if show_v else sub
                 if flatten_key_chains:
                     nest["/".join(map(str, path))] = shown
@@ -411,15 +371,16 @@ class Module(tree.Node):
                     f"{name}: {type(sub).__name__} names its variables itself; leave them out of "
                     "_create_variables instead"
                 )
-        chains = [(chain_of(path), x) for path, x in occurrences(self)]
+        steps = [step for step in walk(self, every=True) if step.kind == VARIABLE]
+        chains = [(chain_of(step.path), step.value) for step in steps]
         for pattern in patterns:
             if not any(_matches(chain, pattern) for chain, _ in chains):
                 listed = ", ".join(chain for chain, _ in chains)
                 raise ValueError(f"{name}: needed a pattern for some of {listed}, got {pattern!r}")
         marked = {id(x) for chain, x in chains if any(_matches(chain, p) for p in patterns)}
         for sub in owners:
-            own = {chain_of(local) for local, x in direct(sub) if id(x) in marked}
-            set_slot(sub, "_frozen", sub._frozen | own if frozen else sub._frozen - own)
+            found = {chain_of(step.path) for step in own(sub) if id(step.value) in marked}
+            set_slot(sub, "_frozen", sub._frozen | found if frozen else sub._frozen - found)
         return self
 
     @property
@@ -442,7 +403,7 @@ def summary(module: Module, /, *args: Any, **kw: Any) -> str:
     if not is_module(module):
         raise TypeError(f"summary: needed a module, got {type(module).__name__}")
     watch = showing.Watch()
-    copy = copied(origin_of(module), module, {}, How(watch))
+    copy = copied(module, frame=watch)
     watch.enter(copy, args, kw)
     below = [("/".join(map(str, path)), sub) for path, sub, _ in submodules(copy)]
     return showing.table(watch, [("", copy), *below], module.num_params)
@@ -451,19 +412,19 @@ def summary(module: Module, /, *args: Any, **kw: Any) -> str:
 def _adopt(parent: Module, value: Any, orphans: bool = False) -> None:
     """Tell the modules in an attribute whose they are; `orphans`, those that are nobody's."""
     if is_module(value):
-        if orphans and parent_of(value) is not None:
-            return
+        found = [value]
+    elif isinstance(value, CONTAINERS):
+        found = [step.value for step in walk(value, below=False) if step.kind == MODULE]
+    else:
+        return
+    for module in found:
+        if orphans and parent_of(module) is not None:
+            continue
         here: Any = parent
-        while here is not None and here is not value:  # a module that its own part points back to
+        while here is not None and here is not module:  # a module that its own part points back to
             here = parent_of(here)
         if here is None:
-            set_slot(value, "_parent", weakref.ref(parent))
-    elif isinstance(value, (list, tuple)):
-        for x in value:
-            _adopt(parent, x, orphans)
-    elif isinstance(value, dict):
-        for x in value.values():
-            _adopt(parent, x, orphans)
+            set_slot(module, "_parent", weakref.ref(parent))
 
 
 def _path(root: Module, module: Module) -> tuple:
@@ -471,6 +432,7 @@ def _path(root: Module, module: Module) -> tuple:
     return next((path for path, sub, _ in submodules(root) if sub is module), ())
 
 
+RESERVED = frozenset((*Base.__slots__, *Module.__slots__))
 METHODS = {k for k, x in vars(Module).items() if isinstance(x, FunctionType) and k[0] != "_"}
 TAKEN = "an attribute cannot be called {}, which is a method of modules"
 
@@ -496,3 +458,35 @@ def _matches(chain: str, pattern: str) -> bool:
     """Whether a key chain, or what it begins with, is of a pattern."""
     keys = chain.split("/")
     return any(fnmatchcase("/".join(keys[: n + 1]), pattern) for n in range(len(keys)))
+
+
+def _flat(nest: Any) -> tuple[list[tuple], list[Any]]:
+    return tree.routes(nest), tree.flatten(nest)[0]
+
+
+def _check_nest(name: str, word: str, new: Any) -> None:
+    """Refuse what is no nest of arrays as `v` or `state`: most often an attribute of that name was
+    meant.
+    """
+    if is_module(new) or not isinstance(new, dict):
+        what = "variables" if word == "v" else "state"
+        raise TypeError(
+            f"{name}: needed a nest of {what} as {word}, got {type(new).__name__}; an attribute "
+            f"cannot be called {word}"
+        )
+
+
+def _merge(whole: dict, nest: dict, name: str) -> None:
+    """Add a nest to another that has other leaves."""
+    for key, x in nest.items():
+        if isinstance(x, dict) and isinstance(whole.get(key, {}), dict):
+            _merge(whole.setdefault(key, {}), x, f"{name}, {key}")
+        elif key in whole:
+            raise ValueError(f"{name}: a variable and something else both have the key {key!r}")
+        else:
+            whole[key] = x
+
+
+def _chosen(like: Any, nest: Any) -> Any:
+    """Of a nest the part that is keyed like another."""
+    return {k: _chosen(x, nest[k]) for k, x in like.items()} if isinstance(like, dict) else nest

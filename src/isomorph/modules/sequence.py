@@ -12,7 +12,7 @@ from . import initializers
 from .initializers import Initializer, new_key
 from .layers import filled, sizes
 from .module import Module
-from .structure import State
+from .state import State
 
 
 class MultiHeadAttention(Module):

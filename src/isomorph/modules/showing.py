@@ -8,7 +8,8 @@ from typing import Any
 
 from .. import tree
 from ..dispatch import dtype_of, find_backend
-from .structure import CONSTANT, STATE, VARIABLE, State, direct, is_module, kind_of
+from .state import value_of
+from .walk import CONSTANT, STATE, VARIABLE, is_module, kind_of, own
 
 
 def outline(module: Any) -> str:
@@ -28,8 +29,8 @@ def outline(module: Any) -> str:
         ]
         label = f"{name}: " if name else ""
         lines.append(f"{indent}{label}{type(node).__name__}({', '.join(settings)})")
-        for local, x in direct(node):
-            key = "/".join(map(str, local))
+        for step in own(node):
+            key, x = "/".join(map(str, step.path)), step.value
             here = f"{path}/{key}" if path else key
             if id(x) in met:
                 lines.append(f"{indent}  {key}: the same as {met[id(x)]}")
@@ -45,7 +46,7 @@ def outline(module: Any) -> str:
 
 def described(x: Any, frozen: bool) -> str:
     """An array or state in words."""
-    kind, value = kind_of(x), x.value if type(x) is State else x
+    kind, value = kind_of(x), value_of(x)
     word = {STATE: " state", CONSTANT: " constant"}.get(kind, " frozen" if frozen else "")  # type: ignore[arg-type]
     if not hasattr(value, "shape"):
         return f"{value!r}{word}"
@@ -78,11 +79,11 @@ def table(watch: Watch, copies: list[tuple[str, Any]], total: int) -> str:
     """One line for each module: what it is, what it returned, what it holds, how long it took."""
     head = ["module", "output", "parameters", "bytes", "calls", "ms"]
     rows = []
-    everywhere = (x for _, copy in copies for _, x in direct(copy) if kind_of(x) == VARIABLE)
-    unique = {id(x): x for x in everywhere}
+    variables = lambda copy: [step.value for step in own(copy) if step.kind == VARIABLE]
+    unique = {id(x): x for _, copy in copies for x in variables(copy)}
     for name, copy in copies:
         calls, seconds, out = watch.rows.get(id(copy), [0, 0.0, None])
-        held = [x for _, x in direct(copy) if kind_of(x) == VARIABLE]
+        held = variables(copy)
         rows.append([
             f"{name or 'the whole'}: {type(copy).__name__}",
             _shapes(out) if calls else "not called",

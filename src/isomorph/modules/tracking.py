@@ -12,8 +12,9 @@ from typing import Any
 
 from .. import tree
 from ..dispatch import find_backend
-from .copying import set_slot
-from .structure import is_module, origin_of, submodules
+from .holding import origin_of
+from .skeleton import set_slot
+from .walk import is_module, submodules
 
 RTOL, ATOL = 1e-5, 1e-8  # what counts as equal where an expectation says nothing else
 

@@ -10,9 +10,9 @@ from ..compiling import jit
 from ..dispatch import NUMBERS, find_backend
 from ..gradients.calls import check_callable
 from ..means import Mean, Running, check_mean
-from ..modules.copying import Skeleton
+from ..modules.holding import gather, look
 from ..modules.module import Module
-from ..modules.structure import Held, gather
+from ..modules.skeleton import Held, Skeleton
 from ..moving import to_numpy
 from .data import Arrays, Stream, batches, check_batch, check_taken
 from .stepping import built, copied, held
@@ -117,4 +117,4 @@ def check_metrics(name: str, metrics: Metrics | None) -> dict[str, Callable[...,
 def _as_used(model: Module) -> Skeleton:
     """The form of a model in `eval()`, of which the model given knows nothing."""
     own = tree.renewed(model)
-    return Skeleton(own.eval())
+    return look(own.eval()).skeleton

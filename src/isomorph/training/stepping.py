@@ -18,9 +18,10 @@ from ..dispatch import backend_of, dtype_of, find_backend
 from ..gradients.calls import check_callable
 from ..gradients.transforms import value_and_grad_alone
 from ..means import Mean
-from ..modules.copying import Skeleton
+from ..modules.holding import gather, look
 from ..modules.module import Module
-from ..modules.structure import Held, State, gather
+from ..modules.skeleton import Held, Skeleton
+from ..modules.walk import STATE
 from ..optimizers.pairs import Optimizer, Writing, apply_updates, check_pair
 from ..random import is_key
 from .weighing import Part, averaged, counted, settled
@@ -75,7 +76,7 @@ class TrainStep:
     def init(self, model: Any) -> TrainState:
         """The state before the first step, with copies of the model's arrays."""
         if isinstance(model, Module):
-            skeleton, parts = self._known(Skeleton(model)), gather(model)
+            skeleton, parts = self._known(look(model).skeleton), gather(model)
         else:
             skeleton, parts = None, Held(model, {}, {})
         leaves: list[Any] = tree.flatten(parts.variables)[0]
@@ -218,7 +219,7 @@ class TrainStep:
             )
         value, aux = out if self.has_aux else (out, None)
         value, count = settled(self.name, xp, value)
-        after = state if skeleton is None else skeleton.state_of(model)
+        after = state if skeleton is None else gather(model).state
         if self.compute is not None:
             after = raised(xp, skeleton, after, state)
             value = xp.astype(value, xp.float32)
@@ -316,8 +317,9 @@ def by_place(skeleton: Skeleton, state: Any) -> tuple[Any, list[tuple[bool, Any]
     """The state by the places that a module has for it: whether a frozen variable is there, and
     what is.
     """
-    places, form = tree.flatten(gather(skeleton.husk, raw=True).state)
-    return form, [(type(p) is not State, x) for p, x in zip(places, form.flatten_up_to(state))]
+    form, numbers, _ = skeleton.nests[STATE]
+    is_frozen = [skeleton.kinds[n] != STATE for n in numbers]
+    return form, list(zip(is_frozen, form.flatten_up_to(state)))
 
 
 def finite(xp: Any, nest: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from ...gradients.closures import hoist
+from ...gradients.captured import hoist
 from ...gradients.custom import custom_vjp, unseen
 from . import private
 from .private import (

@@ -1,0 +1,157 @@
+"""The one walk over a module. Whatever asks what a module holds asks here.
+
+Floating-point arrays are variables, a `State` is state, other arrays are constants; modules, lists,
+tuples and dicts are walked through, and everything else is a setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from numbers import Number
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any, NamedTuple
+
+from .. import tree
+from ..dispatch import BACKENDS
+from ..gradients.captured import is_empty
+from .state import State
+
+# Attributes of these types hold no arrays, whatever their values.
+PLAIN = frozenset(
+    (str, bytes, int, float, bool, complex, type(None), type, range, slice, BuiltinFunctionType)
+)
+CONTAINERS = (list, tuple, dict)
+VARIABLE, STATE, CONSTANT, MODULE, CONTAINER, SETTING = range(6)
+
+
+class Step(NamedTuple):
+    """One entry of a module or of a container in it."""
+
+    path: tuple  # from the module that is walked over, as in `v`: without a leading underscore
+    owner: Any  # the module or container
+    key: Any
+    kind: int
+    value: Any
+
+
+class Place:
+    """What stands for an array in a module without its arrays."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: int):
+        self.kind = kind
+
+
+def walk(module: Any, *, below: bool = True, every: bool = False) -> Iterator[Step]:
+    """Every entry of a module and of what it holds, depth first, in the order of the attributes.
+
+    A module or container that is met again is reported and not entered again. Without `below`,
+    modules are not entered; with `every`, what is shared is entered at each of its places.
+    """
+    entered = {id(module)}
+    stack: list[tuple[tuple, Any, Iterator]] = [((), module, iter(entries(module)))]
+    while stack:
+        path, owner, rest = stack[-1]
+        is_container = isinstance(owner, CONTAINERS)
+        for key, x in rest:
+            kind = kind_of(x)
+            here = (*path, key if is_container else key[key[:1] == "_" :])
+            yield Step(here, owner, key, kind, x)
+            if (kind == CONTAINER or (kind == MODULE and below)) and id(x) not in entered:
+                entered.add(id(x))
+                stack.append((here, x, iter(entries(x))))
+                break
+        else:
+            stack.pop()
+            if every:
+                entered.discard(id(owner))
+
+
+def entries(node: Any) -> list[tuple[Any, Any]]:
+    """The keys and values of a module, dict, list or tuple, as they are now."""
+    if isinstance(node, dict):
+        return list(node.items())
+    if isinstance(node, (list, tuple)):
+        return list(enumerate(node))
+    return list(node.__dict__.items())
+
+
+def kind_of(x: Any) -> int:
+    """What `x` is to the module that holds it."""
+    cls = type(x)
+    if cls in PLAIN:
+        return SETTING
+    if cls is State:
+        return STATE
+    if cls is Place:
+        return x.kind
+    backend = BACKENDS.get(cls)
+    if backend is None:
+        if isinstance(x, tree.Node):
+            return MODULE
+        if isinstance(x, CONTAINERS):
+            return CONTAINER
+        backend = BACKENDS.find(cls)
+        if backend is None:
+            return SETTING
+    if is_number(x):
+        return SETTING  # also one of the array library's
+    dtype = x.dtype
+    if dtype == backend.float32 or dtype == backend.float64:  # pyright: ignore
+        return VARIABLE
+    return VARIABLE if backend.is_float(dtype) else CONSTANT
+
+
+def is_module(x: Any) -> bool:
+    return isinstance(x, tree.Node)
+
+
+def is_number(x: Any) -> bool:
+    """Whether `x` is a number and no array, though it may be of an array library."""
+    return type(x).__hash__ is not None and isinstance(x, Number)
+
+
+def own(module: Any) -> list[Step]:
+    """The modules, arrays and state that a module holds itself, or in containers of its own."""
+    return [step for step in walk(module, below=False, every=True) if step.kind <= MODULE]
+
+
+def submodules(module: Any) -> list[tuple[tuple, Any, int]]:
+    """Every module below a module, once: its path, itself, and how many modules down it is."""
+    levels = {id(module): 0}
+    found = []
+    for path, owner, _, kind, x in walk(module):
+        if kind in (MODULE, CONTAINER) and id(x) not in levels:
+            levels[id(x)] = levels[id(owner)] + (kind == MODULE)
+            if kind == MODULE:
+                found.append((path, x, levels[id(x)]))
+    return found
+
+
+def check_reachable(step: Step) -> None:
+    """Refuse a setting that hides modules or arrays where no other call would reach them."""
+    x, owner, name = step.value, type(step.owner).__name__, step.path[-1]
+    if isinstance(x, (set, frozenset)) and any(kind_of(e) <= MODULE for e in x):
+        raise TypeError(
+            f"{owner}: needed modules and arrays in lists, tuples or dicts, got a "
+            f"{type(x).__name__} of them at {name}"
+        )
+    if _hides_module(x, step.owner):
+        raise TypeError(
+            f"{owner}: needed modules as attributes, got a {type(x).__name__} at {name} that holds "
+            "one where it cannot be exchanged; make it a method"
+        )
+
+
+def _hides_module(x: Any, owner: Any) -> bool:
+    if isinstance(x, MethodType):
+        return is_module(x.__self__) and x.__self__ is not owner
+    if isinstance(x, partial):
+        held = [x.func, *x.args, *x.keywords.values()]
+    elif isinstance(x, FunctionType) and x.__closure__:
+        held = [cell.cell_contents for cell in x.__closure__ if not is_empty(cell)]
+    else:
+        return False
+    return any(is_module(y) or _hides_module(y, None) for y in held)
