@@ -69,6 +69,7 @@ def heard():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.later_on("tensorflow", "torch")  # the file is the same, and is written alike
 def test_interrupted_and_killed_it_ends_as_if_never_stopped(backend, tmp_path):
     """SIGINT, then SIGKILL at a random moment, both to a process of its own."""
     rng, steps = random.Random(os.getpid()), STEPS[backend]

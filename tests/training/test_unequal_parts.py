@@ -182,6 +182,7 @@ def net_entropy(model, x, labels):
     return iso.cross_entropy(model(x), labels, ignore_index=NONE, reduction="counted")
 
 
+@pytest.mark.later_on("torch", compiled=True)
 @pytest.mark.parametrize(("accumulate", "compiled"), [(1, True), (2, False)])
 def test_a_step_that_counts_nothing_changes_nothing(backend, accumulate, compiled):
     """Weights, moments, the number of the step, running statistics: to the bit; keys go on."""
