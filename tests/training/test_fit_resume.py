@@ -122,6 +122,7 @@ def test_stopped_anywhere_it_ends_the_same(backend, tmp_path):
         same_bits(got.model, want.model)
 
 
+@pytest.mark.later_on("torch")  # test_state_resume.py goes on with its program
 def test_compiled_it_ends_the_same(backend, tmp_path):
     def fit(steps, **kw):
         with iso.use_backend(backend), iso.use_key(1):
