@@ -18,8 +18,10 @@ COMPILED = (
 )  # fmt: skip
 
 
-# What the next test compiles, TensorFlow, which is slow step by step, repeats in `make test-all`.
-REPEATED = [pytest.param(name, marks=pytest.mark.later_on("tensorflow")) for name in COMPILED]
+# What the next test compiles is repeated step by step in `make test-all` where that is slow.
+REPEATED = [
+    pytest.param(name, marks=pytest.mark.later_on("jax", "tensorflow")) for name in COMPILED
+]
 
 
 @pytest.mark.parametrize("name", [*(name for name in PAIRS if name not in COMPILED), *REPEATED])
