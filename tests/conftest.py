@@ -177,6 +177,16 @@ def backend_in(nodeid, backends):
     return [name for name in backends if name in words]
 
 
+def is_later(item):
+    """Whether a mark `later_on` names the backend of a test, and such parameters as it has."""
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    return any(
+        params.get("backend") in mark.args
+        and all(params[name] == value for name, value in mark.kwargs.items())
+        for mark in item.iter_markers("later_on")
+    )
+
+
 def keep(config, items, is_kept):
     """Deselect all other tests."""
     config.hook.pytest_deselected(items=[item for item in items if not is_kept(item)])
@@ -186,7 +196,8 @@ def keep(config, items, is_kept):
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     for item in items:
-        if item.get_closest_marker("left_to_core") and not config.getoption("--core"):
+        left = item.get_closest_marker("left_to_core") or is_later(item)
+        if left and not config.getoption("--core"):
             item.add_marker(pytest.mark.slow)
     if config.getoption("--core"):
         chosen = tuple(f"tests/{part}" for part in CORE)

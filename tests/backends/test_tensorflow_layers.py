@@ -183,7 +183,10 @@ def test_convolutions_are_left_to_the_kernels_of_a_cpu(backend):
     np.testing.assert_allclose(iso.jit(beside)(x, w), total(x, w) / 8, rtol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("float64", "complex64")]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128", *SLOW])  # one of each kind and width
 def test_what_xla_lacks_is_left_to_the_kernels(backend, dtype):
     """XLA has no determinants, no complex solutions, and only half of the digits of float64."""
     x = np.array([[2.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 4.0]]).astype(dtype)

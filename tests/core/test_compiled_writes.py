@@ -61,7 +61,17 @@ def off(found, expected):
     return max(float((a - b).abs().max()) for a, b in zip(found, expected, strict=True))
 
 
-@pytest.mark.parametrize("write", WRITES)
+# The first of each kind; `make test-all` tries all.
+FIRST = (
+    "diagonal filled in place", "diagonal_scatter", "as_strided_scatter", "index_put", "scatter",
+    "iso.at", "xp.eye",
+)  # fmt: skip
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "write", [pytest.param(name, marks=() if name in FIRST else SLOW) for name in WRITES]
+)
 def test_what_is_written_is_read(backend, write):
     func = lambda x: energy(x, WRITES[write])
     expected = iso.value_and_grad(lambda x: energy(x, lambda: torch.eye(N, dtype=x.dtype)))(POINTS)
@@ -122,7 +132,9 @@ def test_rows_of_an_expanded_array_are_written_apart(backend):
     older("torch", 2, 13) or not older("torch", 2, 14),
     reason="seen in torch 2.13, the first gone in 2.15",
 )
-@pytest.mark.parametrize("func", [both, second, expanded])
+@pytest.mark.parametrize(
+    "func", [both, *(pytest.param(func, marks=SLOW) for func in (second, expanded))]
+)
 def test_inductor_still_has_its_errors(backend, func):
     """A canary: where this fails, torch is repaired, and its part of `repairs.py` can go."""
     graph = proxy_tensor.make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)(POINTS)

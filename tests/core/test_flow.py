@@ -141,6 +141,7 @@ def test_gradients_of_scan(backend, xp, mode):
     np.testing.assert_allclose(numpy_of(second), wanted, atol=1e-7)
 
 
+@pytest.mark.later_on("torch", mode="jit")  # of scans, the compiled gradient is the harder one
 @MODES
 def test_scan_backwards_by_length_and_of_nothing(backend, xp, mode):
     def func(x):
@@ -257,6 +258,7 @@ def test_gradients_of_while_loop(backend, xp, mode):
         )
 
 
+@pytest.mark.later_on("torch", mode="jit")  # the compiled while_loop is mapped, too
 @MODES
 def test_loops_for_each_example(backend, xp, mode):
     def func(w, n):
@@ -297,6 +299,7 @@ def test_loops_within_loops(backend, xp, mode):
     np.testing.assert_array_equal(numpy_of(ys), wanted[1])
 
 
+@pytest.mark.later_on("torch", mode="jit")
 @MODES
 def test_dtypes_are_kept(backend, xp, mode):
     def func(x):

@@ -10,6 +10,15 @@ import pytest
 import isomorph as iso
 
 
+@pytest.fixture(autouse=True)
+def only_what_is_new():
+    """What was there before is neither looked through nor counted."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 def left_after(count, x):
     """The objects there are after so many fresh programs, by type."""
     for _ in range(count):

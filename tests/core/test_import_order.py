@@ -1,6 +1,7 @@
 """Which framework was imported first decides nothing: TensorFlow and torch both bring libraries of
 Arm, and torch called TensorFlow's and aborted the process. Each order is a process of its own; what
-is computed is the same on every processor.
+is computed is the same on every processor. `make test` runs the two in which there is something to
+do (`backends/torch/loading.py`): torch is imported here, after TensorFlow, or was already.
 """
 
 import os
@@ -49,6 +50,8 @@ ORDERS = {
 
 
 @pytest.mark.skipif("tensorflow" in NOT_INSTALLED, reason=MISSING.format("tensorflow"))
+@pytest.mark.later_on("torch", order="ours")
+@pytest.mark.later_on("torch", order="torch, tensorflow")
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("backend", ["torch"])
 def test_convolutions_are_right_in_every_order_of_imports(backend, order):

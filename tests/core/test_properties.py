@@ -8,6 +8,7 @@ derivative of differences of the gradient that has just been checked.
 """
 
 import math
+import os
 from collections import Counter
 from collections.abc import Callable
 from itertools import product
@@ -24,8 +25,9 @@ import isomorph as iso
 from oracles import kind_of, numpy_of
 
 # Programs that end in each function of the table; fewer where every new one has to be compiled or
-# an operation is slow. The least makes more than 200.
-PROGRAMS = {"numpy": 8, "torch": 5, "tensorflow": 2, "jax": 2}
+# an operation is slow, and in `make test`. The least makes more than 200.
+WHOLE = os.environ.get("ISOMORPH_XLA") == "full"  # make test-all
+PROGRAMS = {"numpy": 8 if WHOLE else 4, "torch": 5 if WHOLE else 3, "tensorflow": 2, "jax": 2}
 LARGEST = 30.0  # no value of a program is larger
 AWAY = 0.03  # how far a value stays from a kink: many steps of the differences
 STEP = 5e-4
@@ -389,11 +391,12 @@ def programs(name):
 
 def cells():
     """Each function by itself: JAX compiles every program. On JAX and TensorFlow `make test` ends
-    programs in every second one only; all of them are drawn inside of others.
+    programs in every fourth one only, not in the same ones; all of them are drawn inside of others.
     """
+    quick = {"jax": 0, "tensorflow": 2}
     for backend in ("numpy", "jax", "tensorflow", "torch"):
         for i, name in enumerate(NAMES):
-            left = i % 2 and backend in ("jax", "tensorflow")
+            left = backend in quick and i % 4 != quick[backend]
             yield pytest.param(backend, name, marks=pytest.mark.slow if left else ())
 
 

@@ -176,6 +176,14 @@ except RuntimeError as error:
 """
 
 
+@pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
+def test_keras_that_says_it_runs_on_another_backend_is_refused(backend, monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
+    with pytest.raises(RuntimeError, match="needed Keras to run on tensorflow, got torch; set KER"):
+        iso.export.to_keras(iso.Linear(2, 1, key=0))
+
+
+@pytest.mark.left_to_core
 @pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)  # Keras runs on it, or not
 @pytest.mark.skipif("torch" in NOT_INSTALLED, reason="torch is not installed")
 def test_keras_on_another_backend_is_refused(backend):

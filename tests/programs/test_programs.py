@@ -54,6 +54,12 @@ SAMPLE = {
     ("tensorflow", "compiled"): {("graph_network", "float32"), ("mixture", "float64")},
     ("torch", "compiled"): {("reinforce", "float32"), ("mixture", "float64"), ("maml", "float64")},
 }
+# Of the sample, what another cell runs on that backend, or compiles: left to the core suite.
+REPEATED = {
+    ("tensorflow", "eager", "mixture"),
+    ("torch", "compiled", "mixture"),
+    ("torch", "compiled", "maml"),
+}
 
 
 def cells():
@@ -63,7 +69,8 @@ def cells():
             for name in PROGRAMS:
                 for dtype in LIMITS:
                     quick = (name, dtype) in SAMPLE.get((backend, mode), {(name, dtype)})
-                    marks = () if quick else pytest.mark.slow
+                    core = pytest.mark.left_to_core if (backend, mode, name) in REPEATED else ()
+                    marks = core if quick else pytest.mark.slow
                     yield pytest.param(backend, mode, name, dtype, marks=marks)
 
 

@@ -54,6 +54,7 @@ def test_jax_compiles_a_step_once(backend, how, place, caplog):
     assert np.isfinite(float(value))
 
 
+@pytest.mark.later_on("torch")  # whose programs take long to make
 @pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 def test_a_fit_compiles_its_step_once(backend, tmp_path, caplog):
     """And goes on with the same one from a checkpoint."""

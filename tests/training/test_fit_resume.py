@@ -69,6 +69,7 @@ def heard():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.later_on("tensorflow", "torch")  # the file is the same, and is written alike
 def test_interrupted_and_killed_it_ends_as_if_never_stopped(backend, tmp_path):
     """SIGINT, then SIGKILL at a random moment, both to a process of its own."""
     rng, steps = random.Random(os.getpid()), STEPS[backend]
@@ -121,6 +122,7 @@ def test_stopped_anywhere_it_ends_the_same(backend, tmp_path):
         same_bits(got.model, want.model)
 
 
+@pytest.mark.later_on("torch")  # test_state_resume.py goes on with its program
 def test_compiled_it_ends_the_same(backend, tmp_path):
     def fit(steps, **kw):
         with iso.use_backend(backend), iso.use_key(1):

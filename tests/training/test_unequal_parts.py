@@ -119,6 +119,7 @@ def test_in_parts_or_whole_it_is_one_training(backend, optimizer, accumulate, gu
     assert np.isfinite(wanted[6])
 
 
+@pytest.mark.later_on("torch", guard=False)
 @pytest.mark.parametrize("guard", [False, True])
 def test_compiled_it_is_the_same_training(backend, guard):
     """One program for all layouts: which part counts nothing is known only when it runs; also where
@@ -182,6 +183,7 @@ def net_entropy(model, x, labels):
     return iso.cross_entropy(model(x), labels, ignore_index=NONE, reduction="counted")
 
 
+@pytest.mark.later_on("torch", compiled=True)
 @pytest.mark.parametrize(("accumulate", "compiled"), [(1, True), (2, False)])
 def test_a_step_that_counts_nothing_changes_nothing(backend, accumulate, compiled):
     """Weights, moments, the number of the step, running statistics: to the bit; keys go on."""
@@ -374,6 +376,7 @@ def test_the_loss_of_an_epoch_is_that_of_its_examples(backend):
     assert got.history[0]["validation"]["loss"] == pytest.approx(13.0, rel=1e-14)
 
 
+@pytest.mark.later_on("tensorflow", compiled=True)  # JAX's programs are XLA's, too
 @pytest.mark.parametrize("compiled", [False, True])
 def test_the_loss_of_an_epoch_is_that_of_what_counts(backend, compiled):
     batches, labels = stream(backend)

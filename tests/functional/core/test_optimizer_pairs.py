@@ -18,7 +18,13 @@ COMPILED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PAIRS)
+# What the next test compiles is repeated step by step in `make test-all` where that is slow.
+REPEATED = [
+    pytest.param(name, marks=pytest.mark.later_on("jax", "tensorflow")) for name in COMPILED
+]
+
+
+@pytest.mark.parametrize("name", [*(name for name in PAIRS if name not in COMPILED), *REPEATED])
 def test_a_hundred_steps_are_those_of_another_library(name, backend, xp):
     v, state = run(xp, PAIRS[name][0]())
     assert_close(v, expected(name))

@@ -41,19 +41,23 @@ def test_every_mask_broadcasts_and_rows_of_nothing_are_zero(backend, xp, shapes)
     for i, mask in enumerate(masks(shapes[0][-2], shapes[1][-2], lead)):
         causal = (i + len(shapes[0])) % 2 == 0  # each mask with and without, over all shapes
         given = None if mask is None else xp.asarray(mask)
-        call = lambda q, k, v, mask=given, causal=causal: iso.scaled_dot_product_attention(
-            q, k, v, mask=mask, is_causal=causal
-        )
         wanted = naive_attention(*arrays, mask, causal)
-        np.testing.assert_allclose(numpy_of(call(q, k, v)), wanted, rtol=1e-11, atol=1e-14)
-        # the kernel against the meaning
-        plain = lambda q, k, v, mask=given, causal=causal: Backend.attention(
-            load(backend), q, k, v, q.shape[-1] ** -0.5, mask, causal
-        )
-        for ours, theirs in zip(
-            iso.vjp(call, q, k, v)[1](xp.asarray(wanted)),
-            iso.vjp(plain, q, k, v)[1](xp.asarray(wanted)),
-        ):
+
+        def run(q, k, v, mask, wanted, causal=causal):
+            call = lambda q, k, v: iso.scaled_dot_product_attention(
+                q, k, v, mask=mask, is_causal=causal
+            )
+            # the kernel against the meaning
+            plain = lambda q, k, v: Backend.attention(
+                load(backend), q, k, v, q.shape[-1] ** -0.5, mask, causal
+            )
+            return call(q, k, v), *(iso.vjp(f, q, k, v)[1](wanted) for f in (call, plain))
+
+        if backend == "jax" and i:  # eagerly it would compile each operation for each shape
+            run = iso.jit(run)
+        found, grads, meant = run(q, k, v, given, xp.asarray(wanted))
+        np.testing.assert_allclose(numpy_of(found), wanted, rtol=1e-11, atol=1e-14)
+        for ours, theirs in zip(grads, meant, strict=True):
             assert np.isfinite(numpy_of(ours)).all()
             np.testing.assert_allclose(numpy_of(ours), numpy_of(theirs), atol=1e-12)
 
@@ -124,7 +128,9 @@ def test_other_derivatives_of_attention(backend, xp):
     np.testing.assert_allclose(numpy_of(ours), wanted.numpy(), rtol=1e-9, atol=1e-12)
 
 
-def test_long_sequences(backend, xp):
+@pytest.mark.later_on("torch", compiled=True)  # the rows of attention compile a short one
+@pytest.mark.parametrize("compiled", [False, True])
+def test_long_sequences(backend, xp, compiled):
     """Where torch's own kernel is used, which has no second derivative."""
     arrays = drawn(15, (2, 256, 4), (2, 256, 4), (2, 256, 4))
     arrays[1] *= 0.1
@@ -133,7 +139,7 @@ def test_long_sequences(backend, xp):
     given = xp.asarray(mask)
     call = lambda q, k, v: iso.scaled_dot_product_attention(q, k, v, mask=given, is_causal=True)
     reference = lambda q, k, v: torch_attention(q, k, v, mask, True)
-    check(xp, call, reference, arrays, compiled=backend != "numpy")
+    check(xp, call, reference, arrays, compiled=compiled and backend != "numpy")
     primals, tensors = tuple(map(xp.asarray, arrays)), tuple(map(torch.tensor, arrays))
     wanted = torch.autograd.functional.jvp(reference, tensors, tensors[::-1])[1]
     ours = iso.jvp(call, primals, primals[::-1])[1]
