@@ -160,7 +160,7 @@ def test_what_it_cannot_do_says_so(installed):
 
 
 def test_where_its_package_is_not_installed_it_is_no_backend():
-    with pytest.raises(TypeError, match=f"no backend speaks for {NAME}.*tensorflow or torch$"):
+    with pytest.raises(TypeError, match=f"no backend handles {NAME}.*tensorflow or torch$"):
         iso.namespace(strict.zeros(2))
     with pytest.raises(ValueError, match=f"no backend is called '{NAME}'"):
         iso.use_backend(NAME).__enter__()

@@ -156,7 +156,7 @@ REFUSED = {
     ),
     "list": (
         lambda a: iso.linear([1.0, 2.0], a(3, 2)),
-        f"no backend speaks for builtins.list: needed an array of {', '.join(names()[:-1])} or "
+        f"no backend handles builtins.list: needed an array of {', '.join(names()[:-1])} or "
         f"{names()[-1]}",
     ),
     "attention_number": (
