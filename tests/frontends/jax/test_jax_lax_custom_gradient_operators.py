@@ -232,7 +232,7 @@ def test_forms_that_do_not_fit_raise(backend, xp):
         ),
         (
             ValueError,
-            "needed solve's result, like b,",
+            "needed the result of solve, like b,",
             lambda b: op(lambda x: x, b, lambda f, b: b[:2], ident),
         ),
         (ValueError, r"needed matvec\(x\) as", lambda b: op(lambda x: {"a": x}, b, ident, ident)),
