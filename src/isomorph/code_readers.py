@@ -18,7 +18,7 @@ def constant(func: Func) -> Func:
 
 
 def read_as(func: Func, instead: Func | None) -> Func:
-    """`func`, with `instead`, which gives the same result, for the compiler to read; None: call it."""
+    """`func`, for which the compiler reads the equivalent `instead`; with None it calls `func`."""
     TOLD.append((func, instead))
     for tell in READERS:
         tell(func, instead)

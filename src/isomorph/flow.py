@@ -189,7 +189,7 @@ class Branch:
 
 
 class Carry:
-    """The values that a loop passes from step to step: structure, shapes and dtypes stay the same."""
+    """The values that a loop passes from step to step; structure, shapes and dtypes are fixed."""
 
     def __init__(self, name: str, who: str, xp: Any, form: Any, arrays: Sequence[Any]):
         self.name, self.who, self.xp, self.form = name, who, xp, form

@@ -142,7 +142,7 @@ REFUSED = {
     ),
     "dtypes": (
         "iso.linear(x, strict.ones((2, 3), dtype=strict.float32))",
-        "TypeError linear: needed x, weight and bias of one dtype, got float64, float32",
+        "TypeError linear: needed x, weight and bias of the same dtype, got float64, float32",
     ),
     "half": (
         f"iso.zeros(2, dtype='float16', backend={NAME!r})",

@@ -285,9 +285,7 @@ def test_links_to_files_are_followed(backend, tmp_path):
 def test_a_nest_that_holds_itself_is_named(backend, tmp_path):
     nest = {"a": [np.ones(2), {}]}
     nest["a"][1]["back"] = nest["a"]
-    with pytest.raises(
-        ValueError, match="needed a nest that ends, got one that holds itself at a/1/back"
-    ):
+    with pytest.raises(ValueError, match="needed a nest without cycles, got .* at a/1/back"):
         iso.save(tmp_path / "file", nest)
     assert not [*tmp_path.iterdir()]
     shared = [np.ones(2)]

@@ -158,7 +158,7 @@ def test_a_stream_goes_on_in_the_middle(backend, tmp_path):
     assert got.losses == want.losses
     same_bits(got.model, want.model)
     fit(iter(batches), 1, steps=3, checkpoint=tmp_path / "d")
-    with pytest.raises(ValueError, match="needed the 3 batches that are done, and more, .* got 2"):
+    with pytest.raises(ValueError, match="needed the 3 batches .* got 2"):
         fit(batches[:2], 2, checkpoint=tmp_path / "d", resume=True)
 
 

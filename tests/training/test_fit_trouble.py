@@ -186,10 +186,10 @@ def test_wrong_calls_say_what_was_needed(backend, xp, tmp_path):
     x = rows(backend, 1, 2)
     loss = lambda v, x: xp.sum(v * x)
     for kw, words in (
-        ({"batch_size": 0}, "fit: needed batch_size as an int of 1 or more, got 0"),
-        ({"batch_size": 2.0}, "needed batch_size as an int of 1 or more, got 2.0"),
-        ({"steps": 0}, "needed steps as an int of 1 or more, got 0"),
-        ({"patience": 0}, "needed patience as an int of 1 or more, got 0"),
+        ({"batch_size": 0}, "fit: needed batch_size as an int >= 1, got 0"),
+        ({"batch_size": 2.0}, "needed batch_size as an int >= 1, got 2.0"),
+        ({"steps": 0}, "needed steps as an int >= 1, got 0"),
+        ({"patience": 0}, "needed patience as an int >= 1, got 0"),
         ({"patience": 1}, "needed validation= for patience, got none"),
         ({"save_every": 2}, "needed checkpoint=, a file, for save_every and resume, got none"),
         ({"resume": True}, "needed checkpoint=, a file, for save_every and resume, got none"),
@@ -204,7 +204,7 @@ def test_wrong_calls_say_what_was_needed(backend, xp, tmp_path):
         fit(backend, x, loss, checkpoint=tmp_path / "no" / "c")
     with pytest.raises(FileNotFoundError, match="fit: needed a folder for the log, got .*no"):
         fit(backend, x, loss, log=tmp_path / "no" / "log")
-    with pytest.raises(ValueError, match="fit: needed epochs as an int of 1 or more, got 0"):
+    with pytest.raises(ValueError, match="fit: needed epochs as an int >= 1, got 0"):
         iso.fit(x, x, loss, SGD, 0)
     with pytest.raises(TypeError, match="fit: needed an Optimizer, got a float"):
         iso.fit(x, x, loss, 0.1)

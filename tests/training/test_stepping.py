@@ -455,7 +455,7 @@ def test_more_than_a_loss(backend, xp):
     np.testing.assert_allclose(numpy_of(aux["guess"]), X @ W + B, rtol=1e-12)
     assert len(repr(state)) < 80
     assert "nest" in repr(state)
-    with pytest.raises(TypeError, match=r"train_step: needed \(loss, aux\) of a loss with has_aux"):
+    with pytest.raises(TypeError, match=r"train_step: needed .*\(loss, aux\)"):
         step = iso.train_step(squares, iso.optimizers.sgd(0.1), has_aux=True, compiled=False)
         step(step.init(nest(xp)), *arrays(xp, X, Y))
 
@@ -476,9 +476,7 @@ def test_what_is_no_loss_and_no_optimizer(backend, xp):
     with pytest.raises(ValueError, match="train_step: needed a model with variables to train, go"):
         iso.train_step(squares, opt).init(made(backend, lambda: iso.Dropout(0.5)))
     step = iso.train_step(squares, opt)
-    with pytest.raises(
-        TypeError, match="train_step: needed the state that init made, got a dict; "
-    ):
+    with pytest.raises(TypeError, match="train_step: needed the state made by init, got a dict; "):
         step(nest(xp), *arrays(xp, X, Y))  # type: ignore
 
 

@@ -14,7 +14,6 @@ from .calls import check_callable
 def vmap(func: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """`func`, mapped over an extra axis of its array arguments; keyword arguments are not mapped.
 
-
     `in_axes` says which axis of an argument is mapped: one value for all arguments, or one per
     argument, each an int, None if the argument is not mapped, or a nest of these like the argument.
     `out_axes` says where the axis goes in the outputs: an int, or a nest like the output.

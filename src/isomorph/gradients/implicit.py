@@ -71,7 +71,7 @@ def custom_root(
     tangent_solve: Callable,
     has_aux: bool = False,
 ) -> Any:
-    """The x with f(x) = 0, found by `solve(f, initial_guess)`, with the gradients of the equation."""
+    """The x with f(x) = 0, found by `solve(f, initial_guess)`, with gradients of the equation."""
     captured, rebuild = hoist(f)
     solve = _constant(solve)
 
@@ -116,7 +116,7 @@ def _watched(xp: Any, nest: Any) -> bool:
 
 
 def _unseen_at(xp: Any, rebuild: Callable, captured: list, x: Any) -> Any:
-    """The equation at its solution, evaluated to check all it uses: `solve` may not have called it."""
+    """Evaluate the equation at its solution to check what it uses: `solve` may not have done so."""
     at = lambda captured, x: rebuild(captured)(x)
     return unseen("custom_root, custom_linear_solve", xp, at, (captured, x))
 

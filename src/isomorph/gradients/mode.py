@@ -2,7 +2,6 @@
 
 Other threads and tasks do not see the mode, and a block that raises restores it. It decides one
 thing only: whether a module's `forward` gets the module's variables unchanged or detached.
-
 """
 
 from __future__ import annotations

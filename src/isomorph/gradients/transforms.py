@@ -17,7 +17,6 @@ def grad(
 ) -> Callable[..., Any]:
     """The function that returns the gradient of a scalar `func`, a nest like the chosen argument.
 
-
     With several `argnums`, a tuple of gradients; with `has_aux`, `func` returns `(value, aux)` and
     the result is `(gradient, aux)`. For a complex argument z = x + iy the gradient is
     df/dx + i df/dy, on every backend.

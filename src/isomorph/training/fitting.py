@@ -469,7 +469,7 @@ def _check(
     counts |= {k: v for k, v in optional.items() if v is not None}
     for name, value in counts.items():
         if type(value) is not int or value < 1:
-            raise ValueError(f"fit: needed {name} as an int of 1 or more, got {value!r}")
+            raise ValueError(f"fit: needed {name} as an int >= 1, got {value!r}")
     if type(seed) is not int or not -(2**63) <= seed < 2**64:
         raise ValueError(f"fit: needed seed as an int of 64 bits, got {seed!r}")
     if patience is not None and validation is None:
