@@ -164,7 +164,7 @@ def test_other_data_are_refused(backend):
     ):
         with pytest.raises(TypeError, match=words):
             met(backend, data)
-    with pytest.raises(ValueError, match="needed at least 11 examples, got 10; a smaller batch_s"):
+    with pytest.raises(ValueError, match="needed at least 11 examples, got 10; .*smaller batch_s"):
         met(backend, x, drop_last=True, batch_size=11)
 
 
@@ -222,7 +222,7 @@ def test_arrays_of_another_framework_are_named(backend):
     other = "numpy" if backend == "torch" else "torch"
     words = f"needed batches of {backend} arrays, like the model's, got a {other} array at 0"
     for data in (numbers(other), [numbers(other)]):
-        with pytest.raises(TypeError, match=f"fit: {words}; iso.convert"):
+        with pytest.raises(TypeError, match=f"fit: {words}; .*iso.convert"):
             met(backend, data)
     with pytest.raises(TypeError, match=f"fit validation: {words}"):
         met(backend, numbers(backend), validation=numbers(other))

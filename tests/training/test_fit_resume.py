@@ -189,7 +189,7 @@ def test_without_a_file_it_begins(backend, tmp_path):
 def test_a_file_that_is_there_is_not_overwritten(backend, tmp_path):
     whole(backend, 2, checkpoint=tmp_path / "c")
     raw = (tmp_path / "c").read_bytes()
-    with pytest.raises(FileExistsError, match="needed a checkpoint that is not there yet, got .*c"):
+    with pytest.raises(FileExistsError, match="needed a checkpoint .* not exist, got .*c"):
         whole(backend, 2, checkpoint=tmp_path / "c")
     assert (tmp_path / "c").read_bytes() == raw
 

@@ -187,7 +187,7 @@ def test_bad_input(backend, xp):
     ident = lambda *a: a[-1]
     with pytest.raises(TypeError, match="custom_root: needed solve as a function, got NoneType"):
         lax.custom_root(ident, x, None, ident)
-    with pytest.raises(TypeError, match="custom_root: needed an array to begin with"):
+    with pytest.raises(TypeError, match="custom_root: needed at least one array"):
         lax.custom_root(ident, {}, ident, ident)
     with pytest.raises(
         TypeError, match="custom_linear_solve: needed matvec as a function, got int"

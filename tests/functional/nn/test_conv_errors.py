@@ -23,7 +23,7 @@ def test_wrong_numbers_of_axes(of):
         iso.conv_general_dilated(of(1, 5, 3), of(3, 3, 2), 1, 0, dims=4)
     with pytest.raises(ValueError, match=r"depthwise_conv2d: needed .*\[k, k, in\] .*, got"):
         iso.depthwise_conv2d(of(1, 5, 5, 3), of(3, 3, 4), 1, 0)
-    with pytest.raises(TypeError, match="conv1d: needed an array of filters, got float"):
+    with pytest.raises(TypeError, match="conv1d: needed an array as filters, got float"):
         iso.conv1d(of(1, 5, 3), 1.0, 1, 0)
 
 

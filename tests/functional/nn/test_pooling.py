@@ -113,7 +113,7 @@ def test_bad_input(backend, xp):
         (lambda: iso.max_pool(x, 0), "needed window as a positive int"),
         (lambda: iso.avg_pool(x, 2, data_format="NWC"), "needed data_format"),
         (lambda: iso.adaptive_avg_pool(x, 9), r"at most \[4\].* got \[9\]"),
-        (lambda: iso.max_pool(xp.asarray(np.ones((1, 4))), 2), "batch, sizes and channels"),
+        (lambda: iso.max_pool(xp.asarray(np.ones((1, 4))), 2), "batch, .*sizes, channels"),
     ]
     for call, match in cases:
         with pytest.raises(ValueError, match=match):
