@@ -266,7 +266,7 @@ def test_what_is_no_file_is_refused(backend, tmp_path, function):
                 run("socket")
     finally:
         os.chdir(folder)
-    with pytest.raises(IsADirectoryError, match="needed the name of a file"):
+    with pytest.raises(IsADirectoryError, match="needed a file name"):
         run(tmp_path)
 
 

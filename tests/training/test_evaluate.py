@@ -110,7 +110,7 @@ def test_what_is_no_metric_is_named(backend, xp):
         evaluate({})
     with pytest.raises(TypeError, match=r"metric rows, got a .* of shape \(4,\); take the"):
         evaluate({"rows": lambda v, x: x[:, 0]})
-    with pytest.raises(TypeError, match="of the metric none, got a NoneType"):
+    with pytest.raises(TypeError, match="metric none, got a NoneType"):
         evaluate({"none": lambda v, x: None})
     with pytest.raises(ValueError, match="evaluate: needed batch_size as an int >= 1"):
         evaluate({"a": lambda v, x: x[0, 0]}, batch_size=0)

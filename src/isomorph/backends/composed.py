@@ -162,7 +162,7 @@ class Backend(Contract):
         return x
 
     def placed(xp, arrays: Sequence[Any], others: Sequence[Any]) -> Sequence[Any]:
-        """The arrays, on the devices of the results that a program computes from them and `others`."""
+        """The arrays, on the devices of what a program computes from them and `others`."""
         return arrays
 
     def check_given(xp, arrays: Sequence[Any], given: Sequence[bool]) -> None:
@@ -230,7 +230,7 @@ class Backend(Contract):
     # Modules.
 
     def own(xp, x: Any) -> Any:
-        """`x` for a caller who may change it in place: a copy, if that is possible in place at all."""
+        """`x` for a caller who may change it in place: a copy, unless it cannot be changed."""
         return x
 
     def adopt(xp, cls: type) -> None:

@@ -22,7 +22,7 @@ def attention(
 
 
 def attention_weights(xp: Any, query: Any, key: Any, scale: Any, mask: Any, is_causal: bool) -> Any:
-    """The weight of each value for each query: `[..., L, S]`, with rows that sum to 1 or are zero."""
+    """The weight of each value for each query: `[..., L, S]`; rows sum to 1 or are zero."""
     if key.shape[-2] == 0:
         return xp.matmul(query, xp.matrix_transpose(key))
     scores, alive = _scores(xp, query, key, scale, mask, is_causal)

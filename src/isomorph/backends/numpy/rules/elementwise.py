@@ -51,7 +51,7 @@ def power_exponent(g, y, a, b):
 
 
 def share(g, a, b):
-    """The share of the larger argument: all, half if they are equal, else nothing; NaN next to NaN."""
+    """The share of the larger argument: all, half if equal, else nothing; NaN next to NaN."""
     a, b = concrete(a), concrete(b)
     known = np.where(a == b, 0.5 * g, np.where(a > b, g, 0.0))
     return np.where(np.isnan(a) | np.isnan(b), np.nan, known)

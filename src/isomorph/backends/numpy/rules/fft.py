@@ -93,7 +93,7 @@ def ihfft(a, n=None, axis=-1, norm=None, out=None):
 
 
 def _split(s, axes, shape, last):
-    """The axes of an n-d transform and their lengths (None: unchanged), with the halved one apart."""
+    """The axes of an n-d transform and their lengths (None: unchanged), the halved one apart."""
     axes = last if axes is None and s is None else axes
     if axes is None:
         axes = range(-len(s), 0) if s is not None else range(len(shape))
