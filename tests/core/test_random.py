@@ -419,7 +419,7 @@ BAD = {
     "key_large": (lambda k: iso.random.key(2**64), "random.key: needed an integer of 64 bits"),
     "not_a_key": (lambda k: iso.random.split([1, 2]), "random.split: needed a key"),
     "key_shape": (lambda k: iso.random.bits(iso.random.split(k, 3)), "uint32 of shape (3, 2)"),
-    "split_none": (lambda k: iso.random.split(k, 0), "random.split: needed a number of keys"),
+    "split_none": (lambda k: iso.random.split(k, 0), "random.split: needed the number of keys"),
     "split_float": (lambda k: iso.random.split(k, 2.0), "at least 1, got 2.0"),
     "fold_negative": (lambda k: iso.random.fold_in(k, -1), "from 0 to 2**32 - 1, got -1"),
     "fold_float": (lambda k: iso.random.fold_in(k, 1.0), "random.fold_in: needed an integer"),
