@@ -93,7 +93,7 @@ def _final(call: Callable[..., Any], why: str) -> Callable[..., Any]:
     """`call`, which raises if it is differentiated."""
 
     def bwd(saved: Any, upstream: Any) -> Any:
-        raise NotImplementedError(f"{why}; give one, or write the rule with iso.custom_vjp")
+        raise NotImplementedError(f"{why}; give vjp=, or for higher orders iso.custom_vjp")
 
     return ruled("host_function", call, lambda *args: (call(*args), None), bwd)
 

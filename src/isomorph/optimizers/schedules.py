@@ -112,7 +112,7 @@ def warmup_cosine(
     if whole <= first:
         raise ValueError(
             f"optimizers.warmup_cosine: needed more steps than warmup_steps, got {whole} and "
-            f"{first}; steps is the total, with warmup_steps"
+            f"{first}; steps includes warmup_steps"
         )
     return warmup(rate, first, start=start, then=cosine(rate, whole - first, end=end))
 
@@ -142,7 +142,7 @@ def step(
 
         return regular
     if not isinstance(at, Iterable) or isinstance(at, str):
-        raise TypeError(f"{name}: needed an int, steps or a dict as at, got {type(at).__name__}")
+        raise TypeError(f"{name}: needed an int, ints or a dict as at, got {type(at).__name__}")
     drops = at if isinstance(at, Mapping) else dict.fromkeys(at, ratio)
     pairs = [(_steps("step", "at", n), number(name, f"at[{n}]", x)) for n, x in drops.items()]
 

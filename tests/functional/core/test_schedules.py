@@ -101,7 +101,7 @@ def test_all_schedules_compile(backend, xp):
         (lambda: o.warmup_cosine(0.1, 9, 9), ValueError, "needed more steps than warmup_steps"),
         (lambda: o.step(0.1, 0), ValueError, "needed at >= 1"),
         (lambda: o.step(0.1, {3: -1.0}), ValueError, "needed at[3] to be 0 or more"),
-        (lambda: o.step(0.1, "3"), TypeError, "needed an int, steps or a dict as at, got str"),
+        (lambda: o.step(0.1, "3"), TypeError, "needed an int, ints or a dict as at, got str"),
         (lambda: o.one_cycle(0.1, 10, rising=1.5), ValueError, "needed the rate to rise"),
         (lambda: o.one_cycle(0.1, 10, start=0.0), ValueError, "needed start and end above 0"),
         (lambda: o.cosine(0.1, 5)(-1), ValueError, "needed step >= 0, got -1"),

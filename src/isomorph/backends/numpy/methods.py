@@ -18,7 +18,9 @@ np: Any = numpy  # its stubs have no traced values
 
 def _refuse(method: str, reason: str, fix: str) -> Callable[..., NoReturn]:
     def refuse(self: Any, *args: Any, **kw: Any) -> NoReturn:
-        raise TypeError(f"x.{method} {reason}, which a traced NumPy value cannot: {fix}")
+        raise TypeError(
+            f"x.{method} {reason}, which is not possible for a traced NumPy value: {fix}"
+        )
 
     return refuse
 

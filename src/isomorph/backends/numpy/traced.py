@@ -120,7 +120,7 @@ class Traced(Methods):
         if any(x is not None for x in kw.pop("out", ())):
             raise TypeError(
                 f"{_name(ufunc)}: in-place result (out=, or a += on a plain array) needed "
-                "no traced operand, got one; write a = a + b instead of a += b"
+                "plain operands, got a traced one; write a = a + b instead of a += b"
             )
         if method == "reduce" and ufunc in REDUCTIONS:
             return REDUCTIONS[ufunc](args[0], **{"axis": 0, **kw})
@@ -142,7 +142,7 @@ class Traced(Methods):
     def __array_function__(self, func: Any, types: Any, args: Any, kw: Any) -> Any:
         if kw and kw.get("out") is not None:
             raise TypeError(
-                f"{_name(func)}: out= needed no traced operand, got one; use the returned array"
+                f"{_name(func)}: out= needed plain operands, got a traced one; use the result"
             )
         traced = TRACED.get(func)
         return traced(*args, **kw) if traced is not None else no_rule(func)

@@ -163,7 +163,7 @@ def from_dlpack(
         return asarray(x, device=device, copy=copy)
     if x.__dlpack_device__()[0] == 1 and not _shareable(np.from_dlpack(x)):  # 1: CPU
         if copy is False:
-            raise ValueError("from_dlpack: needed aligned memory in row order for copy=False")
+            raise ValueError("from_dlpack: needed aligned, row-major memory for copy=False")
         return asarray(np.from_dlpack(x), device=device)
     out = tf.experimental.dlpack.from_dlpack(x.__dlpack__())
     if device is not None and device != out.device:
