@@ -7,7 +7,7 @@ and PyTorch, the caller's own arrays in, the same kind out.
 from importlib import import_module as _import
 from typing import TYPE_CHECKING, Any
 
-# The package is bound first, so that the function of that name is what `iso.backends` means.
+# The subpackage is imported first, so that `iso.backends` is the function of that name.
 from . import backends as _backends  # noqa: F401
 from . import random as random
 from .compiling import jit
@@ -134,7 +134,7 @@ if TYPE_CHECKING:
 
 _prepare()
 
-# What is imported when it is asked for: most programs need little of it. By the module it is in.
+# Imported at first use, since most programs need little of it; by module.
 _LATER = {
     "modules.initializers": "use_key",
     "modules.conv": (

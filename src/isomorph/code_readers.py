@@ -1,5 +1,5 @@
-"""What compilers that read Python code are told of a function that they cannot read, or should not:
-that its result is a constant of the program, or what to read in its place.
+"""What to tell compilers that read Python code (torch's Dynamo) about a function that they cannot
+or should not read: its result is a constant of the program, or another function to read instead.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ READERS: list[Callable[[Func, Func | None], None]] = []
 
 
 def constant(func: Func) -> Func:
-    """`func`, which is called while a program is made: it reads a context variable, say."""
+    """`func`, called while a program is traced; its result becomes a constant of the program."""
     return read_as(func, None)
 
 
 def read_as(func: Func, instead: Func | None) -> Func:
-    """`func`, in whose place `instead` is read, which gives the same; None: it is called."""
+    """`func`, for which the compiler reads the equivalent `instead`; with None it calls `func`."""
     TOLD.append((func, instead))
     for tell in READERS:
         tell(func, instead)
@@ -26,7 +26,7 @@ def read_as(func: Func, instead: Func | None) -> Func:
 
 
 def reader(tell: Callable[[Func, Func | None], None]) -> Callable[[Func, Func | None], None]:
-    """Let a backend tell its compiler of these functions, and of those to come."""
+    """Register a backend's way to tell its compiler about these functions, past and future."""
     READERS.append(tell)
     for func, instead in TOLD:
         tell(func, instead)

@@ -1,4 +1,4 @@
-"""The command line: `isomorph doctor` says what isomorph finds on this machine, `isomorph
+"""The command line: `isomorph doctor` shows what isomorph finds on this machine, `isomorph
 scoreboard` keeps the matrix of tests by backends, `isomorph bench` measures, `isomorph plot` draws
 the logs of trainings.
 """
@@ -28,8 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "doctor", help="show the backends installed here, their versions and devices"
     )
     commands.add_parser("scoreboard", help="the matrix of tests by backends", add_help=False)
-    commands.add_parser("bench", help="measure it and its peers on this machine", add_help=False)
-    plot = commands.add_parser("plot", help="draw the losses in logs of iso.fit over each other")
+    commands.add_parser("bench", help="time isomorph and its peers on this machine", add_help=False)
+    plot = commands.add_parser("plot", help="draw the losses from logs of iso.fit in one picture")
     plot.add_argument("logs", nargs="+", metavar="LOG", help="a file that fit(log=...) wrote")
     plot.add_argument(
         "-o", "--out", required=True, metavar="FILE", help="the picture: .svg, .png or .pdf"
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def draw(logs: Sequence[str], out: str) -> int:
-    """Draw logs and print where the picture is, or why there is none."""
+    """Draw logs and print the path of the picture, or the reason for a failure."""
     from .training.reporting import plot_logs
 
     try:
@@ -58,14 +58,14 @@ def draw(logs: Sequence[str], out: str) -> int:
 
 
 def bench(argv: Sequence[str]) -> int:
-    """Run the benchmarks in a process of their own: threads are pinned before anything is imported.
+    """Run the benchmarks in their own process: threads are pinned before anything is imported.
 
-    They are a package beside this one, because they name every framework there is.
+    They are a separate package because they import every framework.
     """
     if find_spec("isomorph_benchmarks") is None:
         print(
-            "isomorph bench: needed the package isomorph_benchmarks, which an installed isomorph "
-            "has; pip install 'isomorph[bench]', or python -m benchmarks in a checkout",
+            "isomorph bench: needed the package isomorph_benchmarks of an installed isomorph; "
+            "pip install 'isomorph[bench]', or run python -m benchmarks in a checkout",
             file=sys.stderr,
         )
         return 2
@@ -78,7 +78,7 @@ def bench(argv: Sequence[str]) -> int:
 
 
 def doctor() -> int:
-    """Print the backends, and exit with 1 if one of those installed does not load."""
+    """Print the backends; exit status 1 if an installed one does not load."""
     print(f"isomorph {__version__} on Python {platform.python_version()}, {platform.platform()}\n")
     every = backends()
     width = max(12, *(len(name) + 2 for name in every))
@@ -98,16 +98,14 @@ def _line(found: Installed) -> tuple[str, bool]:
     try:
         with quiet():
             devices = ", ".join(found.devices)
-    except Exception as error:  # whatever a broken installation raises is what the reader needs
+    except Exception as error:  # the report must show whatever a broken installation raises
         return f"{found.version:<14}does not load: {type(error).__name__}: {error}", False
     return f"{found.version:<14}{devices}", True
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep what a framework's C++ code logs while it loads out of the report; exceptions still come
-    through.
-    """
+    """Hide what a framework's C++ code logs while it loads; exceptions still come through."""
     saved, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 2)
     try:

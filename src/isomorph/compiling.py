@@ -1,7 +1,7 @@
-"""Compile a function with the compiler of whatever framework its arrays are of.
+"""Compile a function with the compiler of the framework of its arrays.
 
-The function is traced once per form, shape and dtype of its arguments, by running it on stand-ins,
-on every framework that has a compiler; NumPy has none and runs it as it is.
+Frameworks with a compiler trace the function once per structure, shape and dtype of its arguments,
+by running it on placeholder arrays. NumPy has no compiler and runs the function directly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .backends.contract import Contract
 
 
-# Whether a function given to `jit` is running: nothing may outlive it but its result.
+# Whether a function given to `jit` is running: only its result may outlive the call.
 TRACING: ContextVar[bool] = ContextVar("isomorph.tracing", default=False)
 # Whether the modules that are taken apart now are arguments of `jit`, which looked at them before.
 LOOKED_AT: ContextVar[bool] = ContextVar("isomorph.looked_at", default=False)
@@ -37,28 +37,28 @@ def jit(
     donate: int | str | Sequence[int | str] = (),
     verify: bool = False,
 ) -> Callable[..., Any]:
-    """`func`, compiled for the framework of the arrays it is called with, at its first call for
-    every new form, shape and dtype of the arguments.
+    """`func`, compiled by the framework of the arrays it is called with, once for every new
+    structure, shape and dtype of the arguments.
 
-    Arguments and results are nests of arrays and numbers. A number is handed over as an array, so
-    that no new value compiles anew; arguments named in `static`, by position or name, reach `func`
-    as they are, and each value of them compiles anew. `func` shall be pure: what it does besides
-    computing its result happens when it is traced, and arrays it captures are read then or at each
-    call, as the framework does it. A value cannot decide which Python code runs: `if x > 0` raises.
-    Inside another transform or another compiled function the function runs as it is and is part of
-    that. NumPy has no compiler: `func` itself is called, with numbers as they are.
+    Arguments and results are nests of arrays and numbers. A number is passed as an array, so a new
+    value does not compile again; arguments named in `static`, by position or name, reach `func`
+    unchanged, and each new value of them compiles again. `func` must be pure: its side effects
+    happen only while it is traced, and the framework decides whether captured arrays are read at
+    that time or at each call. A traced value cannot decide which Python code runs: `if x > 0`
+    raises. Inside another transform or compiled function, `func` runs uncompiled as a part of it.
+    NumPy has no compiler: `func` itself is called, with numbers unchanged.
 
-    Arguments named in `donate` are not used after the call, and their memory may become that of
-    results: a parameter that is updated is then held once, not twice. JAX does so, and raises where
-    such an array is used again; torch writes results into donated tensors of their shapes, and
-    TensorFlow into donated variables, unless gradients will go back through the call; TensorFlow's
-    tensors and NumPy's arrays stay as they are.
+    Arguments named in `donate` must not be used after the call; results may reuse their memory, so
+    that an updated parameter is held once, not twice. JAX does this, and raises if a donated array
+    is used again. Torch writes results into donated tensors of the same shape, and TensorFlow into
+    donated variables, unless gradients will flow back through the call. Tensors of TensorFlow and
+    arrays of NumPy are left unchanged.
 
-    With `verify`, the first call of each program also runs `func` as it is, on copies of donated
-    arguments, and raises an ArithmeticError that names the output and the largest difference where
-    the two are not equal up to rounding: √ε of the largest value of an output, and ε^¾ of the
-    largest value of the call, where ε is 2⁻⁵² for float64, 2⁻²³ for float32, 2⁻¹⁰ for float16 and
-    2⁻⁷ for bfloat16; integers, infinities and NaNs are to be equal. A compiler can be wrong.
+    With `verify`, the first call of each program also runs `func` uncompiled, on copies of donated
+    arguments. If the two differ by more than rounding, an ArithmeticError names the output and the
+    largest difference. Rounding is √ε of the largest value of an output plus ε^¾ of the largest
+    value of the call, where ε is 2⁻⁵² for float64, 2⁻²³ for float32, 2⁻¹⁰ for float16 and 2⁻⁷ for
+    bfloat16; integers, infinities and NaNs must be equal. A compiler can be wrong.
 
     >>> iso.jit(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     np.float64(5.0)
@@ -68,13 +68,13 @@ def jit(
     given = _donated(places, names, *_named(func, "donate", donate))
     programs: dict[Any, Callable] = {}
     notices: dict[int, Notice] = {}
-    flat: dict[tuple[type, ...], Contract] = {}  # calls without a nest: one lookup
+    flat: dict[tuple[type, ...], Contract] = {}  # for arguments without nests: one lookup
 
     def build(backend: Contract, fixed: tuple) -> Callable[..., Any]:
         plain = _marked(func, _bound(func, fixed))
         compiler = lambda func: backend.jit(func, *given, notices)
         program = compiler(plain)
-        if not verify or program is plain:  # there is no compiler
+        if not verify or program is plain:  # this backend has no compiler
             return program
         return Verified(backend, plain, compiler, lambda args, kw: _given(args, kw, *given))
 
@@ -119,11 +119,11 @@ def traced(
     names: Sequence[str] = (),
     notices: dict[int, Notice] | None = None,
 ) -> Callable[..., Any]:
-    """The meaning of `jit` over `xp.compile`, which takes a flat function and arrays: one program
-    per form and `xp.signature` of the arguments.
+    """`jit` in terms of `xp.compile`, which takes a flat function and arrays: one program per
+    structure and `xp.signature` of the arguments.
 
-    `places` and `names` are of donated arguments, which a program may write to. `notices` is for
-    programs that compile within a call without a word: it holds, by thread, what is to be ended
+    `places` and `names` are the donated arguments, which a program may overwrite. `notices` is for
+    programs that compile silently within a call: by thread, the slow-compilation notice to end
     after the call.
     """
     programs: dict[Any, tuple[Callable, Callable, list]] = {}
@@ -137,12 +137,12 @@ def traced(
         found = programs.get(key)
         if found is None:
             given = _given(args, kw, places, names)
-            if any(map(xp.is_watched, arrays)):  # a way back will want them as they were
+            if any(map(xp.is_watched, arrays)):  # the backward pass will need them unchanged
                 given = []
             xp.check_given(arrays, given)
             with noticed(func, xp.name):
                 program, rebuild = _program(xp, func, form, arrays, given)
-                outs = program(*arrays)  # some compile now
+                outs = program(*arrays)  # some programs compile at this call
             programs[key] = program, rebuild, given
             return rebuild(outs)
         program, rebuild, given = found
@@ -154,7 +154,7 @@ def traced(
 
 
 def _given(args: tuple, kw: dict[str, Any], places: Sequence[int], names: Sequence[str]) -> list:
-    """Of every leaf of a call whether it is donated."""
+    """For every leaf of a call, whether it is donated."""
     if not places and not names:
         return []
     marks = (
@@ -187,7 +187,7 @@ def _program(xp: Any, func: Callable, form: Any, arrays: Sequence[Any], given: l
 
 
 def _arrays(xp: Any, leaves: list[Any]) -> list[Any]:
-    """The leaves with arrays in the place of numbers."""
+    """The leaves, with numbers made into arrays."""
     if not any(type(x) in NUMBERS for x in leaves):
         return leaves
     arrays = [x for x in leaves if type(x) not in NUMBERS]
@@ -195,7 +195,7 @@ def _arrays(xp: Any, leaves: list[Any]) -> list[Any]:
 
 
 def _speaker(leaves: list[Any], args: tuple, kw: dict[str, Any]) -> Contract:
-    """The one backend of a call's arrays; the home where there are none."""
+    """The one backend of a call's arrays; the default backend if there are no arrays."""
     found = {BACKENDS.get(kind) for kind in set(map(type, leaves)).difference(NUMBERS)}
     only = found.pop() if len(found) == 1 else None
     if only is not None:
@@ -215,8 +215,8 @@ def _speaker(leaves: list[Any], args: tuple, kw: dict[str, Any]) -> Contract:
 
 
 def _named(func: Callable, word: str, chosen: Any) -> tuple[set[int], set[str]]:
-    """The positions and the names of the arguments chosen to be static or donated, each by the
-    other where the signature tells.
+    """The positions and the names of the arguments chosen as static or donated. Where the signature
+    tells, each argument is listed under both.
     """
     given = tuple(chosen) if isinstance(chosen, Iterable) else (chosen,)
     given = (chosen,) if isinstance(chosen, str) else given
@@ -226,7 +226,7 @@ def _named(func: Callable, word: str, chosen: Any) -> tuple[set[int], set[str]]:
         return set(), set()
     try:
         known = list(signature(func).parameters.values())
-    except (TypeError, ValueError):  # a builtin without one
+    except (TypeError, ValueError):  # a builtin without a signature
         known = []
     order = [p.name for p in known if p.kind is not Parameter.KEYWORD_ONLY]
     places, names = set(), set()
@@ -249,10 +249,10 @@ def _named(func: Callable, word: str, chosen: Any) -> tuple[set[int], set[str]]:
 def _donated(
     fixed: set[int], fixed_names: set[str], places: set[int], names: set[str]
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The donated arguments where they stand once the static ones are gone."""
+    """The donated arguments, by position after the static ones are removed."""
     both = [*sorted(fixed & places), *sorted(fixed_names & names)]
     if both:
-        raise ValueError(f"jit: donate needed arrays, got {both[-1]!r}, which is static")
+        raise ValueError(f"jit: donate needed arrays, got the static argument {both[-1]!r}")
     shifted = tuple(sorted(i - sum(f < i for f in fixed) for i in places))
     return shifted, tuple(sorted(names))
 
@@ -260,7 +260,7 @@ def _donated(
 def _split(
     places: set[int], names: set[str], args: tuple, kw: dict[str, Any]
 ) -> tuple[tuple, tuple, dict[str, Any]]:
-    """The static arguments of a call with where they stood, and what is left."""
+    """The static arguments of a call with their positions, and the other arguments."""
     fixed = [(i, x) for i, x in enumerate(args) if i in places]
     fixed += [(k, x) for k, x in sorted(kw.items()) if k in names]
     for place, x in fixed:
@@ -276,8 +276,8 @@ def _split(
 
 
 def _typed(x: Any) -> Any:
-    """What tells equal values apart that are not the same to a function: 1, 1.0 and True, 0.0 and
-    -0.0.
+    """A key that separates equal values which a function may treat differently: 1, 1.0 and True,
+    0.0 and -0.0.
     """
     if isinstance(x, (tuple, frozenset)):
         return type(x), tuple(map(_typed, x))
@@ -285,8 +285,8 @@ def _typed(x: Any) -> Any:
 
 
 def _marked(func: Callable, bound: Callable) -> Callable:
-    """`bound`, which calls `func`, saying that it is being compiled while it runs. Modules among
-    its arguments are its own, also where nothing is compiled.
+    """`bound`, which calls `func`, with `TRACING` set while it runs. It gets its own copies of
+    modules among its arguments, also where nothing is compiled.
     """
 
     def call(*args: Any, **kw: Any) -> Any:
@@ -306,7 +306,7 @@ def _marked(func: Callable, bound: Callable) -> Callable:
 
 
 def _bound(func: Callable, fixed: tuple) -> Callable:
-    """`func` of what is not static."""
+    """`func` as a function of its arguments that are not static."""
     if not fixed:
         return func
     names = {place: x for place, _, x in fixed if isinstance(place, str)}
@@ -314,7 +314,7 @@ def _bound(func: Callable, fixed: tuple) -> Callable:
 
     def call(*args: Any, **kw: Any) -> Any:
         full = list(args)
-        for place, x in places:  # from the front: each lands where it stood
+        for place, x in places:  # in increasing order, so that each lands at its position
             full.insert(place, x)
         return func(*full, **kw, **names)
 

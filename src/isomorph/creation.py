@@ -1,8 +1,8 @@
-"""Arrays made of nothing, of numbers or of other arrays, on the default backend or the one named.
+"""New arrays from a shape, numbers or other arrays, on the default backend or the one named.
 
-Floating-point arrays are float32 unless a dtype is given or `use_backend` names one, on every
-backend: what layers are made in. So arrays made here fit them, and a file written by one backend
-is read by another.
+Floating-point arrays are float32 on every backend, like the weights of layers, unless a dtype is
+given or `use_backend` sets one. So new arrays fit the layers, and every backend can read a file
+that another wrote.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from .moving import convert
 def asarray(
     obj: Any, /, *, dtype: Any = None, device: Any = None, backend: str | None = None
 ) -> Any:
-    """An array of `obj`, a number or nested sequence of numbers; real floating ones are float32
-    unless a dtype is given, here or to `use_backend`. An array stays as it is unless asked to move.
+    """An array made from `obj`, a number or nested sequence of numbers; real floats become float32
+    unless a dtype is given, here or to `use_backend`. An array is returned unchanged unless another
+    backend, device or dtype is asked for.
 
     >>> iso.asarray([1.0, 2.0], backend="numpy")
     array([1., 2.], dtype=float32)
@@ -68,8 +69,8 @@ def ones(
 def full(
     shape: Any, value: Any, /, *, dtype: Any = None, device: Any = None, backend: str | None = None
 ) -> Any:
-    """One number in every place; its kind decides the dtype unless one is given: of a float, that
-    of `zeros`.
+    """An array filled with one number. Unless a dtype is given the number decides it: a float gives
+    the dtype of `zeros`.
 
     >>> iso.full(2, 7), iso.full(2, 0.5)
     (array([7, 7]), array([0.5, 0.5], dtype=float32))
@@ -83,8 +84,8 @@ def arange(
     start: float, stop: float | None = None, step: float = 1, *,
     dtype: Any = None, device: Any = None, backend: str | None = None,
 ) -> Any:  # fmt: skip
-    """Evenly spaced numbers from `start` up to `stop`, which is left out; integers, or where one of
-    the three is a float, of the dtype of `zeros`.
+    """Evenly spaced numbers from `start` up to `stop`, which is left out; integers, or the dtype of
+    `zeros` if one of the three arguments is a float.
 
     >>> iso.arange(3)
     array([0, 1, 2])
@@ -99,7 +100,7 @@ def linspace(
     start: float, stop: float, num: int, *, endpoint: bool = True,
     dtype: Any = None, device: Any = None, backend: str | None = None,
 ) -> Any:  # fmt: skip
-    """`num` numbers from `start` to `stop`, of the dtype of `zeros`.
+    """`num` evenly spaced numbers from `start` to `stop` inclusive, with the dtype of `zeros`.
 
     >>> iso.linspace(0.0, 1.0, 3)
     array([0. , 0.5, 1. ], dtype=float32)
@@ -119,7 +120,7 @@ def eye(
     device: Any = None,
     backend: str | None = None,
 ) -> Any:
-    """The identity matrix, `n` by `m`, of the dtype of `zeros`.
+    """The identity matrix, `n` by `m`, with the dtype of `zeros`.
 
     >>> iso.eye(2)
     array([[1., 0.],

@@ -1,8 +1,8 @@
-"""Where arrays are made when no array is there to say: an explicit argument, else `use_backend`,
+"""Where new arrays are made when no array decides it: an explicit argument, else `use_backend`,
 else NumPy.
 
-The choice lives in a context variable, so threads and tasks do not see each other's, and it touches
-creation only: what is done to an array is decided by the array.
+The choice is a context variable, so threads and tasks do not see each other's. It affects creation
+only: operations on an array follow the array.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ HOME: ContextVar[Home | None] = ContextVar("isomorph.home", default=None)
 
 @contextmanager
 def use_backend(name: str, device: Any = None, dtype: Any = None) -> Iterator[Names]:
-    """Within the block, arrays made from nothing are made on this backend, device and floating
-    dtype, float32 where none is given.
+    """Within the block, new arrays are made on this backend and device; floating-point ones have
+    this dtype, or float32 if none is given.
 
     >>> with iso.use_backend("numpy", dtype="float64"):
     ...     iso.zeros(2).dtype
@@ -42,7 +42,7 @@ def use_backend(name: str, device: Any = None, dtype: Any = None) -> Iterator[Na
     if kind is not None and not backend.is_float(kind):
         raise TypeError(
             f"use_backend: needed a floating dtype, got {dtype!r}; "
-            "integers are asked for one by one"
+            "for integer arrays, pass dtype= where each is made"
         )
     token = HOME.set(Home(backend, backend.device(device), kind))
     try:
@@ -52,8 +52,8 @@ def use_backend(name: str, device: Any = None, dtype: Any = None) -> Iterator[Na
 
 
 def home(backend: str | None = None, device: Any = None, dtype: Any = None) -> Home:
-    """The home of a new array: what was given, completed from the enclosing `use_backend` if that
-    is the same backend.
+    """Backend, device and dtype for a new array: the given ones, completed from the enclosing
+    `use_backend` if that names the same backend.
     """
     around = HOME.get() or Home(host())
     chosen = around.backend if backend is None else load(backend)
@@ -72,5 +72,5 @@ def floating(place: Home) -> Any:
 
 
 def host() -> Contract:
-    """NumPy's backend, which speaks for plain memory."""
+    """NumPy's backend, which handles memory of the host."""
     return load("numpy")

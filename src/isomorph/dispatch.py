@@ -1,9 +1,9 @@
-"""Which backend speaks for this array? One dict lookup; the slow road is walked once per type.
+"""Which backend handles this array? One dict lookup; the search runs once per type.
 
 Keyed by the exact type, so a JAX tracer, a TensorFlow symbolic tensor, a torch parameter and a
-user's subclass each find their backend the first time by walking their MRO, and by a plain lookup
-ever after. A framework is never imported to answer: an array's type can only exist if its framework
-is imported already.
+user's subclass each find their backend the first time through their MRO, and later by a plain
+lookup. No framework is imported to answer: an array's type can only exist if its framework is
+imported already.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from .backends.contract import Contract
 from .backends.vocabulary import Names
 from .code_readers import constant
 
-# The package a type lives in -> its backend; our own types are NumPy arrays under differentiation.
+# A type's package -> its backend; isomorph's own types are NumPy arrays under differentiation.
 ROOTS = {name: name for name in ("numpy", "jax", "tensorflow", "torch")}
 ROOTS |= {"jaxlib": "jax", "isomorph": "numpy"}
 OWN = tuple(dict.fromkeys(ROOTS.values()))
-# Backends of other packages register under this name, each called as the package its arrays are of.
+# Entry-point group of backends in other packages; the name is the package of the backend's arrays.
 GROUP = "isomorph.backends"
 LOADED: dict[str, Contract] = {}
-REGISTERED: dict[str, dict[str, Any]] = {}  # by the group, once it was looked for
+REGISTERED: dict[str, dict[str, Any]] = {}  # group -> entry points, filled at the first lookup
 
 
 class Backends(dict[type, "Contract | None"]):
-    """type -> backend; None for the Python scalars that may stand beside arrays."""
+    """type -> backend; None for Python scalars, which may be passed together with arrays."""
 
     def __missing__(self, cls: type) -> Contract:
         backend = self.find(cls)
         if backend is None:
             *most, last = names()
             raise TypeError(
-                f"no backend speaks for {cls.__module__}.{cls.__qualname__}: "
+                f"no backend handles {cls.__module__}.{cls.__qualname__}: "
                 f"needed an array of {', '.join(most)} or {last}"
             )
         return backend
 
     def find(self, cls: type) -> Contract | None:
-        """The backend of a type, or None; found once, it is remembered."""
+        """The backend of a type, or None; the answer is cached."""
         if cls in self:
             return self[cls]
         for base in cls.__mro__:
@@ -58,12 +58,12 @@ class Backends(dict[type, "Contract | None"]):
         return None
 
 
-NUMBERS = (bool, int, float, complex)  # may stand beside arrays
+NUMBERS = (bool, int, float, complex)  # may be passed together with arrays
 BACKENDS = Backends(dict.fromkeys((*NUMBERS, type(None))))
 
 
 class Namespaces(dict[type, Names | None]):
-    """type -> namespace: what users ask for costs one lookup, too."""
+    """type -> namespace, cached: `iso.namespace` costs one lookup."""
 
     def __missing__(self, cls: type) -> Names | None:
         backend = BACKENDS[cls]
@@ -98,7 +98,7 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Contract:
-    """The backend of that name, importing its framework if need be."""
+    """The backend of that name; imports its framework if necessary."""
     found = LOADED.get(name)
     if found is not None:
         return found
@@ -108,8 +108,8 @@ def load(name: str) -> Contract:
         backend = registered()[name].load()
         if not isinstance(backend, Contract) or backend.name != name:
             raise TypeError(
-                f"backend {name!r}: needed an object of a class of "
-                f"isomorph.backends.composed.Backend whose name is {name!r}, got {backend!r}"
+                f"backend {name!r}: needed an instance of a subclass of "
+                f"isomorph.backends.composed.Backend with name {name!r}, got {backend!r}"
             )
     elif find_spec(name) is not None:
         backend = import_module(f".backends.{name}", __package__).backend
@@ -122,20 +122,20 @@ def load(name: str) -> Contract:
 
 
 def loaded() -> list[Contract]:
-    """The backends that are there already."""
+    """The backends that are loaded already."""
     return list(LOADED.values())
 
 
 def prepare() -> None:
-    """Load what a compiler cannot while it traces: torch's backend, where torch is there."""
+    """Load torch's backend if torch is installed: a compiler cannot load it while it traces."""
     if "torch" in sys.modules:
         load("torch")
 
 
 def backend_of(x: Any, *others: Any) -> Contract:
-    """The backend of the arrays given; Python scalars and None beside them are passed over.
+    """The backend of the given arrays; Python scalars and None among them are ignored.
 
-    For doors; users get its `namespace`, from `iso.namespace`.
+    Internal; users get its `namespace` from `iso.namespace`.
     """
     found = BACKENDS[type(x)]
     if not others and found is not None:
@@ -152,12 +152,12 @@ def backend_of(x: Any, *others: Any) -> Contract:
 
 
 def find_backend(x: Any) -> Contract | None:
-    """The backend of `x`, or None when `x` is no array."""
+    """The backend of `x`, or None if `x` is not an array."""
     return BACKENDS.find(type(x))
 
 
 def dtype_of(x: Any) -> str:
-    """The dtype of an array as messages show it, by one name on every backend."""
+    """The dtype of an array as error messages show it: the same name on every backend."""
     return getattr(x.dtype, "name", None) or str(x.dtype).rpartition(".")[2]
 
 

@@ -1,8 +1,8 @@
-"""Branches and loops that a value decides, with JAX's meaning on every backend.
+"""Branches and loops that depend on a value, with JAX's meaning on every backend.
 
-Where nothing is compiled they are Python's own `if`, `while` and `for`, which any tape
-differentiates; a backend with a compiler has its own kind for what it compiles. The doors see
-nests; backends see flat tuples of arrays, so that no framework's idea of a nest matters.
+Without a compiler they are Python's own `if`, `while` and `for`, which any tape differentiates; a
+backend with a compiler has its own versions for compiled programs. The public functions take
+nests; backends get flat tuples of arrays, so that no framework's own pytrees matter.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from .dispatch import NUMBERS, backend_of, dtype_of, find_backend
 
 
 def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> Any:
-    """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`: one of the two is
+    """`true_fun(*operands)` if `pred` is true, else `false_fun(*operands)`: only one of the two is
     computed, and differentiated.
 
-    `pred` is one boolean, a Python one or an array without axes; a number holds unless it is 0.
-    Operands are nests of arrays and numbers. Both functions return the same nest of the same
-    shapes and dtypes; where nothing is compiled, only the one that runs is looked at. Under `vmap`,
+    `pred` is one boolean: a Python one or an array without axes; a number is true unless it is 0.
+    Operands are nests of arrays and numbers. Both functions return the same nest with the same
+    shapes and dtypes; where nothing is compiled, only the one that runs is checked. Under `vmap`
     with a `pred` for each example, both are computed and one is selected.
 
     >>> root = lambda x: iso.cond(x > 0, np.sqrt, lambda x: 0.0 * x, x)
@@ -32,7 +32,7 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> 
     arrays, form, xp = _settled("cond", "operand", operands, pred)
     holds = _truth("cond", "pred", xp, pred)
     if type(holds) is bool and all(type(x) in NUMBERS for x in tree.flatten_whole(operands)[0]):
-        return (true_fun if holds else false_fun)(*operands)  # no array says whose it is
+        return (true_fun if holds else false_fun)(*operands)  # no array, no backend to ask
     found: dict[str, tuple] = {}
     true = Branch("true_fun", true_fun, xp, form, found)
     false = Branch("false_fun", false_fun, xp, form, found)
@@ -44,13 +44,13 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> 
 
 
 def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
-    """The last of the values that begin with `init`, each the `body_fun` of the one before, as long
-    as `cond_fun` of it holds.
+    """`value = body_fun(value)`, starting from `init`, repeated while `cond_fun(value)` is true;
+    the last value.
 
-    `init` is a nest of arrays and numbers; `body_fun` returns a nest of the same form, shapes and
-    dtypes. Gradients flow where nothing is compiled, and through TensorFlow's graphs. JAX, and
-    compiled programs in torch, do not know how many steps there will be: asked for a gradient they
-    raise; use `fori_loop` with Python numbers, or `scan`.
+    `init` is a nest of arrays and numbers; `body_fun` returns a nest of the same structure, shapes
+    and dtypes. Gradients flow where nothing is compiled, and through TensorFlow's graphs. JAX and
+    compiled torch programs do not know the number of steps and raise when a gradient is needed; use
+    `fori_loop` with Python numbers as bounds, or `scan`.
 
     >>> iso.while_loop(lambda x: x < 100, lambda x: x * 2, np.array(3.0))
     np.float64(192.0)
@@ -67,12 +67,12 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any) -> Any:
-    """`init` after `value = body_fun(i, value)` for every `i` from `lower` up to `upper`, which is
-    left out.
+    """`value = body_fun(i, value)`, starting from `init`, for every `i` from `lower` up to `upper`,
+    which is left out; the last value.
 
-    The bounds are Python numbers or integer arrays without axes; `i` is an integer array, a Python
-    number on NumPy. `body_fun` returns a nest of the form, shapes and dtypes of `init`. With
-    Python numbers as bounds it is differentiable everywhere, else as `while_loop` is.
+    The bounds are Python numbers or integer arrays without axes; `i` is an integer array, or a
+    Python number on NumPy. `body_fun` returns a nest with the structure, shapes and dtypes of
+    `init`. With Python numbers as bounds it is differentiable everywhere, else like `while_loop`.
 
     >>> iso.fori_loop(0, 3, lambda i, x: x * 2 + i, np.array(1.0))
     np.float64(12.0)
@@ -93,12 +93,12 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
 ) -> tuple[Any, Any]:
-    """`step(carry, x) -> (carry, y)` for each row x of `xs`, in their order or the `reverse`: the
-    last carry, and the y of all rows, stacked in the order of the rows.
+    """`carry, y = step(carry, x)` for each row x of `xs`, in order or in `reverse`; the last carry,
+    and the y of all rows, stacked in the order of the rows.
 
-    `xs` is a nest of arrays with a leading axis of one size; None, with `length`, where a step
-    needs none. The carry keeps its form, shapes and dtypes. A compiled program has one body, not
-    one per step; with no rows at all `step` is run once outside of it, on ones, to see what y is.
+    `xs` is a nest of arrays with a leading axis of one size, or None with `length` if a step needs
+    no x. The carry keeps its structure, shapes and dtypes. A compiled program has one body, not one
+    per step. With no rows at all, `step` runs once on ones, outside the program, to find y's shape.
 
     >>> iso.scan(lambda total, x: (total + x, total), np.array(0.0), np.array([1.0, 2.0, 3.0]))
     (np.float64(6.0), array([0., 1., 3.]))
@@ -168,7 +168,7 @@ def looped(
 
 
 class Branch:
-    """One function of a `cond`, of flat arrays; `found` is told what the two return."""
+    """One function of a `cond`, on flat arrays; it records in `found` what it returned."""
 
     def __init__(self, word: str, func: Callable, xp: Any, form: Any, found: dict[str, tuple]):
         self.word, self.func, self.xp, self.form, self.found = word, func, xp, form, found
@@ -181,7 +181,7 @@ class Branch:
         return ys
 
     def plain(self, *arrays: Any) -> tuple:
-        """The same, for a compiler that lets nothing be told."""
+        """The same without recording, for a compiler that allows no side effects."""
         return self._run(arrays)[0]
 
     def _run(self, arrays: Sequence[Any]) -> tuple[tuple, Any]:
@@ -189,7 +189,7 @@ class Branch:
 
 
 class Carry:
-    """What a loop hands from step to step: a nest whose form, shapes and dtypes stay."""
+    """The values that a loop passes from step to step; structure, shapes and dtypes are fixed."""
 
     def __init__(self, name: str, who: str, xp: Any, form: Any, arrays: Sequence[Any]):
         self.name, self.who, self.xp, self.form = name, who, xp, form
@@ -199,7 +199,7 @@ class Carry:
         return tree.unflatten(self.form, arrays)
 
     def leaves(self, nest: Any) -> tuple:
-        """The arrays of a nest that a step returned."""
+        """The arrays of a nest that a step returned, checked."""
         leaves, form = tree.flatten_whole(nest)
         if form != self.form:
             self._refuse_form(nest, form)
@@ -211,7 +211,7 @@ class Carry:
         )
 
     def _taken(self, nest: Any, i: int, x: Any) -> Any:
-        """A leaf that is not plainly like the one before: a number, or one of unknown size."""
+        """A leaf that is not simply like the one before: a number, or an array of unknown size."""
         shape, dtype, word = self.kinds[i]
         if type(x) in NUMBERS and not shape and _fits(self.xp, x, dtype):
             return self.xp.asarray(x, dtype=dtype)
@@ -224,8 +224,8 @@ class Carry:
                 return x
             came = f"{dtype_of(x)} of shape {tuple(x.shape)}"
         raise TypeError(
-            f"{self.name}: needed {self.who} to return {word} of shape {shape}{at}, as it was "
-            f"given, got {came}; cast or reshape it, or begin with such an array"
+            f"{self.name}: needed {self.who} to return {word} of shape {shape}{at}, like its "
+            f"input, got {came}; cast or reshape it, or start with such an array"
         )
 
     def _refuse_form(self, nest: Any, form: Any) -> None:
@@ -234,13 +234,13 @@ class Carry:
         lost = [path for path in wanted if path not in given]
         new = [path for path in given if path not in wanted]
         if lost or new:
-            changes = [f"without {path or 'it'}" for path in lost]
-            changes += [f"with {path or 'an array'} beside" for path in new]
+            changes = [f"without {path or 'the array'}" for path in lost]
+            changes += [f"with the extra {path or 'array'}" for path in new]
             came = "one " + ", ".join(changes)
         else:
             came = str(form)
         raise TypeError(
-            f"{self.name}: needed {self.who} to return a nest like the one it was given, "
+            f"{self.name}: needed {self.who} to return a nest like its input, "
             f"{self.form}, got {came}"
         )
 
@@ -252,8 +252,8 @@ def _functions(name: str, **given: Any) -> None:
 
 
 def _settled(name: str, what: str, nest: Any, *beside: Any) -> tuple[tuple, Any, Any]:
-    """The leaves of a nest as arrays, its form, and the one backend of them and of the arrays
-    beside them.
+    """The leaves of a nest as arrays, its structure, and the one backend of these arrays and of
+    those in `beside`.
     """
     leaves, form = tree.flatten_whole(nest)
     for i, x in enumerate(leaves):
@@ -267,7 +267,7 @@ def _settled(name: str, what: str, nest: Any, *beside: Any) -> tuple[tuple, Any,
 
 
 def _outputs(name: str, xp: Any, nest: Any, beside: Sequence[Any]) -> tuple[tuple, Any]:
-    """The leaves of what a function returned, as arrays, and its form."""
+    """The leaves of a function's output, as arrays, and its structure."""
     leaves, form = tree.flatten_whole(nest)
     for i, y in enumerate(leaves):
         if type(y) not in NUMBERS and find_backend(y) is not xp:
@@ -285,7 +285,7 @@ def _array(xp: Any, x: Any, beside: Sequence[Any]) -> Any:
 
 
 def _truth(name: str, what: str, xp: Any, x: Any) -> Any:
-    """One boolean: a Python one, or an array of the backend without axes."""
+    """One boolean: a Python one, or an array of this backend without axes."""
     if type(x) in (bool, int, float):
         return bool(x)
     if find_backend(x) is None:
@@ -304,16 +304,16 @@ def _check_branches(found: dict[str, tuple]) -> None:
     (form, kinds), (other, others) = found["true_fun"], found["false_fun"]
     if form != other:
         raise TypeError(
-            f"cond: needed both functions to return one form, got {form} of true_fun and {other} "
-            "of false_fun"
+            f"cond: needed both functions to return the same structure, got {form} from true_fun "
+            f"and {other} from false_fun"
         )
     paths = tree.paths(tree.unflatten(form, range(len(kinds))), whole=True)
     for path, one, two in zip(paths, kinds, others):
         if one[1] != two[1] or not _alike(one[0], two[0]):
             at = f" at {path}" if path else ""
             raise TypeError(
-                f"cond: needed both functions to return one shape and dtype{at}, got {one[1]} of "
-                f"shape {one[0]} of true_fun and {two[1]} of shape {two[0]} of false_fun"
+                f"cond: needed both functions to return the same shape and dtype{at}, got {one[1]} "
+                f"of shape {one[0]} from true_fun and {two[1]} of shape {two[0]} from false_fun"
             )
 
 
@@ -328,7 +328,7 @@ def _check_bound(word: str, xp: Any, bound: Any) -> None:
 
 
 def _length(rows: Sequence[Any], paths: Sequence[str], length: int | None) -> Any:
-    """The number of steps; None where a graph does not know it."""
+    """The number of steps; None where a TensorFlow graph does not know it."""
     if length is not None and (type(length) is not int or length < 0):
         raise TypeError(f"scan: needed length as a number of steps, got {length!r}")
     sizes: dict[Any, str] = {} if length is None else {length: "length"}
@@ -340,19 +340,19 @@ def _length(rows: Sequence[Any], paths: Sequence[str], length: int | None) -> An
             sizes.setdefault(x.shape[0], at)
     if len(sizes) > 1:
         listed = ", ".join(f"{size} for {at}" for size, at in sizes.items())
-        raise ValueError(f"scan: needed one number of steps, got {listed}")
+        raise ValueError(f"scan: needed the same number of steps everywhere, got {listed}")
     if not sizes and not rows:
-        raise TypeError("scan: needed xs, or length where a step needs no x, got neither")
+        raise TypeError("scan: needed xs, or length if a step needs no x, got neither")
     return next(iter(sizes), None)
 
 
 def _alike(one: tuple, two: tuple) -> bool:
-    """Whether two shapes may be the same; None is a size a graph does not know."""
+    """Whether two shapes may be equal; None is a size that a graph does not know."""
     return len(one) == len(two) and all(a == b or None in (a, b) for a, b in zip(one, two))
 
 
 def _fits(xp: Any, number: Any, dtype: Any) -> bool:
-    """Whether a Python number may stand for an array of a dtype."""
+    """Whether a Python number may be used as an array of a dtype."""
     if type(number) is bool:
         return xp.isdtype(dtype, "bool")
     if type(number) is int:

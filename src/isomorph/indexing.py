@@ -1,9 +1,9 @@
-"""Reading and updating parts of an array without changing it, with NumPy's meaning of an index on
-every backend.
+"""Reading and updating parts of an array without changing it, with NumPy's indexing rules on every
+backend.
 
-An index may depend on numbers that are not known yet: those of a program that is traced. One number
-is then a window of length one, and a slice whose length is known a window of that length; what is
-left of the index applies to the window.
+An index may contain integers whose values are not known while a program is traced. One such integer
+is then a window of length one, and a slice of known length a window of that length; the rest of
+the index applies to the window.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ KNOWN = {int, type(None)}
 
 
 class span:
-    """`length` places from `start` on, as a part of an index of `iso.at`: like the slice
-    `start:start + length`, but of a length that is known where `start` is not, as in a compiled
+    """`length` places from `start` on, as part of an index of `iso.at`: like the slice
+    `start:start + length`, but with a known length even if `start` is unknown, as in a compiled
     program.
 
-    A span that does not fit raises IndexError; where `start` cannot be read, in a compiled program
-    say, it reads NaN, or of integers what is nearest, and writes nothing.
+    A span outside the axis raises IndexError. Where `start` cannot be read, for example in a
+    compiled program, such a span reads NaN (for integers the nearest elements) and writes nothing.
 
     >>> iso.at(np.zeros(4))[iso.span(1, 2)].set(5.0)
     array([0., 5., 5., 0.])
@@ -45,11 +45,11 @@ class at:
     """`iso.at(x)[index].set(v)`: a copy of `x` in which `x[index]` is `v`; `x` itself is untouched.
 
     Also `.add`, `.multiply`, `.min`, `.max` with `v`, and `.get()`, which is `x[index]`. The index
-    may hold ints, slices, None, Ellipsis, one boolean mask, or integer arrays; positions that occur
-    twice are added twice by `.add`, and must not occur twice in `.set`. An integer that is not
-    known yet, one that a compiled program is given or counts, may stand for an int, and for the
-    start of a slice whose length is known: `p : p + 3`, or `iso.span(p, 3)`. Such a slice cannot
-    become shorter at an end, as NumPy's does: where it does not fit it is like a span.
+    may hold ints, slices, None, Ellipsis, one boolean mask, or integer arrays. A position that
+    occurs twice is added twice by `.add`, and must not occur twice in `.set`. In a compiled program
+    an integer that is an argument or is computed may be used as an int, and as the start of a slice
+    of known length: `p : p + 3`, or `iso.span(p, 3)`. Such a slice is not shortened at the end of
+    the axis, as in NumPy; outside the axis it behaves like a span.
 
     >>> iso.at(np.zeros(3))[1:].set(5.0)
     array([0., 5., 5.])
@@ -110,26 +110,26 @@ class Place:
                 f"at(x)[index].{how}: needed a value that fits into {dtype_of(self.x)}, "
                 f"got {dtype_of(value)}; convert one of the two"
             )
-        if literal is not None and value.dtype != self.x.dtype:  # with all of its digits
+        if literal is not None and value.dtype != self.x.dtype:  # keep all of its digits
             device = backend.device_of(self.x)
             value = backend.asarray(literal, dtype=self.x.dtype, device=device)
         return _updated(backend, self.x, _known(backend, self.x, self.index), value, how)
 
 
 def _rank(backend: Contract, dtype: Any) -> int:
-    """The kinds in order: what is of a higher one does not fit into a lower one."""
+    """The order of dtype kinds: a value of a higher kind does not fit into an array of a lower."""
     kinds = ("bool", "integral", "real floating", "complex floating")
     if backend.is_float(dtype):
         return 3 if backend.is_complex(dtype) else 2
     return next((i for i, kind in enumerate(kinds) if backend.isdtype(dtype, kind)), 0)
 
 
-# Numbers that are not known.
+# Integers whose values are not known.
 
 
 class Window(NamedTuple):
-    """So many places of an axis from one on that is not known; no length: one place, whose axis
-    goes.
+    """`length` places of an axis from an unknown start; with length None, one place, and the axis
+    is removed.
     """
 
     start: Any
@@ -161,8 +161,8 @@ def _updated(xp: Contract, x: Any, index: Any, value: Any, how: str) -> Any:
 
 
 def _mask_for_all(xp: Contract, x: Any, index: Any, value: Any) -> Any:
-    """A mask over the first axes of `x`, with axes behind it, if the value is the same wherever it
-    is true: then nothing has a size that values decide, and a program may compute the mask.
+    """A mask over the first axes of `x`, if every place where it is true gets the same value: then
+    no shape depends on values, and a compiled program may compute the mask.
     """
     mask, *rest = index if type(index) is tuple else (index,)
     if find_backend(mask) is not xp or "bool" not in str(mask.dtype) or not mask.shape:
@@ -181,7 +181,7 @@ def _mask_for_all(xp: Contract, x: Any, index: Any, value: Any) -> Any:
 
 
 def _where(xp: Any, mask: Any, x: Any, value: Any, how: str) -> Any:
-    if how != "set":  # what is not finite elsewhere has no part in the gradient
+    if how != "set":  # values elsewhere that are not finite must not reach the gradient
         combine = {"add": xp.add, "multiply": xp.multiply, "min": xp.minimum, "max": xp.maximum}
         value = combine[how](xp.where(mask, x, xp.ones_like(x)), value)
     return xp.where(mask, value, x)
@@ -196,12 +196,12 @@ def _first_window(index: Any) -> int | None:
 
 
 def _inside(index: tuple, spot: int) -> tuple:
-    """The index into the part under a window."""
+    """The index that applies to the part under a window."""
     return (*index[:spot], 0 if index[spot].length is None else slice(None), *index[spot + 1 :])
 
 
 def _axis(x: Any, index: tuple, spot: int) -> int:
-    """The axis that an item of the index speaks of."""
+    """The axis that an item of the index belongs to."""
     before = index[:spot]
     axis = sum(map(_width, before))
     if any(item is Ellipsis for item in before):
@@ -210,7 +210,7 @@ def _axis(x: Any, index: tuple, spot: int) -> int:
 
 
 def _width(item: Any) -> int:
-    """How many axes an item of an index speaks of."""
+    """How many axes an item of an index consumes."""
     if item is None or item is Ellipsis:
         return 0
     dtype = getattr(item, "dtype", None)
@@ -218,13 +218,13 @@ def _width(item: Any) -> int:
 
 
 def _known(xp: Contract, x: Any, index: Any) -> Any:
-    """The index with what can be read as ints, and a window for what cannot."""
+    """The index with ints for values that can be read, and windows for the others."""
     parts = index if type(index) is tuple else (index,)
     if all(_is_basic(item) for item in parts):
         return index
     arrays = any(_is_array(item) for item in parts)
     for item in parts:
-        if find_backend(item) not in (None, xp, host()):  # NumPy's integers count everywhere
+        if find_backend(item) not in (None, xp, host()):  # NumPy integers work everywhere
             backend_of(x, item)
     out = []
     for spot, item in enumerate(parts):
@@ -247,7 +247,7 @@ def _is_basic(item: Any) -> bool:
 
 
 def _is_array(item: Any) -> bool:
-    """Is it one beside which a number counts as an array?"""
+    """Whether NumPy would treat a number next to this item as an array."""
     if isinstance(item, (list, tuple, range, bool)):
         return True
     shape = getattr(item, "shape", None)
@@ -255,15 +255,15 @@ def _is_array(item: Any) -> bool:
 
 
 def _read(xp: Contract, number: Any) -> int | None:
-    """An integer, if its value is there to be read."""
+    """An integer, if its value can be read; else None."""
     if number is None:
         return None
     return xp.integer(number) if find_backend(number) is xp else operator.index(number)
 
 
 def _sliced(xp: Contract, x: Any, parts: tuple, spot: int) -> Any:
-    """A slice with known bounds, or a window. From a negative start on NumPy's slice is empty where
-    it would end at the front or behind it: a window there does not fit.
+    """A slice with known bounds, or a window. NumPy's slice with a negative start that ends at or
+    beyond the front is empty: the window is then placed outside the axis.
     """
     item = parts[spot]
     bounds = [item.start, item.stop, item.step]
@@ -285,7 +285,7 @@ def _sliced(xp: Contract, x: Any, parts: tuple, spot: int) -> Any:
 
 
 def _spanned(xp: Contract, x: Any, parts: tuple, spot: int) -> Any:
-    """A span as a slice where it can be read, else as a window."""
+    """A span as a slice if its start can be read, else as a window."""
     item = parts[spot]
     start = _read(xp, item.start)
     if start is None:
@@ -294,6 +294,6 @@ def _spanned(xp: Contract, x: Any, parts: tuple, spot: int) -> Any:
     first = start + size if start < 0 else start
     if not 0 <= first <= first + item.length <= size:
         raise IndexError(
-            f"at(x)[span]: needed a span inside of {size} places, got {item.length} from {start} on"
+            f"at(x)[span]: needed a span within {size} places, got {item.length} from {start} on"
         )
     return slice(first, first + item.length)

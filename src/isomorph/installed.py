@@ -10,8 +10,8 @@ from .dispatch import load, names
 
 @dataclass(frozen=True)
 class Installed:
-    """A backend as found on this machine. Asking for its devices imports its framework; the rest
-    does not.
+    """A backend on this machine. Reading `devices` imports its framework; the other attributes do
+    not.
     """
 
     name: str
@@ -45,5 +45,5 @@ def _version(name: str) -> str | None:
         return None
     try:
         return version(name)
-    except PackageNotFoundError:  # installed under another name, as nightly builds are
+    except PackageNotFoundError:  # installed under another name, like nightly builds
         return "unknown version"

@@ -1,4 +1,4 @@
-"""Keywords that functions of other libraries have, and what they are called here."""
+"""Keywords of other libraries, and their names here."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-LOGITS = "cross entropies take logits, never probabilities: leave it out"
-WEIGHED = 'write reduction="none", and weigh what comes'
+LOGITS = "cross entropies always take logits, never probabilities: leave it out"
+WEIGHED = 'write reduction="none", and multiply the result by the weights'
 REDUCED = 'write reduction="mean", "sum" or "none"'
 
 WORDS = {
@@ -25,7 +25,7 @@ WORDS = {
     "dim": "write axis=",
     "keepdim": "write keepdims=",
     "eps": "write epsilon=",
-    "learning_rate": "write lr=, or the number alone",
+    "learning_rate": "write lr=, or only the number",
     "betas": "write beta1= and beta2=",
     "beta_1": "write beta1=",
     "beta_2": "write beta2=",
@@ -33,19 +33,19 @@ WORDS = {
     "b2": "write beta2=",
     "alpha": "write decay=",
     "rho": "write decay=",
-    "clipnorm": "join iso.optimizers.clip_by_norm to it with iso.chain",
-    "global_clipnorm": "join iso.optimizers.clip_by_global_norm to it with iso.chain",
-    "params": "an optimizer is told of parameters by init and update",
+    "clipnorm": "use iso.chain(iso.optimizers.clip_by_norm(...), optimizer)",
+    "global_clipnorm": "use iso.chain(iso.optimizers.clip_by_global_norm(...), optimizer)",
+    "params": "pass parameters to the optimizer's init and update",
     "use_bias": "write bias=",
     "units": "write in_features and out_features",
     "filters": "write in_channels and out_channels",
-    "p": "write prob, or the number alone",
-    "rate": "write prob, or the number alone",
+    "p": "write prob, or only the number",
+    "rate": "write prob, or only the number",
     "stride": "write strides=",
     "dilation": "write dilations=",
     "batch_first": "write time_major=, which is its opposite",
     "return_sequences": "all steps are returned: leave it out",
-    "normalized_shape": "write shape, or the numbers alone",
+    "normalized_shape": "write shape, or only the numbers",
     "elementwise_affine": "write affine=",
     "num_embeddings": "write rows",
     "embedding_dim": "write width",
@@ -54,22 +54,22 @@ WORDS = {
     "embed_dim": "write width",
     "kernel_initializer": "write w_init=",
     "bias_initializer": "write b_init=",
-    "device": "arrays are made where iso.use_backend says",
-    "dtype": "write with iso.use_backend(name, dtype=...): around it",
-    "weight_decay": "take adamw, or join iso.optimizers.add_decayed_weights with iso.chain",
-    "inplace": "nothing is changed in place: leave it out",
+    "device": "arrays are made on the device of the enclosing iso.use_backend",
+    "dtype": "make it inside `with iso.use_backend(name, dtype=...):`",
+    "weight_decay": "use adamw, or add iso.optimizers.add_decayed_weights with iso.chain",
+    "inplace": "isomorph changes nothing in place: leave it out",
 }
 
 
 def refuse(name: str, given: Mapping[str, Any]) -> NoReturn:
-    """Say that a function has no such keyword, and what to write instead where that is known."""
+    """Raise: the function has no such keyword; say what to write instead where that is known."""
     word = next(iter(given))
     other = f"; {WORDS[word]}" if word in WORDS else ""
     raise TypeError(f"{name}: got an unexpected keyword argument {word!r}{other}")
 
 
 def explained(name: str, init: Any, given: Mapping[str, Any], error: TypeError) -> None:
-    """Refuse the keyword of which Python has said that a layer of ours does not take it."""
+    """Raise `refuse`'s message if `error` says that a layer does not take the keyword."""
     said = str(error)
     if (
         init.__module__.startswith(f"{__package__}.")
@@ -81,7 +81,7 @@ def explained(name: str, init: Any, given: Mapping[str, Any], error: TypeError) 
 
 
 def checked(func: Callable[P, R]) -> Callable[P, R]:
-    """A function of `isomorph.optimizers` that says what its keywords are called."""
+    """A function of `isomorph.optimizers` whose error for an unknown keyword says what to write."""
     names = {p.name for p in signature(func).parameters.values() if p.kind is not p.POSITIONAL_ONLY}
 
     @wraps(func)

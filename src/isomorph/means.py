@@ -1,5 +1,5 @@
-"""Means that know what they are means of: parts of unequal size make one mean of all only by their
-totals and their counts.
+"""Means that carry their total and count, so that means of parts of unequal size can be combined
+exactly.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from .dispatch import NUMBERS, dtype_of, find_backend
 
 
 class Mean(NamedTuple):
-    """A mean as a total and the count it is to be divided by: what a loss or a metric returns in
-    place of a scalar where parts of a batch, or batches, count unequally.
+    """A mean, as a total and the count to divide it by. A loss or a metric returns it instead of a
+    scalar when batches, or parts of a batch, have unequal weight.
 
     `total` is a floating-point array without axes, `count` a number or such an array, a constant to
-    differentiation. Parts become one mean by Σ totals / Σ counts; one whose count is 0 adds
-    nothing, and where all are 0 the mean is NaN. The losses of isomorph give one with
-    `reduction="counted"`; `mean * number` and `mean + number` are the means of what is scaled and
-    shifted so. A nest of two arrays, also to the frameworks' own transforms.
+    differentiation. Several are combined as Σ totals / Σ counts; one with count 0 adds nothing, and
+    if all counts are 0 the mean is NaN. The losses of isomorph return one with
+    `reduction="counted"`. `mean * number` and `mean + number` scale and shift the mean. A Mean is a
+    nest of two arrays, also for the frameworks' own transforms.
 
     >>> labels = np.array([0, 3, -1])
     >>> loss = iso.cross_entropy(np.zeros((3, 4)), labels, ignore_index=-1, reduction="counted")
@@ -39,7 +39,7 @@ class Mean(NamedTuple):
         value, counts = divided(xp, self)
         return value if counts is None else xp.where(counts, value, xp.full_like(value, math.nan))
 
-    # A tuple would be repeated and joined.
+    # Without these a tuple would be repeated and joined.
 
     def __mul__(self, factor: Any) -> Mean:  # pyright: ignore[reportIncompatibleMethodOverride]
         _check_term("*", factor)
@@ -52,12 +52,12 @@ class Mean(NamedTuple):
         return Mean(self.total + term * count, self.count)
 
     __rmul__, __radd__ = __mul__, __add__  # pyright: ignore[reportAssignmentType]
-    __array_ufunc__ = None  # a NumPy number before it leaves the operation to it
+    __array_ufunc__ = None  # so that `np.float64(2) * mean` calls __rmul__
 
 
 def divided(xp: Any, mean: Mean) -> tuple[Any, Any]:
-    """The value of a mean, some finite number where its count is 0, and whether that is not 0:
-    None where no program has to ask.
+    """The value of a mean (some finite number if its count is 0), and whether the count is not 0,
+    as an array; None if that is known without computing.
     """
     total, count = wide(xp, mean.total), mean.count
     if type(count) in NUMBERS and count:
@@ -68,15 +68,15 @@ def divided(xp: Any, mean: Mean) -> tuple[Any, Any]:
 
 
 def wide(xp: Any, x: Any) -> Any:
-    """An array that can be summed and counted with, in float32 if it is narrower: those end at
-    65504 or know no 257.
+    """The array for sums and counts, as float32 if it is narrower: float16 ends at 65504, bfloat16
+    cannot hold 257.
     """
     usual = x.dtype in (xp.float32, xp.float64) or xp.is_complex(x.dtype)
     return x if usual else xp.astype(xp.asarray(x), xp.float32)
 
 
 def like(x: Any, total: Any) -> Any:
-    """A number, or an array without axes, as a constant of the kind and dtype of a total."""
+    """A number, or an array without axes, as a constant of the backend and dtype of `total`."""
     xp: Any = find_backend(total)
     if find_backend(x) is None:
         return xp.zeros_like(total) + x
@@ -85,7 +85,7 @@ def like(x: Any, total: Any) -> Any:
 
 
 def check_mean(name: str, mean: Mean, numbers: bool = False) -> None:
-    """Refuse what is no mean of arrays without axes; its total may be a number if `numbers` may."""
+    """Raise unless total and count are arrays without axes, or numbers if `numbers` is true."""
     for what, x in zip(mean._fields, mean):
         xp: Any = find_backend(x)
         plain = numbers or what == "count"
@@ -105,13 +105,13 @@ def check_mean(name: str, mean: Mean, numbers: bool = False) -> None:
 
 @dataclass
 class Running:
-    """A mean of what is met one after the other, in plain numbers."""
+    """A running mean, in plain numbers."""
 
     total: float = 0.0
     count: float = 0.0
 
     def add(self, total: float, count: float) -> None:
-        if count:  # else the total may be anything
+        if count:  # with count 0 the total may be anything
             self.total, self.count = self.total + total, self.count + count
 
     @property
@@ -121,7 +121,7 @@ class Running:
 
 def _check_term(sign: str, x: Any) -> None:
     if type(x) not in NUMBERS and (find_backend(x) is None or len(x.shape)):
-        fix = "; by their values, or as one total and one count" if isinstance(x, Mean) else ""
+        fix = "; use their .value, or add totals and counts" if isinstance(x, Mean) else ""
         raise TypeError(
             f"Mean: needed a number or an array without axes for {sign}, got a "
             f"{type(x).__name__}{fix}"

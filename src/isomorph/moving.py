@@ -1,5 +1,5 @@
-"""Arrays from one framework to another, whole nests at a time; memory is shared where both sides
-allow it.
+"""Move arrays from one framework to another, whole nests at a time; memory is shared where both
+sides allow it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from .dispatch import find_backend, load
 
 
 def to_numpy(nest: Any, /) -> Any:
-    """The nest with every array as a NumPy array, sharing memory where that is possible; other
-    leaves stay.
+    """The nest with every array as a NumPy array, sharing memory where that is possible; leaves
+    that are not arrays are kept.
 
-    The result is plain data: it takes no part in differentiation.
+    The result is plain data, without gradients.
 
     >>> iso.to_numpy({"a": np.ones(2)})
     {'a': array([1., 1.])}
@@ -28,9 +28,9 @@ def _to_numpy(x: Any) -> Any:
 
 
 def convert(nest: Any, backend: str, /, *, device: Any = None) -> Any:
-    """The nest with every array as one of another backend; other leaves stay.
+    """The nest with every array moved to another backend; leaves that are not arrays are kept.
 
-    Through DLPack where both frameworks can share the memory, else through a copy. Where memory is
+    DLPack is used where both frameworks can share the memory, otherwise a copy. Where memory is
     shared, writing into one array in place changes the other.
 
     >>> iso.convert([np.ones(2)], "numpy")

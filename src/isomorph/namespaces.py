@@ -1,4 +1,4 @@
-"""The namespace of arrays: what a user's function computes with."""
+"""The namespace of arrays: the functions that a user's code computes with."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .dispatch import NAMESPACES, backend_of
 if TYPE_CHECKING:
     from .backends.vocabulary import Names
 
-NOTHING = object()  # what stands for an argument that was not given
+NOTHING = object()  # default for an argument that was not given
 
 
 def namespace(x: Any = NOTHING, y: Any = None, /, *others: Any) -> Names:
-    """The array API namespace of the arrays given, Python scalars and None passed over; of the home
-    if none is given.
+    """The array API namespace of the given arrays; Python scalars and None are ignored. Without
+    arguments, the namespace of the default backend.
 
     Arrays of two frameworks raise. The namespace has the Python array API standard 2024.12 with
     `linalg` and `fft`, `einsum`, `erf`, and `pad` with a constant, and nothing else.
@@ -27,5 +27,5 @@ def namespace(x: Any = NOTHING, y: Any = None, /, *others: Any) -> Names:
         return home().backend.namespace
     found = NAMESPACES[type(x)]
     if found is not None and not others and (y is None or NAMESPACES[type(y)] is found):
-        return found  # one or two arrays, the usual cases, without a loop
+        return found  # one or two arrays, the usual cases, skip the loop
     return backend_of(x, *(() if y is None else (y,)), *others).namespace

@@ -1,4 +1,4 @@
-"""Random numbers drawn with explicit keys: one key gives the same numbers on every backend.
+"""Random numbers drawn with explicit keys: the same key gives the same numbers on every backend.
 
 A key is two words of 32 bits, a uint32 array of shape (2,). Nothing is remembered between calls:
 the same key draws the same numbers, so each draw takes a key of its own, from `split` or `fold_in`.
@@ -9,10 +9,10 @@ they can be compiled, with the key as an argument.
 >>> iso.random.uniform(first, (2,)).dtype
 dtype('float32')
 
-Keys, bits, uniform and true/false draws are those of `jax.random` (threefry2x32), to the last bit;
-what needs a logarithm is computed in float64 and rounded, see `normal`. Each function that takes
-`exact` draws with the framework's own generator for `exact=False`, seeded with the key: faster, and
-other numbers on each backend.
+Keys, bits, uniform and boolean draws equal those of `jax.random` (threefry2x32) to the last bit;
+draws that need a logarithm are computed in float64 and rounded, see `normal`. With `exact=False`,
+where a function has it, the framework's own generator is used, seeded with the key: faster, but the
+numbers differ between backends.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ def __dir__() -> list[str]:
 
 
 Shape = int | Sequence[int]
-DIGITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}  # after the leading one
+DIGITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}  # bits after the leading 1
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 
 
 def key(seed: int, /, *, device: Any = None, backend: str | None = None) -> Any:
-    """A key of an integer, of 64 bits at most, where creation lives: on `backend`, else on that of
-    the enclosing `use_backend`, else in NumPy.
+    """A key from an integer of at most 64 bits, made on `backend`, else on that of the enclosing
+    `use_backend`, else in NumPy.
 
     >>> iso.random.key(7)
     array([0, 7], dtype=uint32)
     """
     if not isinstance(seed, Integral) or isinstance(seed, bool):
         raise TypeError(
-            f"random.key: needed an integer, got {_kind(seed)}; for one that is only known in "
-            "compiled code, use random.fold_in"
+            f"random.key: needed an integer, got {_kind(seed)}; for an integer that is only known "
+            "in compiled code, use random.fold_in"
         )
     seed = index(seed)
     if not -(2**63) <= seed < 2**64:
@@ -83,13 +83,13 @@ def split(key: Any, /, n: int = 2) -> Any:
     """
     xp = _backend("split", key)
     if not isinstance(n, Integral) or n < 1:
-        raise ValueError(f"random.split: needed a number of keys, at least 1, got {n!r}")
+        raise ValueError(f"random.split: needed the number of keys, at least 1, got {n!r}")
     return xp.unpackable(xp.draw(draws.keys, key, 0, (index(n),)))
 
 
 def fold_in(key: Any, data: Any, /) -> Any:
-    """A new key of a key and a number: of 32 bits, or an integer array without axes, of which 32
-    bits count.
+    """A new key from a key and a 32-bit number, or an integer array without axes, of which the
+    lowest 32 bits are used.
 
     >>> key = iso.random.key(0)
     >>> bool(np.all(iso.random.fold_in(key, 1) == iso.random.split(key)[1]))
@@ -128,8 +128,8 @@ def uniform(
     key: Any, shape: Shape = (), /, *, minval: float = 0.0, maxval: float = 1.0,
     dtype: Any = None, exact: bool = True,
 ) -> Any:  # fmt: skip
-    """Numbers from `minval` up to `maxval`, which is left out (in float16 and bfloat16 they are
-    rounded, maybe to `maxval`). The dtype is that of the enclosing `use_backend`, or float32.
+    """Numbers from `minval` up to `maxval`, which is left out (float16 and bfloat16 may be rounded
+    to `maxval`). The dtype is that of the enclosing `use_backend`, or float32.
 
     >>> iso.random.uniform(iso.random.key(0), 2)
     array([0.947667 , 0.9785799], dtype=float32)
@@ -150,11 +150,11 @@ def uniform(
 
 
 def normal(key: Any, shape: Shape = (), /, *, dtype: Any = None, exact: bool = True) -> Any:
-    """Numbers of the normal distribution, mean 0 and variance 1.
+    """Normally distributed numbers with mean 0 and variance 1.
 
     Each is the inverse of the distribution function at one uniform number, with relative error
-    about 10⁻¹⁵ in float64, rounded to float32. So all backends give the same float32, but for about
-    one in 10⁸ that differs in its last bit; float64 numbers agree to about 10⁻¹⁵, and
+    about 10⁻¹⁵ in float64, rounded to float32. So all backends give the same float32, except that
+    about one in 10⁸ differs in its last bit; float64 numbers agree to about 10⁻¹⁵.
     `jax.random.normal` is the same function with less precision.
 
     >>> iso.random.normal(iso.random.key(0), 2)
@@ -171,8 +171,7 @@ def normal(key: Any, shape: Shape = (), /, *, dtype: Any = None, exact: bool = T
 def truncated_normal(
     key: Any, shape: Shape = (), /, *, lower: float = -2.0, upper: float = 2.0, dtype: Any = None
 ) -> Any:
-    """Numbers of the normal distribution on condition that they lie between `lower` and `upper`;
-    see `normal`.
+    """Normally distributed numbers, conditioned to lie between `lower` and `upper`; see `normal`.
 
     >>> x = iso.random.truncated_normal(iso.random.key(0), 100, lower=3.0, upper=4.0)
     >>> bool(np.all((x >= 3) & (x <= 4)))
@@ -186,14 +185,14 @@ def truncated_normal(
         raise ValueError(f"random.truncated_normal: needed lower < upper, got {low} and {high}")
     if max(low, -high) > 35:
         raise ValueError(
-            f"random.truncated_normal: needed bounds not both beyond 35, got {low} and {high}"
+            f"random.truncated_normal: needed lower <= 35 and upper >= -35, got {low} and {high}"
         )
     return _cast(xp, xp.draw(draws.truncated, key, 0, shape, _inner(word), low, high), word)
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None, /, *, exact: bool = True) -> Any:
-    """True with chance `p`: where `uniform` is less. `p` is a number, or an array, whose values
-    are not looked at and whose shape is that of the draw unless one is given.
+    """True with probability `p`: where `uniform` is less than `p`. `p` is a number, or an array
+    whose values are not checked; its shape is the shape of the draw unless one is given.
 
     >>> iso.random.bernoulli(iso.random.key(0), 0.9, 3)
     array([False, False,  True])
@@ -215,7 +214,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None, /, *, exact: b
 
 
 def permutation(key: Any, x: Any, /, *, axis: int = 0) -> Any:
-    """The numbers below `x` in random order, or the parts of an array along an axis.
+    """The numbers 0 … `x` - 1 in random order, or the slices of an array along an axis reordered.
 
     >>> iso.random.permutation(iso.random.key(0), 4)
     array([0, 1, 3, 2])
@@ -223,7 +222,7 @@ def permutation(key: Any, x: Any, /, *, axis: int = 0) -> Any:
     xp = _backend("permutation", key)
     if isinstance(x, Integral) and not isinstance(x, bool):
         if x < 0:
-            raise ValueError(f"random.permutation: needed a number of things, got {x}")
+            raise ValueError(f"random.permutation: needed a number of items, got {x}")
         return _order(xp, key, index(x))
     if find_backend(x) is None or not x.shape:
         raise TypeError(
@@ -238,8 +237,8 @@ def permutation(key: Any, x: Any, /, *, axis: int = 0) -> Any:
 
 
 def categorical(key: Any, logits: Any, /, *, axis: int = -1, shape: Shape | None = None) -> Any:
-    """Places along `axis` of `logits`, each drawn with chance softmax(logits); of `shape`, which
-    ends with that of `logits` without the axis.
+    """Indices along `axis` of `logits`, drawn with probabilities softmax(logits). `shape` must end
+    with the shape of `logits` without that axis.
 
     >>> int(iso.random.categorical(iso.random.key(0), np.array([0.0, 100.0])))
     1
@@ -255,7 +254,7 @@ def categorical(key: Any, logits: Any, /, *, axis: int = -1, shape: Shape | None
         raise ValueError(f"random.categorical: needed an axis of shape {tuple(sizes)}, got {axis}")
     along = sizes.pop(axis)
     if along == 0:
-        raise ValueError(f"random.categorical: needed a choice along axis {axis}, got none")
+        raise ValueError(f"random.categorical: needed a choice along axis {axis}, got size 0")
     wanted = tuple(sizes) if shape is None else _shape("categorical", shape)
     rest = len(wanted) - len(sizes)
     if rest < 0 or wanted[rest:] != tuple(sizes):
@@ -270,8 +269,8 @@ def categorical(key: Any, logits: Any, /, *, axis: int = -1, shape: Shape | None
 
 
 def _order(xp: Contract, key: Any, n: int) -> Any:
-    """A random order of `n` things. Words may be equal: sorting by them is repeated until that is
-    as good as certain to make no difference, as often as JAX does.
+    """A random order of `n` items. Random words may be equal: sorting by them is repeated until
+    ties almost certainly make no difference, as often as JAX does it.
     """
     rounds = math.ceil(3 * math.log(max(1, n)) / math.log(draws.MASK))
     places = xp.arange(n, device=xp.device_of(key))
@@ -297,7 +296,7 @@ def check_key(name: str, key: Any) -> Contract:
 
 
 def is_key(x: Any) -> bool:
-    """Whether `x` has the form of a key: nothing else is known of one."""
+    """Whether `x` has the dtype and shape of a key; nothing else marks one."""
     xp: Any = find_backend(x)
     return xp is not None and tuple(x.shape) == (2,) and x.dtype == xp.uint32
 
@@ -315,7 +314,7 @@ def _shape(name: str, shape: Any) -> tuple[int, ...]:
     except TypeError:
         whole = (-1,)
     if len(whole) != len(sizes) or min(whole, default=0) < 0:
-        raise ValueError(f"random.{name}: needed a shape of integers from 0 on, got {shape!r}")
+        raise ValueError(f"random.{name}: needed a shape of integers >= 0, got {shape!r}")
     if math.prod(whole) > 2**32:
         raise ValueError(f"random.{name}: needed at most 2**32 numbers, got shape {whole}")
     return whole
@@ -340,7 +339,7 @@ def _dtype(xp: Contract, name: str, dtype: Any) -> str:
 
 
 def _inner(word: str) -> str:
-    """The dtype in which a draw is made."""
+    """The dtype in which a draw is computed."""
     return "float64" if word == "float64" else "float32"
 
 

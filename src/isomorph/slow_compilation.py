@@ -1,9 +1,9 @@
-"""A word while a program is being compiled for long: the first call of a compiled function may take
-seconds or minutes, and looks like a program that hangs.
+"""The slow-compilation warning: the first call of a compiled function may take seconds or minutes,
+and looks like a program that hangs.
 
-It goes to the logger `isomorph`, as a warning, so that it is seen where nobody has set up logging;
-`logging.getLogger("isomorph").setLevel("ERROR")` turns it off. It comes from a thread that lives as
-long as the compiling does; calls of what is compiled already do not pass here.
+The warning goes to the logger `isomorph`, so it is shown even where logging is not set up;
+`logging.getLogger("isomorph").setLevel("ERROR")` turns it off. A thread that lives as long as the
+compilation writes it; calls of compiled programs do not come here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PATIENCE: ContextVar[float] = ContextVar("isomorph.patience", default=5.0)  # se
 
 
 class Notice:
-    """One program that is being compiled."""
+    """The compilation of one program."""
 
     def __init__(self, func: Callable[..., Any], backend: str):
         self.what = f"{name_of(func)} for {backend}"
@@ -36,7 +36,7 @@ class Notice:
         LOG.warning("isomorph: still compiling %s after %.3g s", self.what, self._seconds())
 
     def end(self, done: bool) -> None:
-        """Say that it is compiled, if anything was said before."""
+        """Log that the compilation ended, if the warning was logged before."""
         self.timer.cancel()
         self.timer.join()
         if self.spoke:
@@ -49,7 +49,7 @@ class Notice:
 
 @contextmanager
 def noticed(func: Callable[..., Any], backend: str) -> Iterator[None]:
-    """A block in which a program is compiled."""
+    """Around the compilation of a program: warns if it takes long."""
     notice = Notice(func, backend)
     done = False
     try:
@@ -60,13 +60,13 @@ def noticed(func: Callable[..., Any], backend: str) -> Iterator[None]:
 
 
 def end(notices: dict[int, Notice], done: bool) -> None:
-    """End the notice of this thread, if there is one."""
+    """End this thread's notice, if it has one."""
     notice = notices.pop(get_ident(), None)
     if notice is not None:
         notice.end(done)
 
 
 def name_of(func: Callable[..., Any]) -> str:
-    """The name of a function, as it is called where it is written."""
+    """The qualified name of a function."""
     found = getattr(func, "__qualname__", None) or type(func).__qualname__
     return found.rpartition("<locals>.")[2]

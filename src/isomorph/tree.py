@@ -1,9 +1,9 @@
-"""Nests of dicts, lists, tuples, None and nodes of our own, with arrays as leaves.
+"""Nests (pytrees): dicts, lists, tuples, None and our own node classes, with arrays as leaves.
 
-One tree library for all backends (optree: sorted dict keys, None is an empty nest), never a
-framework's own: they disagree on the order of keys and on None. A node of our own, a module, is
-seen in two ways: what differentiates and updates sees the arrays that are trained; what compiles,
-moves and saves sees the whole of it.
+All backends use one tree library (optree: sorted dict keys, None is an empty nest), never the
+frameworks' own, which disagree on the order of keys and on None. A node class, such as a module,
+is seen in two ways: gradients and updates see the trained arrays; compiling, moving and saving see
+all arrays.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import optree
 
 TRAINED, WHOLE = "isomorph.trained", "isomorph.whole"
 
-# Typed as what they are to callers: any nest in, any nest out.
+# Typed for callers: any nest in, any nest out.
 flatten: Callable[[Any], tuple[list[Any], Any]] = partial(optree.tree_flatten, namespace=TRAINED)
 flatten_whole: Callable[[Any], tuple[list[Any], Any]] = partial(
     optree.tree_flatten, namespace=WHOLE
@@ -25,8 +25,8 @@ unflatten: Callable[[Any, Any], Any] = optree.tree_unflatten
 
 
 class Node:
-    """A class whose objects are nests. It says what an object holds and makes one that holds
-    something else.
+    """A class whose objects are nests: it returns the parts of an object, and builds an object from
+    other parts.
     """
 
     __slots__ = ()
@@ -42,29 +42,29 @@ class Node:
             backend.adopt(cls)
 
     def take_trained(self) -> tuple[Iterable[Any], Any, Iterable[Any]]:
-        """The parts that are trained, what else there is, and the keys of the parts."""
+        """The trained parts, the rest of the object, and the keys of the parts."""
         raise NotImplementedError
 
     @staticmethod
     def put_trained(rest: Any, parts: Iterable[Any]) -> Any:
-        """The object of other trained parts."""
+        """The object with other trained parts."""
         raise NotImplementedError
 
     def take_whole(self) -> tuple[Iterable[Any], Any, Iterable[Any]]:
-        """All parts with arrays, what else there is, and the keys of the parts."""
+        """All parts with arrays, the rest of the object, and the keys of the parts."""
         raise NotImplementedError
 
     @staticmethod
     def put_whole(rest: Any, parts: Iterable[Any]) -> Any:
-        """The object of other parts."""
+        """The object with other parts."""
         raise NotImplementedError
 
     def take_saved(self) -> dict:
-        """All that is to be kept in a file, as one nest."""
+        """Everything that a file keeps, as one nest."""
         raise NotImplementedError
 
     def put_saved(self, nest: dict) -> Any:
-        """An object like this one with what was kept in a file."""
+        """An object like this one with the contents of a file."""
         raise NotImplementedError
 
     def part(self, key: Any) -> Any:
@@ -73,7 +73,7 @@ class Node:
 
 
 def nodes(cls: type = Node) -> Iterator[type]:
-    """Every class of nodes there is."""
+    """Every subclass of a node class."""
     for sub in cls.__subclasses__():
         yield sub
         yield from nodes(sub)
@@ -85,12 +85,12 @@ def map(func: Callable[..., Any], tree: Any, *rest: Any) -> Any:
 
 
 def map_whole(func: Callable[..., Any], tree: Any) -> Any:
-    """The nest of `func(leaf)`, for all that nodes hold."""
+    """The nest of `func(leaf)`, over all arrays that nodes hold."""
     return optree.tree_map(func, tree, namespace=WHOLE)
 
 
 def renewed(tree: Any) -> Any:
-    """The nest with nodes of its own; itself where it has none."""
+    """The nest with copies of its nodes; itself if it has no nodes."""
     leaves, form = flatten_whole(tree)
     return unflatten(form, leaves) if form.namespace else tree
 
@@ -101,7 +101,7 @@ def keys(tree: Any) -> list[Any]:
 
 
 def routes(tree: Any) -> list[tuple]:
-    """The keys on the way to each leaf, in the order of `flatten`."""
+    """The keys from the root to each leaf, in the order of `flatten`."""
     return optree.tree_paths(tree, namespace=TRAINED)
 
 

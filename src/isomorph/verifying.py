@@ -1,7 +1,7 @@
-"""Compiled programs held against the function itself: `jit(func, verify=True)`.
+"""Compiled programs compared with the uncompiled function: `jit(func, verify=True)`.
 
-A compiler may be wrong without a word. The first call of each program is computed twice, by the
-program and by the function as it is, and what differs by more than rounding raises.
+A compiler may be wrong without an error. The first call of each program is computed twice, by the
+program and by the function itself, and a difference larger than rounding raises.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from .slow_compilation import name_of
 if TYPE_CHECKING:
     from .backends.contract import Contract
 
-# Whether functions given to `jit` run as they are, those inside of others as well.
+# Whether functions given to `jit` run uncompiled, including those called inside others.
 AS_IT_IS: ContextVar[bool] = ContextVar("isomorph.as_it_is", default=False)
 
-# The distance from 1 to the next number.
+# The distance from 1 to the next number, by dtype.
 EPS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 PARTS = {"complex64": "float32", "complex128": "float64"}
 
 
 class Verified:
-    """A compiled function that is compared with the function itself whenever it was traced."""
+    """A compiled function that is compared with the function itself each time it was traced."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Verified:
         donated: Callable[[tuple, dict[str, Any]], list[bool]],
     ):
         self.backend, self.func, self.donated = backend, func, donated
-        self.threads: set[int] = set()  # those in which it was traced just now
+        self.threads: set[int] = set()  # the threads in which it was just traced
 
         def traced(*args: Any, **kw: Any) -> Any:
             self.threads.add(get_ident())
@@ -51,7 +51,7 @@ class Verified:
     def __call__(self, *args: Any, **kw: Any) -> Any:
         leaves, form = tree.flatten_whole((args, kw))
         arrays = [x for x in leaves if type(x) not in NUMBERS]
-        if self.backend.is_tracing(arrays):  # a part of something else
+        if self.backend.is_tracing(arrays):  # part of another program
             return self.program(*args, **kw)
         copy = lambda x: x if type(x) in NUMBERS else self.backend.asarray(x, copy=True)
         given = self.donated(args, kw) or [False] * len(leaves)
@@ -66,7 +66,7 @@ class Verified:
         return out
 
     def _compare(self, out: Any, expected: Any, inputs: list[Any]) -> None:
-        """Raise where the outputs of the program are not those of the function."""
+        """Raise if the outputs of the program differ from those of the function."""
         values = lambda nest: [
             self.backend.to_numpy(self.backend.asarray(x) if type(x) in NUMBERS else x)
             for x in tree.flatten_whole(nest)[0]
@@ -77,8 +77,8 @@ class Verified:
         worst = max((difference(x, y, scale, path) for x, y, path in pairs), default=None)
         if worst is not None and worst.off > worst.allowed:
             raise ArithmeticError(
-                f"jit: verify: the program compiled of {name_of(self.func)} for "
-                f"{self.backend.name} is not what the function computes: {worst}; call the "
+                f"jit: verify: {name_of(self.func)} compiled for {self.backend.name} does not give "
+                f"the results of the function itself: {worst}; call the "
                 "function without jit, and report the compiler's error"
             )
 
@@ -94,7 +94,7 @@ def as_it_is() -> Iterator[None]:
 
 
 class Difference(NamedTuple):
-    """The largest difference between two outputs, first by how much it is more than rounding."""
+    """The largest difference between two outputs; the first field compares it with rounding."""
 
     excess: float
     off: float
@@ -105,26 +105,27 @@ class Difference(NamedTuple):
     def __str__(self) -> str:
         at = f" at {self.path}" if self.path else ""
         return (
-            f"the output{at} is off by {self.off:.3g}, of which rounding explains "
+            f"the output{at} is off by {self.off:.3g}, while rounding explains "
             f"{self.allowed:.3g} ({self.words})"
         )
 
 
 def difference(x: Any, y: Any, scale: float, path: str) -> Difference:
-    """Between two NumPy arrays, of a call whose largest value is `scale`. Numbers that are not
-    finite, and integers, are to be equal; of others √ε of the largest beside it is taken for
-    rounding, and ε^¾ of `scale`.
+    """Between two NumPy arrays, of a call whose largest value is `scale`. Infinities, NaNs and
+    integers must be equal; for other numbers, rounding may be √ε of the largest expected value plus
+    ε^¾ of `scale`.
     """
     xp: Any = backend_of(x, y)
     if x.shape != y.shape:
-        words = f"compiled of shape {x.shape}, as it is of shape {y.shape}"
+        words = f"compiled of shape {x.shape}, uncompiled of shape {y.shape}"
         return Difference(math.inf, math.inf, 0.0, path, words)
     names = [dtype_of(x), dtype_of(y)]
     if names[0] != names[1]:
-        return Difference(math.inf, math.inf, 0.0, path, "compiled {}, as it is {}".format(*names))
+        words = "compiled {}, uncompiled {}".format(*names)
+        return Difference(math.inf, math.inf, 0.0, path, words)
     eps = max(EPS.get(PARTS.get(name, name), 0.0) for name in names)
     allowed = eps**0.5 * largest(y) + eps**0.75 * scale
-    if eps:  # integers as they are: float64 does not hold them all
+    if eps:  # integers are not cast: float64 cannot hold all of them
         wide = xp.complex128 if set(names) & set(PARTS) else xp.float64
         x, y = xp.astype(x, wide), xp.astype(y, wide)
         same = (x == y) | (xp.isnan(x) & xp.isnan(y))
@@ -140,12 +141,12 @@ def difference(x: Any, y: Any, scale: float, path: str) -> Difference:
     numbers = [xp.reshape(z, (-1,))[place].item() for z in (x, y)]
     most = float(off[place])
     excess = most / allowed if allowed else most * math.inf if most else 0.0
-    words = f"compiled {numbers[0]:.6g}, as it is {numbers[1]:.6g}"
+    words = f"compiled {numbers[0]:.6g}, uncompiled {numbers[1]:.6g}"
     return Difference(excess, most, allowed, path, words)
 
 
 def largest(x: Any) -> float:
-    """The largest size among the finite values of a NumPy array."""
+    """The largest absolute value among the finite values of a NumPy array."""
     xp: Any = backend_of(x)
     if dtype_of(x) not in EPS and dtype_of(x) not in PARTS:
         return 0.0

@@ -1,3 +1,3 @@
-"""Which isomorph this is; files say by which they were written."""
+"""The version of isomorph; files record the version that wrote them."""
 
 __version__ = "0.1.0"

@@ -142,7 +142,7 @@ REFUSED = {
     ),
     "dtypes": (
         "iso.linear(x, strict.ones((2, 3), dtype=strict.float32))",
-        "TypeError linear: needed x, weight and bias of one dtype, got float64, float32",
+        "TypeError linear: needed x, weight and bias of the same dtype, got float64, float32",
     ),
     "half": (
         f"iso.zeros(2, dtype='float16', backend={NAME!r})",
@@ -160,7 +160,7 @@ def test_what_it_cannot_do_says_so(installed):
 
 
 def test_where_its_package_is_not_installed_it_is_no_backend():
-    with pytest.raises(TypeError, match=f"no backend speaks for {NAME}.*tensorflow or torch$"):
+    with pytest.raises(TypeError, match=f"no backend handles {NAME}.*tensorflow or torch$"):
         iso.namespace(strict.zeros(2))
     with pytest.raises(ValueError, match=f"no backend is called '{NAME}'"):
         iso.use_backend(NAME).__enter__()

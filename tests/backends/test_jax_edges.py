@@ -141,7 +141,7 @@ def test_value_may_have_leading_axes_of_one_element(backend, how):
             UFUNC[how].at(expected, index, value[0, 0])
         got = getattr(iso.at(jnp.asarray(X))[index], how)(jnp.asarray(value))
         np.testing.assert_array_equal(got, expected)
-    with pytest.raises(ValueError, match=r"broadcasts to the shape \(2,\).*got shape \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"broadcasts to .*shape \(2,\).*got shape \(3, 2\)"):
         getattr(iso.at(jnp.asarray(X))[1:], how)(jnp.ones((3, 2)))
 
 

@@ -101,7 +101,7 @@ def test_asarray_of_tensors_beside_numbers_takes_the_tensors_dtype(backend, xp):
 
 def test_asarray_refuses_what_does_not_stack(backend, xp):
     x = torch.tensor(X)
-    with pytest.raises(ValueError, match="parts of one shape"):
+    with pytest.raises(ValueError, match="parts of the same shape"):
         xp.asarray([x, x[0]])
     with pytest.raises(ValueError, match="copy=False"):
         xp.asarray([x, x], copy=False)
@@ -285,7 +285,7 @@ def test_value_may_have_leading_axes_of_one_element(backend, how):
             UFUNC[how].at(expected, index, value[0, 0])
         got = getattr(iso.at(torch.tensor(X))[index], how)(torch.tensor(value))
         np.testing.assert_array_equal(got.numpy(), expected)
-        with pytest.raises(ValueError, match=r"broadcasts to the shape \(2,\)"):
+        with pytest.raises(ValueError, match=r"broadcasts to .*shape \(2,\)"):
             getattr(iso.at(torch.tensor(X))[index], how)(torch.ones(3, 2))
 
 

@@ -191,9 +191,9 @@ def test_where_tapes_cannot_be_asked_nothing_is_lost(backend, xp, monkeypatch):
     assert verbs_of(xp).is_watched(x)
     assert verbs_of(xp).is_watched(tf.Variable(1.0))
     assert verbs_of(xp).is_watched(tf.Variable(1.0, trainable=False))
-    with pytest.raises(TypeError, match="to_numpy: needed to know whether a tape is watching"):
+    with pytest.raises(TypeError, match="to_numpy: needed to know .*a tape is watching"):
         iso.to_numpy(x)
-    with pytest.raises(TypeError, match="to_numpy: needed to know whether a tape is watching"):
+    with pytest.raises(TypeError, match="to_numpy: needed to know .*a tape is watching"):
         iso.convert(x, "torch")
     # kernels whose own derivative is wrong are replaced: det of a singular matrix, powers of zero
     det = iso.grad(xp.linalg.det)(x)

@@ -200,7 +200,7 @@ def test_torch_layouts_modes_and_captured_tensors(backend, xp):
     np.testing.assert_allclose(numpy_of(compiled(x)), numpy_of(x) * 2 + 2)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert iso.jit(lambda x: x @ x)(x).dtype == torch.bfloat16
-    with pytest.raises(TypeError, match="got a stand-in of a trace"):
+    with pytest.raises(TypeError, match="got a placeholder of a trace"):
         iso.jit(iso.to_numpy)(x)
 
 

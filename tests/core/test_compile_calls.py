@@ -121,7 +121,7 @@ def test_donated_variables_hold_the_results(backend, xp):
     other = tf.Variable(X * 7)  # the same program, another variable
     assert step(other, n, kept, tf.Variable(X))["w"] is other
     np.testing.assert_allclose(other.numpy(), X * 6)
-    with pytest.raises(ValueError, match=r"jit: needed a donated variable that is no other argum"):
+    with pytest.raises(ValueError, match=r"jit: needed a donated variable that is not also anot"):
         step(w, n, kept, w)
     with tf.GradientTape() as tape:  # a way back wants it as it was
         out = step(w, n, kept, xp.asarray(X))["was"]
@@ -166,7 +166,7 @@ def test_donated_beside_static_arguments(backend, xp):
     np.testing.assert_allclose(numpy_of(keep), X)  # the argument after the static one is not it
     if backend == "jax":
         assert w.is_deleted()
-    with pytest.raises(ValueError, match="jit: donate needed arrays, got 'how', which is static"):
+    with pytest.raises(ValueError, match="jit: donate needed arrays, got the static .*'how'"):
         iso.jit(func, static="how", donate=("how",))
     with pytest.raises(ValueError, match="jit: donate names 'v', but the arguments are how, keep"):
         iso.jit(func, donate="v")

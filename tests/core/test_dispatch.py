@@ -65,10 +65,10 @@ def test_a_subclass_finds_its_namespace(backend, xp):
 def test_what_is_no_array_raises_and_says_so(backend, xp):
     with pytest.raises(
         TypeError,
-        match="no backend speaks for .*needed an array of numpy, jax, tensorflow or torch",
+        match="no backend handles .*needed an array of numpy, jax, tensorflow or torch",
     ):
         iso.namespace(NO_ARRAYS[backend])
-    with pytest.raises(TypeError, match="no backend speaks for builtins.list"):
+    with pytest.raises(TypeError, match="no backend handles builtins.list"):
         iso.namespace([1.0], OWN[backend][0])
     with pytest.raises(TypeError, match="needed at least one array, got float$"):
         iso.namespace(1.0, None)

@@ -321,7 +321,7 @@ def test_dtypes_are_kept(backend, xp, mode):
 def test_a_carry_that_changes_is_named(backend, xp):
     x = xp.asarray([1.0, 2.0], dtype=xp.float64)
     said = lambda word: pytest.raises(TypeError, match=word)
-    with said(r"scan: needed step to return float64 of shape \(2,\) at a, as it was given, got "
+    with said(r"scan: needed step to return float64 of shape \(2,\) at a, .* got "
               r"float64 of shape \(\)"):  # fmt: skip
         iso.scan(lambda c, x: ({"a": xp.sum(c["a"])}, x), {"a": x}, x)
     with said(
@@ -329,8 +329,8 @@ def test_a_carry_that_changes_is_named(backend, xp):
     ):
         narrow = lambda c: (c[0], xp.astype(c[1], xp.float32))
         iso.while_loop(lambda c: c[0] > 0, narrow, (x[0], x))
-    with said("fori_loop: needed body_fun to return a nest like the one it was given, .* got one "
-              "without a, with b beside"):  # fmt: skip
+    with said("fori_loop: needed body_fun to return a nest like .* got one "
+              "without a, with .*b"):  # fmt: skip
         iso.fori_loop(0, 2, lambda i, c: {"b": c["a"]}, {"a": x})
     with said("while_loop: needed body_fun to return int.* got a float"):
         iso.while_loop(lambda c: c < 3, lambda c: 0.5, xp.asarray(1))
@@ -370,9 +370,9 @@ def test_bad_input(backend, xp):
         iso.fori_loop(x[0], 2, same, x)
     with said(r"scan: needed arrays with a leading axis, got shape \(\) for xs at 1"):
         iso.scan(lambda c, x: (c, x), x, (x, x[0]))
-    with said("scan: needed one number of steps, got 3 for length, 2 for xs", ValueError):
+    with said("scan: needed the same number of steps .*got 3 for length, 2 for xs", ValueError):
         iso.scan(lambda c, x: (c, x), x, x, 3)
-    with said("scan: needed xs, or length where a step needs no x, got neither"):
+    with said("scan: needed xs, or length .* got neither"):
         iso.scan(lambda c, x: (c, x), x)
     with said("scan: needed length as a number of steps, got -1"):
         iso.scan(lambda c, x: (c, x), x, None, -1)
@@ -381,9 +381,9 @@ def test_bad_input(backend, xp):
 @COMPILED
 def test_branches_that_differ_are_refused_where_both_are_seen(backend, xp):
     x = xp.asarray([1.0, 2.0], dtype=xp.float64)
-    with pytest.raises(TypeError, match=r"cond: needed both functions to return one form, got"):
+    with pytest.raises(TypeError, match=r"cond: needed .* same structure, got"):
         iso.jit(lambda x: iso.cond(x[0] > 0, lambda x: (x,), lambda x: x, x))(x)
-    message = r"one shape and dtype at a, got float64 of shape \(2,\) of true_fun and float64 of "
+    message = r"same shape and dtype at a, got float64 of shape \(2,\) .*true_fun and float64 of "
     with pytest.raises(TypeError, match=message):
         wide, narrow = lambda x: {"a": x * 2}, lambda x: {"a": x[0] * 2}
         iso.jit(lambda x: iso.cond(x[0] > 0, wide, narrow, x))(x)
@@ -416,7 +416,7 @@ def test_torch_lifts_constants_and_refuses_what_is_hidden(backend, xp):
         return iso.cond(x[0] > 0, lambda x: x * HIDDEN["x"], lambda x: x, x)
 
     np.testing.assert_allclose(numpy_of(hidden(x)), [2.0, 8.0])
-    with pytest.raises(TypeError, match="neither an argument of it nor captured in its closure"):
+    with pytest.raises(TypeError, match="neither its argument nor captured in its closure"):
         iso.jit(hidden)(x)
     with pytest.raises(TypeError, match="neither an argument nor captured in its closure"):
         iso.vmap(iso.grad(lambda x: xp.sum(hidden(x))))(torch.stack([x, -x]))

@@ -111,7 +111,7 @@ def test_what_has_no_derivative_raises(backend, xp):
     with pytest.raises(NotImplementedError, match="host_function: cdf was given no vjp"):
         iso.grad(lambda x: xp.sum(iso.host_function(cdf)(x)))(x)
     first = iso.grad(lambda x: xp.sum(normal(x)))
-    with pytest.raises(NotImplementedError, match="vjp of cdf has no derivative of its own"):
+    with pytest.raises(NotImplementedError, match="vjp of cdf cannot be differentiated"):
         iso.grad(lambda x: xp.sum(first(x)))(x)
 
 

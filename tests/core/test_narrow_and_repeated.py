@@ -43,7 +43,7 @@ def test_a_negative_id_is_no_row_in_any_integer(backend, kind, rows):
 def test_what_is_out_of_bounds_raises(backend, how, place):
     xp = load(backend)
     spot = iso.at(xp.from_numpy(ROWS[:4]))[xp.from_numpy(np.array([0, place]))]
-    says = "needed places inside of" if backend == "tensorflow" else "out of bounds|out of range"
+    says = "needed an index within" if backend == "tensorflow" else "out of bounds|out of range"
     with pytest.raises(IndexError, match=says):
         spot.get() if how == "get" else getattr(spot, how)(2.0)
 

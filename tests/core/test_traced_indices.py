@@ -321,7 +321,7 @@ def test_a_span_that_does_not_fit(backend):
     x = iso.convert(np.arange(5.0), backend)
     np.testing.assert_array_equal(numpy_of(iso.at(x)[iso.span(-2, 2)].get()), [3.0, 4.0])
     for start, length in ((4, 2), (-6, 1), (0, 6)):
-        with pytest.raises(IndexError, match="needed a span inside of 5 places"):
+        with pytest.raises(IndexError, match="needed a span within 5 places"):
             iso.at(x)[iso.span(start, length)].get()
     with pytest.raises(ValueError, match="needed a length of at least 0"):
         iso.span(0, -1)

@@ -278,9 +278,7 @@ def test_bad_argnums_and_functions_raise(backend, xp):
     for twice in ((0, 0), (0, -1)):
         with pytest.raises(ValueError, match="argnums needed each argument once"):
             iso.grad(lambda x: x, argnums=twice)(x)
-    with pytest.raises(
-        ValueError, match="argnums chose argument 2, but 1 positional arguments came"
-    ):
+    with pytest.raises(ValueError, match="argnums chose argument 2, .* 1 positional"):
         iso.grad(lambda x: x, argnums=2)(x)
     with pytest.raises(TypeError, match="argnums needed an int"):
         iso.grad(lambda x: x, argnums="0")

@@ -81,7 +81,7 @@ def test_bad_input(backend, xp):
     x, w = xp.asarray(ROWS), xp.asarray(W)
     same = lambda *a: a[0]
     cases = [
-        (ValueError, "one size, got 4 at argument 0, 3 at argument 1", {}, (x, w)),
+        (ValueError, "same size, got 4 at argument 0, 3 at argument 1", {}, (x, w)),
         (ValueError, r"axis 3 for argument 0, which has shape \(4, 3\)", {"in_axes": 3}, (x,)),
         (TypeError, "argument 1, got a float; give it the axis None", {}, (x, 2.0)),
         (ValueError, "needed an argument to map over", {"in_axes": None}, (x,)),

@@ -53,7 +53,7 @@ def test_kill_in_mid_run(project):
         board = Board.load(store, 1, Config())
         assert len(store.planned(1)) == 171
     assert not board.complete
-    assert board.gaps == ["it did not come to its end"]
+    assert board.gaps == ["it did not finish"]
     assert board.suites[0].rows[0].cells["a"].state == states.NOT_RUN
     assert board.columns == ["a", "b", "c"]  # the last one was never come to
     assert board.suites[0].rows[1].cells["c"].state == states.NOT_RUN
@@ -213,7 +213,7 @@ def test_a_run_that_stops_early_is_incomplete(project):
     assert project.states() == {("test_it", "", "a"): "failed"}
     done = project.command("check", "--complete")
     assert done.ret == 3
-    assert "it did not come to its end" in done.stdout.str()
+    assert "it did not finish" in done.stdout.str()
     with Store(project.db, write=False) as store:
         board = Board.load(store, 1, Config())
     assert board.suites[0].rows[0].cells["b"].state == states.NOT_RUN

@@ -108,7 +108,7 @@ def test_an_incomplete_run_says_so_everywhere(tmp_path, monkeypatch, capsys):
     assert "1/2 incomplete" in (tmp_path / "out" / "scoreboard.svg").read_text()
     assert "#b4232f" in (tmp_path / "out" / "scoreboard.svg").read_text()
     assert json.loads((tmp_path / "out" / "scoreboard.json").read_text())["complete"] is False
-    assert "INCOMPLETE (it did not come to its end)" in (tmp_path / "out/README.md").read_text()
+    assert "INCOMPLETE (it did not finish)" in (tmp_path / "out/README.md").read_text()
     text = (tmp_path / "README.md").read_text()
     assert "Run 1, INCOMPLETE, tests ended 2026-11-15T10:00:00Z." in text
     assert text.startswith("before <!-- scoreboard -->\n|")

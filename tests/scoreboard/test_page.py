@@ -159,7 +159,7 @@ def test_old_and_incomplete_say_so(page, tmp_path):
     (tmp_path / "other.html").write_text(text)
     visit(page, tmp_path / "other.html")
     assert page.locator("#complete").inner_text() == "Incomplete"
-    assert "it did not come to its end" in page.locator("header").inner_text()
+    assert "it did not finish" in page.locator("header").inner_text()
     assert page.locator(".verdict.bad").count() == 1
 
 

@@ -111,7 +111,7 @@ def test_files_that_are_no_scoreboards(project, capsys):
     project.file("test_it.py", ONE)
     for path, why in (
         (text, "file is not a database"),
-        (other, "other.db is another's"),
+        (other, "needed a scoreboard's database, "),
         (old, "needed schema 1, "),
         (project.path, "unable to open database file"),
     ):

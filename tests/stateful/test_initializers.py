@@ -72,7 +72,7 @@ def test_bad_input(backend):
         initializers.normal(-1)
     with pytest.raises(ValueError, match=r"orthogonal: needed at least two axes, got shape \(3,\)"):
         drawn(backend, initializers.orthogonal(), (3,))
-    with pytest.raises(ValueError, match="Linear: needed out_features as an int from 1 on, got 0"):
+    with pytest.raises(ValueError, match="Linear: needed out_features as an int >= 1, got 0"):
         iso.Linear(3, 0)
     with pytest.raises(ValueError, match="Conv2D: needed groups that divide 4 and 6 channels"):
         iso.Conv2D(4, 6, 3, groups=4)
@@ -80,7 +80,7 @@ def test_bad_input(backend):
         iso.Conv1D(4, 6, 3, data_format="NHWC")
     with pytest.raises(ValueError, match="MultiHeadAttention: needed num_heads that divides 6"):
         iso.MultiHeadAttention(6, 4)
-    with pytest.raises(ValueError, match=r"Dropout: needed prob from 0 up to 1, got 1.0"):
+    with pytest.raises(ValueError, match=r"Dropout: needed 0 <= prob < 1, got 1.0"):
         iso.Dropout(1.0)
 
 

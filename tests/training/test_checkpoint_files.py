@@ -117,7 +117,7 @@ def test_every_cut_and_every_addition_is_seen(backend, xp, tmp_path):
             iso.load(path)
     for more in (b"\0", raw):
         path.write_bytes(raw + more)
-        with pytest.raises(iso.CheckpointError, match="cut short, or has been added to"):
+        with pytest.raises(iso.CheckpointError, match="cut short, or longer"):
             iso.load(path)
 
 
@@ -172,7 +172,7 @@ def test_a_newer_format_is_refused_by_name(tmp_path, monkeypatch):
     monkeypatch.setattr("isomorph.training.layout.FORMAT", 2)
     small(tmp_path / "a")
     monkeypatch.undo()
-    with pytest.raises(iso.CheckpointError, match="needed format 1, got 2; it was made by"):
+    with pytest.raises(iso.CheckpointError, match="needed format 1, got 2; .*isomorph"):
         iso.load(tmp_path / "a")
 
 
@@ -187,10 +187,10 @@ def test_a_full_disk_leaves_the_old_file(backend, xp, tmp_path, monkeypatch):
         return write(file, data)
 
     monkeypatch.setattr(os, "write", full)
-    with pytest.raises(iso.CheckpointError, match="No space left on device; the file that was"):
+    with pytest.raises(iso.CheckpointError, match="No space left on device; the old file is"):
         iso.save(tmp_path / "a", xp.zeros(100_000, dtype=xp.float64))
     room[0] = 0
-    with pytest.raises(iso.CheckpointError, match="No space left on device; nothing is there"):
+    with pytest.raises(iso.CheckpointError, match="No space left on device; there is no file"):
         iso.save(tmp_path / "b", xp.zeros(1))
     monkeypatch.undo()
     assert (tmp_path / "a").read_bytes() == raw
@@ -218,9 +218,7 @@ def test_a_file_the_system_cuts_off_leaves_the_old_one(backend, tmp_path):
         capture_output=True, text=True, timeout=60,
         env={**os.environ, "PYTHONPATH": str(Path(iso.__file__).parents[1])},
     )  # fmt: skip
-    assert (
-        "could not be written: File too large; the file that was there is unchanged" in run.stdout
-    )
+    assert "could not be written: File too large; the old file is unchanged" in run.stdout
     assert "[1. 1. 1.]" in run.stdout
     assert os.listdir(tmp_path) == ["a"]
 

@@ -177,7 +177,7 @@ def test_what_is_wrong_is_said(backend, tmp_path):
     told = lambda words: pytest.raises(iso.CheckpointError, match=words)
 
     one(path, {**ENTRY, "dtype": "F8_E4M3", "shape": [16]})
-    with told("w is of dtype F8_E4M3, needed one of BOOL") as error:
+    with told("w has dtype F8_E4M3, needed one of BOOL") as error:
         iso.load(path)
     assert "damaged" not in str(error.value)
 
@@ -189,13 +189,13 @@ def test_what_is_wrong_is_said(backend, tmp_path):
 
     head = json.dumps({"a": ENTRY, "b": {**ENTRY, "data_offsets": [24, 40]}}).encode()
     path.write_bytes(len(head).to_bytes(8, "little") + head + b"\0" * 40)
-    with told("between a and b it leaves bytes out"):
+    with told("unused bytes between a and b"):
         iso.load(path)
 
     head = json.dumps({"w": ENTRY})
     twice = f"{head[:-1]}, {head[1:]}".encode()
     path.write_bytes(len(twice).to_bytes(8, "little") + twice + b"\0" * 16)
-    with told("the key 'w' is there twice"):
+    with told("the key 'w' occurs twice"):
         iso.load(path)
 
     wide = head.encode("utf-16")
@@ -204,7 +204,7 @@ def test_what_is_wrong_is_said(backend, tmp_path):
         iso.load(path)
 
     one(path, {"dtype": "BOOL", "shape": [16], "data_offsets": [0, 16]}, b"\0\1" * 7 + b"\2\1")
-    with told("a truth value is 0 or 1"):
+    with told("a boolean is not 0 or 1"):
         iso.load(path)
 
     one(path, {"dtype": "F64", "shape": [0, 2**62, 2**62], "data_offsets": [0, 0]}, b"")
@@ -231,7 +231,7 @@ def test_a_tensor_that_no_nest_holds_or_two_hold(backend, saved):
         iso.load(saved)
     nodes[1] = ["more", {"list": [{"array": "more/0", "dtype": "float64"}] * 2}]
     saved.write_bytes(put_together(head, own, memory))
-    with pytest.raises(iso.CheckpointError, match="more/1 is no tensor of its own"):
+    with pytest.raises(iso.CheckpointError, match="more/1 has no tensor of its own"):
         iso.load(saved)
 
 
@@ -241,15 +241,13 @@ def test_what_is_no_file_is_refused(backend, tmp_path, function):
     run = iso.load if function == "load" else lambda path: iso.save(path, np.ones(2))
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    with pytest.raises(
-        iso.CheckpointError, match=f"{function}: needed the name of a file, got a pipe"
-    ):
+    with pytest.raises(iso.CheckpointError, match=f"{function}: needed a file name, got a pipe"):
         run(path)
     assert path.is_fifo()
 
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
-    with pytest.raises(iso.CheckpointError, match="is a link that leads to itself"):
+    with pytest.raises(iso.CheckpointError, match="is a link that points to itself"):
         run(loop)
     assert loop.is_symlink()
 
@@ -269,7 +267,7 @@ def test_what_is_no_file_is_refused(backend, tmp_path, function):
                 run("socket")
     finally:
         os.chdir(folder)
-    with pytest.raises(IsADirectoryError, match="needed the name of a file"):
+    with pytest.raises(IsADirectoryError, match="needed a file name"):
         run(tmp_path)
 
 
@@ -286,9 +284,7 @@ def test_links_to_files_are_followed(backend, tmp_path):
 def test_a_nest_that_holds_itself_is_named(backend, tmp_path):
     nest = {"a": [np.ones(2), {}]}
     nest["a"][1]["back"] = nest["a"]
-    with pytest.raises(
-        ValueError, match="needed a nest that ends, got one that holds itself at a/1/back"
-    ):
+    with pytest.raises(ValueError, match="needed a nest without cycles, got .* at a/1/back"):
         iso.save(tmp_path / "file", nest)
     assert not [*tmp_path.iterdir()]
     shared = [np.ones(2)]
@@ -303,7 +299,7 @@ def test_no_room_for_the_file(backend, tmp_path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (65536, before[1]))
     try:
-        with pytest.raises(iso.CheckpointError, match="the file that was there is unchanged"):
+        with pytest.raises(iso.CheckpointError, match="the old file is unchanged"):
             iso.save(tmp_path / "model", np.zeros(100_000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -325,7 +321,7 @@ def test_a_full_disk(backend, tmp_path):
         pytest.skip("no small disk can be mounted here")
     try:
         iso.save(disk / "model", np.arange(3.0))
-        with pytest.raises(iso.CheckpointError, match="the file that was there is unchanged"):
+        with pytest.raises(iso.CheckpointError, match="the old file is unchanged"):
             iso.save(disk / "model", np.zeros(100_000))
         assert [path.name for path in disk.iterdir()] == ["model"]
         np.testing.assert_array_equal(iso.load(disk / "model"), np.arange(3.0))

@@ -167,11 +167,11 @@ def test_every_difference_is_named(backend, xp, tmp_path):
     assert lines == {
         "w: needed shape (3, 2), got (2, 3)",
         "b: needed float64, got float32",
-        "gone: not needed",
+        "gone: unexpected",
         "new: missing",
-        "k/1: missing as '1', there is 1",
-        "k/1: not needed as 1, there is '1'",
-        "l/1: not needed",
+        "k/1: missing as '1', but 1 exists",
+        "k/1: unexpected as 1, but '1' exists",
+        "l/1: unexpected",
         "n: needed an array, got None",
         "s: needed a float, got an int",
         "t: needed a list, got a tuple",
@@ -204,7 +204,7 @@ def test_what_cannot_be_saved_is_named(backend, xp, tmp_path):
         return xp.sum(x)
 
     for transform in (iso.grad, *([] if backend == "numpy" else [iso.jit])):
-        with pytest.raises(TypeError, match="save: w: needed an array that has its values"):
+        with pytest.raises(TypeError, match="save: w: needed an array with known values"):
             transform(inside)(x)
         assert list(tmp_path.iterdir()) == []
 

@@ -213,7 +213,7 @@ def test_accumulated_parts_are_the_whole_batch(backend):
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-6)
     with pytest.raises(ValueError, match="fit: needed batches that can be cut into 5 equal parts"):
         fit(accumulate=5)
-    with pytest.raises(ValueError, match="fit: needed accumulate as an int of 1 or more, got 0"):
+    with pytest.raises(ValueError, match="fit: needed accumulate as an int >= 1, got 0"):
         fit(accumulate=0)
 
 

@@ -137,7 +137,7 @@ def test_loaders_of_the_frameworks(backend):
 def test_examples_without_a_loader(backend):
     from torch.utils.data import TensorDataset
 
-    with pytest.raises(TypeError, match="got a TensorDataset; hand it to a loader that makes"):
+    with pytest.raises(TypeError, match="got a TensorDataset; pass it to a loader that makes"):
         met(backend, TensorDataset(numbers(backend)))
 
 
@@ -145,7 +145,7 @@ def test_other_data_are_refused(backend):
     x = numbers(backend)
     for data, words in (
         (x[:0], "fit: needed examples, got 0"),
-        ((x, x[:3]), "fit: needed arrays with as many examples each, got 10 at 0, 3 at 1"),
+        ((x, x[:3]), "fit: needed arrays with .* examples, got 10 at 0, 3 at 1"),
         ({"a": x, "b": x[0]}, "got one without axes at b"),
         (x[0], "got one without axes at the array"),
         ([x[:0]], "fit: needed examples in a batch, got none at 0"),
@@ -164,7 +164,7 @@ def test_other_data_are_refused(backend):
     ):
         with pytest.raises(TypeError, match=words):
             met(backend, data)
-    with pytest.raises(ValueError, match="needed at least 11 examples, got 10; a smaller batch_s"):
+    with pytest.raises(ValueError, match="needed at least 11 examples, got 10; .*smaller batch_s"):
         met(backend, x, drop_last=True, batch_size=11)
 
 
@@ -181,7 +181,7 @@ def test_batches_that_a_loss_cannot_take_are_named(backend):
         ({"x": x, "y": x}, "one dict"),
         ([(x, x, 1.0, x)], "4 parts"),
     ):
-        with pytest.raises(TypeError, match=f"fit: {takes} {words}; data is a tuple"):
+        with pytest.raises(TypeError, match=f"fit: {takes} {words}; give a tuple"):
             iso.fit(v, data, pairs, SGD, batch_size=4, **quick())
     with pytest.raises(TypeError, match=f"fit validation: {takes} one array"):
         iso.fit(v, (x, x), pairs, SGD, validation=x, **quick())
@@ -222,7 +222,7 @@ def test_arrays_of_another_framework_are_named(backend):
     other = "numpy" if backend == "torch" else "torch"
     words = f"needed batches of {backend} arrays, like the model's, got a {other} array at 0"
     for data in (numbers(other), [numbers(other)]):
-        with pytest.raises(TypeError, match=f"fit: {words}; iso.convert"):
+        with pytest.raises(TypeError, match=f"fit: {words}; .*iso.convert"):
             met(backend, data)
     with pytest.raises(TypeError, match=f"fit validation: {words}"):
         met(backend, numbers(backend), validation=numbers(other))

@@ -77,7 +77,7 @@ def test_numbers_that_json_has_not_are_words(backend, xp, tmp_path):
 
 def test_a_file_that_is_no_log_is_left_alone(backend, tmp_path):
     (tmp_path / "thesis").write_text("Chapter 1")
-    with pytest.raises(FileExistsError, match="fit: needed a log, or no file, got .*thesis"):
+    with pytest.raises(FileExistsError, match="fit: needed a log .*got .*thesis"):
         trained(backend, log=tmp_path / "thesis")
     assert (tmp_path / "thesis").read_text() == "Chapter 1"
     (tmp_path / "log").write_text('{"event": "sta')  # killed at once
@@ -201,6 +201,6 @@ def test_losses_below_zero_are_drawn(backend, xp, tmp_path):
     assert min(got.losses) < 0
     assert plot_logs([tmp_path / "log"], tmp_path / "a.png").stat().st_size > 1000
     assert [r["loss"] for r in read_log(tmp_path / "log") if r["event"] == "step"] == got.losses
-    with pytest.raises(ValueError, match="plot: needed a log of fit at least, got none"):
+    with pytest.raises(ValueError, match="plot: needed at least one log of fit, got none"):
         plot_logs([], tmp_path / "b.png")
     assert np.isfinite(got.losses).all()

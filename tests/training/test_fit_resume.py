@@ -160,7 +160,7 @@ def test_a_stream_goes_on_in_the_middle(backend, tmp_path):
     assert got.losses == want.losses
     same_bits(got.model, want.model)
     fit(iter(batches), 1, steps=3, checkpoint=tmp_path / "d")
-    with pytest.raises(ValueError, match="needed the 3 batches that are done, and more, .* got 2"):
+    with pytest.raises(ValueError, match="needed the 3 batches .* got 2"):
         fit(batches[:2], 2, checkpoint=tmp_path / "d", resume=True)
 
 
@@ -191,7 +191,7 @@ def test_without_a_file_it_begins(backend, tmp_path):
 def test_a_file_that_is_there_is_not_overwritten(backend, tmp_path):
     whole(backend, 2, checkpoint=tmp_path / "c")
     raw = (tmp_path / "c").read_bytes()
-    with pytest.raises(FileExistsError, match="needed a checkpoint that is not there yet, got .*c"):
+    with pytest.raises(FileExistsError, match="needed a checkpoint .* not exist, got .*c"):
         whole(backend, 2, checkpoint=tmp_path / "c")
     assert (tmp_path / "c").read_bytes() == raw
 

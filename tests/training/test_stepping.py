@@ -458,7 +458,7 @@ def test_more_than_a_loss(backend, xp):
     np.testing.assert_allclose(numpy_of(aux["guess"]), X @ W + B, rtol=1e-12)
     assert len(repr(state)) < 80
     assert "nest" in repr(state)
-    with pytest.raises(TypeError, match=r"train_step: needed \(loss, aux\) of a loss with has_aux"):
+    with pytest.raises(TypeError, match=r"train_step: needed .*\(loss, aux\)"):
         step = iso.train_step(squares, iso.optimizers.sgd(0.1), has_aux=True, compiled=False)
         step(step.init(nest(xp)), *arrays(xp, X, Y))
 
@@ -472,16 +472,14 @@ def test_what_is_no_loss_and_no_optimizer(backend, xp):
     with pytest.raises(ValueError, match='train_step: needed compute as "bfloat16" or "float16", '):
         iso.train_step(squares, opt, compute="float8")
     for parts in (0, 2.0, True):
-        with pytest.raises(ValueError, match="train_step: needed accumulate as an int of 1 or mo"):
+        with pytest.raises(ValueError, match="train_step: needed accumulate as an int >= 1"):
             iso.train_step(squares, opt, accumulate=parts)  # type: ignore
     with pytest.raises(ValueError, match="train_step: needed a model with variables to train, go"):
         iso.train_step(squares, opt).init({})
     with pytest.raises(ValueError, match="train_step: needed a model with variables to train, go"):
         iso.train_step(squares, opt).init(made(backend, lambda: iso.Dropout(0.5)))
     step = iso.train_step(squares, opt)
-    with pytest.raises(
-        TypeError, match="train_step: needed the state that init made, got a dict; "
-    ):
+    with pytest.raises(TypeError, match="train_step: needed the state made by init, got a dict; "):
         step(nest(xp), *arrays(xp, X, Y))  # type: ignore
 
 
@@ -492,9 +490,7 @@ def test_batches_that_do_not_fit(backend, xp):
     with pytest.raises(ValueError, match="train_step: needed batches that can be cut into 3 equal"):
         step(state, *arrays(xp, X, Y))
     step = iso.train_step(lambda v, x: x @ v["w"], opt, compiled=False)
-    with pytest.raises(
-        (TypeError, ValueError), match="needed a loss that is an array without axes"
-    ):
+    with pytest.raises((TypeError, ValueError), match="needed an array without axes as loss"):
         step(state, *arrays(xp, X))
     other = load("numpy" if backend == "jax" else "jax")
     step = iso.train_step(squares, opt)

@@ -338,10 +338,10 @@ def test_what_is_no_mean_is_named(backend, xp):
         with pytest.raises(TypeError, match=f"train_step: needed .*{words}"):
             run(loss)
     mean = iso.Mean(xp.sum(x), 3)
-    with pytest.raises(TypeError, match=r"needed \(loss, aux\) of a loss with has_aux, got a Mean"):
+    with pytest.raises(TypeError, match=r"needed .*\(loss, aux\), got a Mean"):
         run(lambda v, x: iso.Mean(xp.sum(x), 3), has_aux=True)
     with pytest.raises(TypeError, match=r"Mean: needed a number or an array without axes for \+, g"
-                       "ot a Mean; by their values, or as one total and one count"):  # fmt: skip
+                       r"ot a Mean; .*\.value"):  # fmt: skip
         mean + mean
     with pytest.raises(TypeError, match=r"without axes for \*, got a "):
         mean * x

@@ -1,1 +1,1 @@
-"""One class a framework. Only `dispatch` loads these, each when its first array arrives."""
+"""One class per framework. Only `dispatch` loads these, each when its first array arrives."""

@@ -1,5 +1,5 @@
-"""How far apart two numbers of a traced program are: both are followed back to one number, over
-what has been added on the way.
+"""The difference of two integers of a traced program: both are traced back to their origin, adding
+up the constants on the way.
 """
 
 from __future__ import annotations
@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-# What a backend tells of a number: None where it comes from elsewhere, else the number it is made
-# of and how much was added.
+# What a backend knows about a number: the number it was computed from and the constant that was
+# added, or None.
 Step = Callable[[Any], "tuple[Any, int] | None"]
 
 
@@ -19,8 +19,8 @@ def distance(start: Any, stop: Any, step: Step, same: Callable[[Any, Any], bool]
 
 
 def constant_difference(start: tuple[tuple, Any], stop: tuple[tuple, Any]) -> int | None:
-    """How far apart the numbers of all examples are, where that is one distance; each comes with
-    what maps it, which must be the same.
+    """The difference of two batched integers, if it is the same for all examples; `maps` are the
+    `vmap` levels of each, which must be equal.
     """
     (maps, low), (others, high) = start, stop
     if not maps or maps != others or low is None or high is None or low.shape != high.shape:

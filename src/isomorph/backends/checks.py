@@ -1,5 +1,5 @@
-"""A test of each verb of the contract, which any backend can run, its framework's own oracle being
-NumPy or a closed form.
+"""A test of each verb of the contract, for any backend; the expected values come from NumPy or a
+closed form.
 
     from isomorph.backends.checks import CHECKS
 
@@ -27,7 +27,7 @@ X = np.array([[0.5, -1.5, 2.0], [1.0, 0.25, -3.0]], np.float32)
 
 
 def verb(check: Callable[[Any], None]) -> Callable[[Any], None]:
-    """The test of the verb it is called as; of one that is lacking, that it says so."""
+    """The test of the verb with its name; for a verb that a backend lacks, a test of the error."""
     name = check.__name__
 
     @wraps(check)
@@ -44,7 +44,7 @@ def verb(check: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def refusal(call: Callable[[Any], Any], xp: Any) -> str:
-    """What is said when a verb is called that is lacking."""
+    """The message when a lacking verb is called."""
     try:
         call(xp)
     except NotImplementedError as error:
@@ -73,12 +73,12 @@ KEY = np.array([1, 2], np.uint32)
 
 
 def array(xp: Any, x: np.ndarray) -> Any:
-    """An array of the backend, in memory of its own."""
+    """An array of the backend, in its own memory."""
     return xp.reshape(xp.asarray(x.tolist(), dtype=getattr(xp, x.dtype.name)), x.shape)
 
 
 def same(xp: Any, got: Any, wanted: Any, tolerance: float = 0.0) -> None:
-    """`got` is an array of the backend with these values, of their dtype and shape."""
+    """Check that `got` is an array of the backend with these values, dtype and shape."""
     assert isinstance(got, xp.arrays), f"needed an array of {xp.name}, got {type(got).__name__}"
     values, wanted = xp.to_numpy(xp.stop_gradient(got, False)), np.asarray(wanted)
     assert values.shape == wanted.shape
@@ -87,7 +87,7 @@ def same(xp: Any, got: Any, wanted: Any, tolerance: float = 0.0) -> None:
 
 
 def vocabulary(xp: Any) -> None:
-    """No verb, but what all are composed of."""
+    """Not a verb, but what everything is composed of."""
     for names, wanted in ((xp, VOCABULARY), (xp.linalg, LINALG), (xp.fft, FFT)):
         missing = [word for word in wanted if not hasattr(names, word)]
         assert not missing, f"{names.__name__} has no {', '.join(missing)}"
@@ -112,7 +112,7 @@ def vjp(xp: Any) -> None:
     same(xp, gradients[0], 4 * X * y + np.sin(X) * np.exp(X), 1e-5)
     same(xp, gradients[1], 2 * X * X, 1e-5)
 
-    def slope(x: Any) -> tuple:  # a second order: the gradient of a gradient
+    def slope(x: Any) -> tuple:  # second order: the gradient of a gradient
         out, back, _ = xp.vjp(lambda x: ((xp.sum(x * x * x),), ()), (x,))
         return (back((xp.ones_like(out[0]),))[0],), ()
 
@@ -181,8 +181,8 @@ def compile(xp: Any) -> None:
 
 @verb
 def signature(xp: Any) -> None:
-    if type(xp).jit is not Backend.jit:  # which alone asks for it
-        assert "signature" not in vars(type(xp)), "nobody asks for it"
+    if type(xp).jit is not Backend.jit:  # only that uses it
+        assert "signature" not in vars(type(xp)), "not used"
         return
     one, other = (xp.signature([array(xp, x)]) for x in (X, X + 1))
     assert hash(one) == hash(other)
@@ -234,7 +234,7 @@ def devices(xp: Any) -> None:
     names = xp.devices()
     assert len(set(names)) == len(names) > 0
     places = [str(xp.device_of(xp.zeros(1, device=xp.device(name)))) for name in names]
-    assert len(set(places)) == len(names), "two names of one device"
+    assert len(set(places)) == len(names), "two names for one device"
     for name in names:
         assert isinstance(name, str)
         made = xp.zeros(1, device=xp.device(name))
@@ -268,10 +268,10 @@ def index_update(xp: Any) -> None:
             wanted[index] = func(wanted[index], np.float32(0.5))
             x = array(xp, X)
             same(xp, xp.index_update(x, index, xp.asarray(0.5, dtype=xp.float32), how), wanted)
-            same(xp, x, X)  # a copy was changed
+            same(xp, x, X)  # the original is unchanged
     twice = xp.index_update(array(xp, X), array(xp, np.array([0, 0])), array(xp, X), "add")
     wanted = X.copy()
-    np.add.at(wanted, np.array([0, 0]), X)  # a place named twice is added to twice
+    np.add.at(wanted, np.array([0, 0]), X)  # a repeated position is added twice
     same(xp, twice, wanted, 1e-6)
 
 

@@ -1,9 +1,8 @@
-"""What is composed: every method that a backend has beyond its contract, written once over the
-vocabulary and the fifteen verbs, here or in the room of its topic, from which this class's body
-imports it.
+"""Composed methods: every method of a backend beyond its contract, written once over the vocabulary
+and the fifteen verbs, here or in the module of its topic, from which this class's body imports it.
 
 A fast path is an override in a class of the backend. So `Torch.conv is not Backend.conv` says that
-torch has one, and `Backend.conv(xp, ...)` is what it must agree with.
+torch has one; it must agree with `Backend.conv(xp, ...)`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from .vocabulary import DTYPES
 
 
 def _dtype_name(dtype: Any) -> str:
-    """The name of a dtype given as Python's or NumPy's type."""
+    """The name of a dtype given as a type of Python or NumPy."""
     try:
         return np.dtype(dtype).name
     except TypeError:
@@ -32,9 +31,9 @@ def _dtype_name(dtype: Any) -> str:
 
 
 class Backend(Contract):
-    """One framework, with all that follows of its contract."""
+    """One framework, with everything that follows from its contract."""
 
-    # Layers: what they compute, in the words of the vocabulary.
+    # Layers: their formulas over the vocabulary.
 
     from ..meanings.activation import (
         elu,
@@ -62,7 +61,7 @@ class Backend(Contract):
     from ..meanings.recurrent import gru, lstm
 
     def has_quick_steps(xp) -> bool:
-        """Whether products of the steps of a loop cost less than one product of all of them."""
+        """Whether products step by step in a loop cost less than one product of all steps."""
         return False
 
     # Differentiation.
@@ -74,28 +73,28 @@ class Backend(Contract):
         once: bool = False,
         has_aux: bool = True,
     ) -> tuple[Leaves, Pullback, Leaves]:
-        """`vjp` where nobody differentiates the results, nor `func` by anything but the leaves."""
+        """`vjp` for callers who differentiate neither the results nor captured arrays."""
         return xp.vjp(func, leaves, once, has_aux)
 
     def map_rows(xp, func: Callable[..., Leaves], *rows: Any) -> Leaves:
-        """The results of `func` for each row of all `rows`, stacked; of a pullback, say."""
+        """The results of `func` for each row of all `rows`, stacked; used for pullbacks."""
         results = [func(*row) for row in zip(*map(xp.unstack, rows))]
-        if not results:  # no rows: the forms of the results are known from a row of zeros
+        if not results:  # no rows: a row of zeros shows the shapes of the results
             shaped = func(*(xp.zeros(tuple(r.shape)[1:], dtype=r.dtype) for r in rows))
             return tuple(xp.zeros((0, *x.shape), dtype=x.dtype) for x in shaped)
         return tuple(xp.stack(parts) for parts in zip(*results))
 
     def vmap(xp, func: Callable[..., Leaves], *rows: Any) -> Leaves:
-        """`map_rows` of any function, which may be differentiated as a whole."""
+        """`map_rows` of any function, whose result may be differentiated."""
         return xp.map_rows(func, *rows)
 
     def host_call(xp, host: Any, arrays: Leaves) -> Leaves:
-        """Call a function of NumPy arrays: `host.func(*arrays) -> results`; where there are no
-        values yet, `host_like` tells what it will give.
+        """Call a function of NumPy arrays: `host.func(*arrays) -> results`; while tracing,
+        `host_like` gives the shapes and dtypes of the results.
         """
         values = [xp.to_numpy(xp.stop_gradient(x, False)) for x in arrays]
         device = xp.device_of(arrays[0]) if arrays else None
-        # copies: the function may hand out one buffer again and again
+        # copies: the function may return the same buffer each time
         return tuple(xp.from_numpy(np.array(y), device) for y in host.func(*values))
 
     def host_like(xp, host: Any, kinds: Sequence[tuple]) -> list[np.ndarray]:
@@ -103,7 +102,7 @@ class Backend(Contract):
         return [np.asarray(y) for y in host.like(*(np.ones(*kind) for kind in kinds))]
 
     def host_results(xp, outs: Sequence[Any], likes: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The results of a host function, which a program expects to be like `likes`."""
+        """The results of a host function, checked to be like `likes`, which a program expects."""
         found = [np.asarray(y) for y in outs]
         kinds = [(y.shape, y.dtype.name) for y in found]
         wanted = [(y.shape, y.dtype.name) for y in likes]
@@ -112,30 +111,30 @@ class Backend(Contract):
         )
         if [k[0] for k in kinds] != [k[0] for k in wanted] or not casts():
             raise ValueError(f"host_function: needed results like {wanted}, got {kinds}")
-        # copies: they may not share memory with the arguments
+        # copies: they must not share memory with the arguments
         return [np.array(y, like.dtype) for y, like in zip(found, likes)]
 
     def explain(xp, error: Exception) -> None:
-        """Add to an error of the framework what to write instead, where it is known."""
+        """Add to an error of the framework what to write instead, if it is known."""
 
     def is_local(xp, x: Any) -> bool:
-        """Whether `x` means something only inside the transform or compiler that made it."""
+        """Whether `x` is valid only inside the transform or compiler that made it."""
         return xp.is_watched(x)
 
     def run_unseen(xp, func: Callable, args: tuple) -> tuple[Any, bool]:
-        """`func(*args)` for arguments nobody is watching, and whether it used an array that
-        somebody is.
+        """`func(*args)` for arguments that are not differentiated, and whether it used another
+        array that is.
         """
         out = func(*args)
         found = (x for x in tree.flatten(out)[0] if isinstance(x, xp.arrays))
         return out, any(map(xp.is_watched, found))
 
-    # Compiling: `jit` as a whole where a framework takes nests itself, else three verbs under it.
+    # Compiling: `jit` as a whole if a framework takes nests itself, else the three verbs it needs.
     from ..compiling import traced as jit
 
     def replay(xp) -> Callable[[], Any]:
-        """Makes contexts of which the second and later ones draw the random numbers of the first
-        again, where the framework draws them from a hidden state.
+        """A factory of contexts: from the second on, each draws the random numbers of the first
+        again, if the framework draws them from a hidden state.
         """
         return nullcontext
 
@@ -143,40 +142,40 @@ class Backend(Contract):
     from ..gradients.implicit import custom_linear_solve, custom_root
 
     def compiles_parts(xp) -> bool:
-        """Whether a program is being traced of which some parts are better compiled by themselves,
-        by `compiled_part`.
+        """Whether a program is being traced in which some parts should be compiled separately, by
+        `compiled_part`.
         """
         return False
 
     def compiled_part(xp, func: Callable[..., Sequence[Any]], arrays: Sequence[Any]) -> Any:
-        """The results of `func` of arrays, computed as a program of their own in another."""
+        """The results of `func` of arrays, compiled as a separate program inside another."""
         return func(*arrays)
 
     def slot(xp, x: Any, compiled: bool) -> Any:
-        """The array as steps of training can best read and write it again and again, compiled or
-        not, in memory that is nobody else's.
+        """The array in a form that training steps can read and overwrite fast, compiled or not, in
+        memory of its own.
         """
         return x
 
     def without_denormals(xp, x: Any) -> Any:
-        """`x` with zeros for numbers so small that computing with them is slow."""
+        """`x` with zeros for denormal numbers, with which computing is slow."""
         return x
 
     def placed(xp, arrays: Sequence[Any], others: Sequence[Any]) -> Sequence[Any]:
-        """The arrays, placed as those are that a program computes of them and of `others`."""
+        """The arrays, on the devices of what a program computes from them and `others`."""
         return arrays
 
     def check_given(xp, arrays: Sequence[Any], given: Sequence[bool]) -> None:
-        """Refuse arrays of which those `given` away have memory that others have too."""
+        """Raise if an array that is `given` away shares memory with another array."""
 
-    # Branches and loops, of flat tuples of arrays.
+    # Branches and loops, on flat tuples of arrays.
     from ..flow import chosen as cond
     from ..flow import counted as fori_loop
     from ..flow import looped as scan
     from ..flow import repeated as while_loop
 
     def counter(xp, i: int, beside: Sequence[Any]) -> Any:
-        """The number of a step, as the step computes with it."""
+        """The number of a step, in the form in which the step uses it."""
         return xp.weak(i, beside)
 
     # Steps of training.
@@ -185,27 +184,27 @@ class Backend(Contract):
 
     def write_adam(xp, rows: Sequence[tuple[Any, Any, Any, Any]], numbers: AdamStep) -> bool:
         """Adam's step with decoupled decay. Each row is a parameter, its gradient and its two
-        moments, which nobody else holds: they are written over, the gradient if need be; or False,
-        and nothing was written.
+        moments, which nothing else refers to: they are overwritten, the gradient if necessary.
+        False if that is not possible; then nothing was written.
         """
         return False
 
     def runs_ahead(xp, x: Any) -> bool:
-        """Whether what is computed of `x` is still being computed when the call has returned."""
+        """Whether a call returns before its results, computed from `x`, are complete."""
         return False
 
     def expect_repeats(xp) -> None:
-        """Arrays of the same sizes will be made and dropped again and again."""
+        """Prepare for arrays of the same sizes being made and dropped many times."""
 
     # Random numbers, drawn with a key, two words of 32 bits.
 
-    word = "uint32"  # the dtype in which words are computed with
+    word = "uint32"  # the dtype in which words are computed
 
     from ..meanings.random import fold_in, order, probit, words
 
     def draw(xp, meaning: Callable, key: Any, start: int, shape: tuple, *args: Any) -> Any:
-        """An array of the numbers from `start` on that `meaning` draws; by NumPy where the key has
-        its values.
+        """The numbers that `meaning` draws, from number `start` on; by NumPy if the key's values
+        can be read.
         """
         values = xp.at_hand(key)
         if values is None:
@@ -215,33 +214,33 @@ class Backend(Contract):
         return xp.from_numpy(drawn, xp.device_of(key))
 
     def unpackable(xp, x: Any) -> Any:
-        """`x`, which can be taken apart along its first axis: `first, second = x`."""
+        """`x` in a form that can be unpacked along its first axis: `first, second = x`."""
         return x
 
     def outline(xp, meaning: Callable, *args: Any) -> np.ndarray:
-        """A draw of nothing, in NumPy: what its numbers are like."""
+        """A draw of zero numbers, in NumPy, which shows their dtype."""
         return load("numpy").draw(meaning, np.zeros(2, np.uint32), 0, (0,), *args)
 
     def is_inside(xp, x: Any, size: int) -> bool | None:
-        """Whether all integers of `x` are from 0 to less than `size`; None where that cannot be
-        told without waiting for a device, or while a program is traced.
+        """Whether all integers of `x` are in 0 … `size` - 1; None if that cannot be known without
+        waiting for a device, or while a program is traced.
         """
         return None
 
     # Modules.
 
     def own(xp, x: Any) -> Any:
-        """`x` for someone who may change it in place: a copy, where that can be done at all."""
+        """`x` for a caller who may change it in place: a copy, unless it cannot be changed."""
         return x
 
     def adopt(xp, cls: type) -> None:
-        """Hear of a class of nests of our own, where the framework has nests of its own."""
+        """Register a node class of ours with the framework's own pytrees, if it has any."""
 
     # Moving arrays.
 
     def values(xp, x: Any) -> Any:
-        """A NumPy copy of the values of `x`, also while it is differentiated; where there are none
-        yet it raises.
+        """A NumPy copy of the values of `x`, also while it is differentiated; raises if they are
+        not known yet.
         """
         return np.array(xp.to_numpy(xp.stop_gradient(x, False)))
 
@@ -249,19 +248,19 @@ class Backend(Contract):
     from .memory import pack, sums, unpack
 
     def lend(xp, x: Any) -> Any:
-        """What another framework may take over through DLPack: `x`, or None where NumPy is the
-        better way.
+        """`x` if another framework may take it over through DLPack; None if going through NumPy is
+        better.
         """
         return x
 
     def borrow(xp, x: Any) -> Any:
-        """An array of this backend on the memory of a foreign array, through DLPack; None where
-        that cannot be.
+        """An array of this backend on the memory of a foreign array, through DLPack; None if that
+        is not possible.
         """
         try:
             return xp.from_dlpack(x)
         except (AttributeError, BufferError, TypeError, ValueError, RuntimeError):
-            # a dtype, device or layout that one of the two cannot share; the caller copies
+            # one of the two cannot share this dtype, device or layout; the caller copies
             return None
 
     def device_of(xp, x: Any) -> Any:
@@ -282,28 +281,28 @@ class Backend(Contract):
         raise ValueError(f"device: {xp.name} has {', '.join(xp.devices())}, got {name!r}")
 
     def named_device(xp, name: str) -> Any:
-        """The device of a name out of `devices()`."""
+        """The device for a name from `devices()`."""
         return name
 
-    # Indexing with NumPy's meaning.
+    # NumPy's indexing.
 
     def window(xp, x: Any, start: Any, length: int, axis: int) -> Any:
-        """`length` places of an axis from `start` on, an integer array without axes that is not
-        known.
+        """`length` places of an axis from `start` on, an integer array without axes whose value is
+        not known.
         """
         return windows.read(xp, x, start, length, axis)
 
     def put_window(xp, x: Any, part: Any, start: Any, axis: int) -> Any:
-        """A copy of `x` in which `part` stands where `window` would read."""
+        """A copy of `x` with `part` in the places that `window` would read."""
         return windows.written(xp, x, part, start, axis)
 
     def integer(xp, x: Any) -> int | None:
-        """The integer that an array without axes holds; None while it is not known."""
+        """The integer in an array without axes; None while it is not known."""
         found = xp.at_hand(x)
         return None if found is None else int(found[()])
 
     def distance(xp, start: Any, stop: Any) -> int | None:
-        """How far apart two integers of a traced program are, where it can be seen: `p` and
+        """The difference of two integers of a traced program, if it can be found, as for `p` and
         `p + 3`.
         """
         return None
@@ -335,19 +334,19 @@ class Backend(Contract):
         return dtype
 
     def native(xp, x: Any) -> Any:
-        """`x` itself, where that is not something that only stands for an array."""
+        """`x` as an array of the framework, if it is an object that wraps one."""
         return x
 
     def weak(xp, x: Any, beside: Sequence[Any]) -> Any:
-        """A Python number as an array that takes the device of the arrays beside it and, where it
-        is no integer, the width of the widest floating one.
+        """A Python number as an array on the device of the arrays `beside` it and, unless it is an
+        integer, with the widest of their floating dtypes.
         """
         floats = [y for y in beside if xp.is_float(y.dtype)]
         device = xp.device_of(beside[0]) if beside else None
         if isinstance(x, int) or not floats:
             return xp.asarray(x, device=device)
         widest = max(floats, key=lambda y: xp.finfo(y.dtype).bits)
-        dtype = xp.finfo(widest.dtype).dtype  # of a complex one the dtype of its parts
+        dtype = xp.finfo(widest.dtype).dtype  # for a complex dtype, the dtype of its parts
         if isinstance(x, complex):
             dtype = xp.complex128 if dtype == xp.float64 else xp.complex64
         return xp.asarray(x, dtype=dtype, device=device)

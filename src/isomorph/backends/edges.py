@@ -1,5 +1,5 @@
-"""What all backends answer alike where frameworks differ: at infinities, and where nothing is left
-to divide by.
+"""Edge cases in which frameworks differ and all our backends agree: infinities, and variances
+without enough elements.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def is_left(shape: Any, axis: Any, correction: float) -> bool:
-    """Whether a variance over `axis` has more elements than its correction takes away: else it is
+    """Whether a variance over `axis` has more elements than its correction subtracts; else it is
     NaN.
     """
     if axis is None:
@@ -22,14 +22,14 @@ def is_left(shape: Any, axis: Any, correction: float) -> bool:
 
 
 def check_mode(mode: str) -> None:
-    """`pad` is defined for one mode; frameworks disagree on which others there are."""
+    """`pad` is defined for one mode; frameworks disagree on the others."""
     if mode != "constant":
         raise ValueError(f"pad: needed mode 'constant', got {mode!r}")
 
 
 def logaddexp(xp: Any, a: Any, b: Any) -> Any:
-    """log(eᵃ + eᵇ) of two real arrays of one dtype, whose gradient is their softmax, at infinities
-    as a limit: all for the greater, half for each of two equal ones.
+    """log(eᵃ + eᵇ) of two real arrays of the same dtype. The gradient is their softmax, at
+    infinities its limit: 1 for the greater, ½ for each of two equal ones.
     """
     swap = a < b
     high, low = xp.where(swap, b, a), xp.where(swap, a, b)

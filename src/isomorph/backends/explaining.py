@@ -1,7 +1,7 @@
-"""What to write instead, added to errors of the frameworks that users of all four meet.
+"""Hints about what to write instead, added to errors of the frameworks.
 
-The error stays the framework's own, of its type, so that whoever catches it still does; our
-sentence is the last of its message.
+The error keeps its type, so that existing handlers still catch it; our sentence is the end of its
+message.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ NUMBER = (
 )
 
 MASK = (
-    "isomorph: a mask that is computed inside of the function decides how large the result is, and "
-    "that is not known while it is traced; write xp.where(mask, new, x), which keeps the shape"
+    "isomorph: a mask that the function computes decides the shape of the result, which is "
+    "not known while it is traced; write xp.where(mask, new, x), which keeps the shape"
 )
 LEAVES = (
-    "isomorph: a value was given to NumPy, or put into an array of NumPy's, where a function is "
+    "isomorph: a value was passed to NumPy, or put into a NumPy array, while a function is "
     "traced or differentiated, and its gradient would be lost; write iso.at(a)[i].set(x) with an "
-    "array of x's own framework, and the functions of iso.namespace(x)"
+    "array of x's own framework, and use the functions of iso.namespace(x)"
 )
 
 
 def add(error: BaseException, *sentences: str) -> None:
-    """Put sentences at the end of an error's message, once."""
+    """Append sentences to an error's message, once."""
     for sentence in sentences:
         if sentence not in str(error):
             error.args = (f"{str(error).rstrip()}\n{sentence}", *error.args[1:])
 
 
 def explained(xp: Any, func: Callable[..., Any]) -> Callable[..., Any]:
-    """`func`, of whose errors the backend says what to write instead."""
+    """`func`, to whose errors the backend adds what to write instead."""
 
     @wraps(func)
     def call(*args: Any, **kw: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What `finfo` and `iinfo` answer: the fields of the standard as Python numbers, and a dtype."""
+"""The results of `finfo` and `iinfo`: the fields of the standard as Python numbers, and a dtype."""
 
 from __future__ import annotations
 

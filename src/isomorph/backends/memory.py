@@ -1,7 +1,7 @@
-"""Arrays as plain memory, and back: what a file holds of them.
+"""Arrays as plain memory for files, and back.
 
-Memory is little-endian and in row-major order. Where NumPy has no dtype for it, a backend looks at
-its own memory as integers of that width.
+Memory is little-endian and in row-major order. For dtypes that NumPy does not have, a backend views
+its own memory as integers of the same width.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-BLOCK = 1 << 16  # the bytes of one sum
+BLOCK = 1 << 16  # bytes per sum
 WORD = np.dtype("<u8")
 
 
@@ -31,15 +31,15 @@ def pack(xp: Any, x: Any) -> tuple[str, tuple[int, ...], memoryview]:
 def unpack(
     xp: Any, word: str, shape: tuple[int, ...], fill: Callable[[memoryview], None], device: Any
 ) -> Any:
-    """An array of a dtype and shape whose memory `fill` writes."""
+    """A new array of a dtype and shape; `fill` writes its memory."""
     values = np.empty(shape, _dtype(word))
     fill(values.reshape(-1).view(np.uint8).data)
     return xp.from_numpy(values, device)
 
 
 def sums(xp: Any, data: memoryview) -> bytes:
-    """The sum of the 64-bit words of each 64 KiB of memory: at several times the speed of CRC-32,
-    every changed byte changes one of them.
+    """The sum of the 64-bit words of each 64 KiB of memory: several times faster than CRC-32, and
+    every changed byte changes one of the sums.
     """
     whole = len(data) // BLOCK * BLOCK
     rows = np.frombuffer(data[:whole], WORD).reshape(-1, BLOCK // WORD.itemsize)
@@ -56,11 +56,11 @@ def _dtype(word: str) -> np.dtype:
 
 
 def bfloat16() -> np.dtype:
-    """NumPy's dtype of that name."""
+    """NumPy's bfloat16."""
     try:
         return np.dtype(import_module("ml_dtypes").bfloat16)
     except ImportError:
         raise TypeError(
-            "NumPy has no bfloat16 of its own: needed the package ml_dtypes, or arrays of another "
-            "framework to load it like"
+            "NumPy itself has no bfloat16: needed the package ml_dtypes, or arrays of another "
+            "framework as templates"
         ) from None

@@ -1,4 +1,4 @@
-"""The words of random draws in NumPy, for every backend whose arrays have their values at hand."""
+"""The words of random draws in NumPy, for every backend whose arrays can be read directly."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 from ..meanings.random import MIDDLE, PARITY, ROTATIONS, hashed
 
-FEW = 16  # up to here Python's integers are faster
-BLOCK = 2**15  # of a draw, small enough for a processor's cache
+FEW = 16  # up to this many, Python integers are faster
+BLOCK = 2**15  # numbers at a time, small enough for a processor's cache
 
 
 def words(keys: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`meanings.random.words` with as little memory as it can do with; keys [*outer, 2] and
-    counters [*outer, n] may broadcast.
+    """`meanings.random.words` with as little memory as possible; keys [*outer, 2] and counters
+    [*outer, n] may broadcast.
     """
     if keys.ndim == counts.ndim == 1 and counts.size <= FEW:
         first, second = keys.tolist()
@@ -39,14 +39,14 @@ def words(keys: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return x, y
 
 
-# 0-d arrays, which a ufunc takes in less time than numbers
+# 0-d arrays, which ufuncs take faster than numbers
 TURNS = [
     [(np.array(by, np.uint32), np.array(32 - by, np.uint32)) for by in turns] for turns in ROTATIONS
 ]
 
 
 def middle(q: np.ndarray) -> np.ndarray:
-    """`meanings.random.middle` with as little memory."""
+    """`meanings.random.middle` with as little memory as possible."""
     r = 0.180625 - q * q
     above, below = (_polynomial(powers, r) for powers in MIDDLE)
     above /= below

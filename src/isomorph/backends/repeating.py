@@ -1,6 +1,6 @@
-"""Products over positions that may repeat, of operations that every framework differentiates as
-often as one likes. Frameworks have kernels for these, of which the derivatives are missing, or
-wrong where factors are zero.
+"""Products over positions that may repeat, made of operations that every framework differentiates
+to any order. The frameworks' own kernels have no derivatives, or wrong ones where factors are
+zero.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import Any
 
 
 def multiplied(xp: Any, x: Any, value: Any, where: Any, rows: Any) -> Any:
-    """`x`, row `where[i]` of it multiplied by `value[i]`, `rows` counting its rows. Sorted, the
-    factors of a row lie side by side, and each round multiplies stretches twice as long. What
-    `where` says of rows that are not there is passed over.
+    """`x` with row `where[i]` multiplied by `value[i]`; `rows` counts its rows. After sorting, the
+    factors of a row are adjacent, and each round multiplies stretches twice as long. Positions in
+    `where` outside of `x` are ignored.
     """
     count = where.shape[0]
     of_rows = (-1, *(1,) * (len(x.shape) - 1))
@@ -23,7 +23,7 @@ def multiplied(xp: Any, x: Any, value: Any, where: Any, rows: Any) -> Any:
         before = xp.where(together, value[:-stretch], xp.ones_like(value[:-stretch]))
         value = xp.concat([value[:stretch], value[stretch:] * before])
         stretch *= 2
-    # a row of ones before all others, where those without a factor look
+    # a row of ones in front, for rows without a factor
     where = xp.concat([xp.zeros_like(rows[:1]) - 1, where])
     value = xp.concat([xp.ones_like(x[:1]), value])
     last = xp.searchsorted(where, rows, side="right") - 1

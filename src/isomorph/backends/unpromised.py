@@ -1,7 +1,7 @@
-"""Names of a framework that it does not promise: each backend lists its own, once, in `private.py`.
+"""Private names of a framework: each backend lists those it uses, once, in `private.py`.
 
-One that is gone takes with it only what needs it. What namespaces, gradients and layers ask has an
-answer without it, the careful one; what cannot be done says for which versions it was made.
+A missing name disables only what needs it. Namespaces, gradients and layers work without it, by a
+slower or stricter fallback; anything else raises an error that names the versions it was made for.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 
 class Name(NamedTuple):
-    """Where a name lives, what it is for, what stands in for it where it is gone (nothing: what
-    needs it is refused), and the first version in which it was seen.
+    """The module of a name, its purpose, its replacement if it is missing (None: what needs it
+    raises), and the first version in which it was seen.
     """
 
     module: str
@@ -26,22 +26,22 @@ class Name(NamedTuple):
 
 
 class Gone(NotImplementedError):
-    """What needs a name that this version of a framework has not."""
+    """Raised by functions that need a name which this version of a framework does not have."""
 
 
 class Names:
-    """The unpromised names of one framework, seen in some versions of it."""
+    """The private names of one framework, seen in some of its versions."""
 
     def __init__(self, framework: str, seen: str, names: Mapping[str, Name]):
         self.framework, self.seen, self.names = framework, seen, names
 
     def found(self, word: str) -> Any:
-        """What a name stands for; an ImportError or AttributeError where it is gone."""
+        """The value of a name; an ImportError or AttributeError if it is missing."""
         name = self.names[word]
         return attrgetter(name.attribute)(import_module(name.module))
 
     def first(self, *words: str) -> Any:
-        """What the first of some names that is there stands for; None where all are gone."""
+        """The value of the first of some names that exists; None if all are missing."""
         for word in words:
             try:
                 return self.found(word)
@@ -50,7 +50,7 @@ class Names:
         return None
 
     def get(self, module: dict[str, Any], word: str) -> Any:
-        """The value of a module's attribute of that name, which it keeps from then on."""
+        """The value of a module's attribute of that name, which is cached in the module."""
         if word not in self.names:
             raise AttributeError(f"module {module['__name__']!r} has no attribute {word!r}")
         try:
@@ -67,7 +67,7 @@ class Names:
         version = getattr(import_module(self.framework), "__version__", "")
         return (
             f"{name.use}: needed {name.module}.{name.attribute}, which {self.framework} {version} "
-            f"has not; isomorph was made for {self.seen}"
+            f"does not have; isomorph was made for {self.seen}"
         )
 
     def _refusing(self, word: str) -> Callable[..., Any]:
@@ -79,5 +79,5 @@ class Names:
 
 
 def is_there(value: Any) -> bool:
-    """Whether a name was found, or has something in its place."""
+    """Whether a name was found, or has a replacement."""
     return not getattr(value, "is_gone", False)

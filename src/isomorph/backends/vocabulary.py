@@ -1,9 +1,9 @@
-"""The names every namespace has: the Python array API standard 2024.12, and the few more that
-layers need.
+"""The names in every namespace: the Python array API standard 2024.12, and a few more that layers
+need.
 
 A composed function may use these names, operators, `.ndim`, `.dtype` and static sizes, and nothing
-else. One list, so that a backend is complete when it has them all, and a test can say which one it
-lacks.
+else. It is one list, so that a backend is complete when it has all of them, and a test can name
+what it lacks.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ FFT = [
 
 
 class Names:
-    """A bag of names gathered from several places; the first place that has a name gives it."""
+    """A bag of names gathered from several places; the first place that has a name supplies it."""
 
     def __init__(self, name: str, wanted: Iterable[str], sources: Sequence[Any], more: str = ""):
         self.__name__, self._more = name, more
@@ -246,7 +246,7 @@ class Names:
             f"2024.12{self._more}; for more, call the framework on the array itself"
         )
 
-    def __reduce__(self) -> Any:  # there is one of each: what is copied or sent is its name
+    def __reduce__(self) -> Any:  # there is one of each: copies and pickles hold its name
         return _named, (self.__name__,)
 
 

@@ -1,7 +1,8 @@
-"""Places of an axis from one on that is not known while a program is traced.
+"""A number of places of an axis from an unknown start, in a traced program.
 
-Composed of gathers and choices, which every compiler takes for any start, and which have their
-gradients; a window that does not fit reads NaN, or of integers what is nearest, and writes nothing.
+Composed of gathers and selections, which every compiler takes for any start, and which have
+gradients. A window outside the axis reads NaN (for integers the nearest elements) and writes
+nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 
 
 def placed(xp: Any, start: Any, length: int, size: int) -> tuple[Any, Any]:
-    """The start counted from the front and moved inside, and whether it had to be moved."""
+    """The start, not negative and moved inside the axis, and whether it had to be moved."""
     if length > size:
         raise IndexError(f"at(x)[index]: needed at most {size} places, got {length}")
     start = xp.astype(start, xp.asarray(0).dtype)
@@ -27,7 +28,7 @@ def read(xp: Any, x: Any, start: Any, length: int, axis: int) -> Any:
 
 
 def written(xp: Any, x: Any, part: Any, start: Any, axis: int) -> Any:
-    """A copy of `x` in which `part` stands along `axis` from `start` on."""
+    """A copy of `x` with `part` along `axis` from `start` on."""
     size, length = x.shape[axis], part.shape[axis]
     start, fits = placed(xp, start, length, size)
     place = xp.arange(size, dtype=start.dtype) - start

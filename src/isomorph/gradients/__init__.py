@@ -1,1 +1,1 @@
-"""Differentiation: the transforms written once above the verbs of the backends."""
+"""Differentiation: transforms written once on top of the verbs of the backends."""

@@ -1,4 +1,4 @@
-"""A function of one example, over all examples at once."""
+"""Apply a function of one example to all examples at once."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from .calls import check_callable
 
 
 def vmap(func: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
-    """`func` of arrays with one more axis, over which it is mapped; keyword arguments stay as they
-    are.
+    """`func`, mapped over an extra axis of its array arguments; keyword arguments are not mapped.
 
-    `in_axes` says which axis of an argument is mapped: one for all, or one per argument, each an
-    int, None where the argument stays as it is, or a nest of these like the argument. `out_axes`
-    says where the axis comes in the outputs: an int, or a nest like the output.
+    `in_axes` says which axis of an argument is mapped: one value for all arguments, or one per
+    argument, each an int, None if the argument is not mapped, or a nest of these like the argument.
+    `out_axes` says where the axis goes in the outputs: an int, or a nest like the output.
 
     >>> square = lambda w, x: np.sum((w * x) ** 2)
     >>> iso.vmap(iso.grad(square), in_axes=(None, 0))(np.array([1.0, 2.0]), np.eye(2))
@@ -70,7 +69,7 @@ def _axes(in_axes: Any, args: tuple) -> list[int | None]:
 
 
 def _spread(name: str, word: str, axes: Any, nest: Any, what: str) -> list[Any]:
-    """The axis of every leaf of `nest`, by a nest of axes that may end above the leaves."""
+    """The axis of every leaf of `nest`, from a nest of axes that may be less deep than `nest`."""
     if axes is None or type(axes) is int:
         return [axes] * len(tree.flatten(nest)[0])
     pairs = None
@@ -91,7 +90,7 @@ def _check_sizes(leaves: Sequence[Any], axes: Sequence[int | None], paths: Seque
         if find_backend(x) is None:
             raise TypeError(
                 f"vmap: needed an array to map over at argument {path}, got a {type(x).__name__}; "
-                "give it the axis None"
+                "give it the axis None in in_axes"
             )
         if not -len(x.shape) <= axis < len(x.shape):
             raise ValueError(
@@ -101,7 +100,7 @@ def _check_sizes(leaves: Sequence[Any], axes: Sequence[int | None], paths: Seque
         sizes.setdefault(x.shape[axis], path)
     if len(sizes) > 1:
         listed = ", ".join(f"{size} at argument {path}" for size, path in sizes.items())
-        raise ValueError(f"vmap: needed mapped axes of one size, got {listed}")
+        raise ValueError(f"vmap: needed mapped axes of the same size, got {listed}")
 
 
 def _output(backend: Any, y: Any, path: str) -> Any:

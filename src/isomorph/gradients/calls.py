@@ -1,8 +1,9 @@
-"""One call of a function to be differentiated: what every transform does before and after.
+"""One call of a function to be differentiated: the steps before and after, shared by all
+transforms.
 
-The chosen arguments are flattened, their arrays say which backend speaks, the function runs once,
-and nests of the same form are rebuilt. All checks of inputs and outputs are here, in one wording
-for all backends.
+The chosen arguments are flattened, their arrays determine the backend, the function runs once, and
+nests of the same structure are rebuilt. All checks of inputs and outputs are here, so that the
+messages are the same for all backends.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class Pulled(NamedTuple):
-    """A function that was run: the leaves of its output, and the way back to the leaves of its
-    input. `in_form` is None where the one argument chosen is an array itself, the usual case.
+    """A function that was run: the leaves of its output, and the pullback to the leaves of its
+    input. `in_form` is None if one argument was chosen and it is an array, the usual case.
     """
 
     backend: Contract
@@ -44,8 +45,8 @@ def pulled(
     once: bool = False,
     alone: bool = False,
 ) -> Pulled:
-    """Run `func(*args, **kw)`, to be differentiated with respect to the arguments at `places`; if
-    `alone`, with respect to nothing else, by nobody outside.
+    """Run `func(*args, **kw)`, to be differentiated with respect to the arguments at `places`.
+    `alone` promises that nothing else is differentiated, neither captured arrays nor the result.
     """
     where = chosen_places(name, places, args)
     chosen = tuple([args[i] for i in where])
@@ -87,7 +88,7 @@ def pulled(
 
 
 def rebuilt(form: Any, leaves: Sequence[Any]) -> tuple:
-    """The chosen arguments, one by one, of leaves in their form."""
+    """The chosen arguments, one by one, rebuilt from leaves."""
     return tuple(leaves) if form is None else tree.unflatten(form, leaves)
 
 
@@ -106,14 +107,14 @@ def check_callable(name: str, func: Any) -> None:
 
 
 def chosen_places(name: str, places: tuple[int, ...], args: tuple) -> tuple[int, ...]:
-    """The chosen positions, counted from the front."""
+    """The chosen positions, with negative ones counted from the end."""
     n = len(args)
     if len(places) == 1 and 0 <= places[0] < n:
         return places
     for i in places:
         if not -n <= i < n:
             raise ValueError(
-                f"{name}: argnums chose argument {i}, but {n} positional arguments came"
+                f"{name}: argnums chose argument {i}, but the call has {n} positional arguments"
             )
     where = tuple(i % n for i in places)
     if len(set(where)) != len(where):
@@ -126,16 +127,16 @@ def settle(
 ) -> tuple[Contract, tuple]:
     """The one backend of a call, and the leaves to differentiate as floating arrays of it.
 
-    `paths` gives the key chains of the leaves, should one have to be named. `beside` is a nest of
-    all that the function is called with, where that is more than the leaves.
+    `paths` returns the key chains of the leaves, for error messages. `beside` is a nest of
+    everything that the function is called with, if that is more than the leaves.
     """
     around = leaves if beside is None else tree.flatten(beside)[0]
-    found = {}  # by name, and no set: compilers that read code know no sets of objects
+    found = {}  # a dict and not a set: compilers that read code do not support sets of objects
     for kind in {type(x) for x in around}:
         backend = BACKENDS.find(kind)
         if backend is not None:
             found[backend.name] = backend
-    if len(found) == 1 and leaves:  # nearly every call: nothing more to ask
+    if len(found) == 1 and leaves:  # nearly every call: no further checks
         (backend,) = found.values()
         usual = (backend.float32, backend.float64)
         if all([BACKENDS.get(type(x)) is backend and x.dtype in usual for x in leaves]):  # noqa: C419
@@ -158,12 +159,12 @@ def settle(
 
 
 def like(backend: Contract, name: str, what: str, y: Any, g: Any) -> Any:
-    """A gradient or tangent given for the array `y`: one like it, or a number where it is 0-d."""
+    """A gradient or tangent given for the array `y`: an array like it, or a number if it is 0-d."""
     if type(g) in (int, float, complex):
         g = backend.asarray(g, dtype=y.dtype, device=backend.device_of(y))
     alike = backend_of(y, g) and tuple(g.shape) == tuple(y.shape)
     if alike and (g.dtype == y.dtype or dtype_of(g) == dtype_of(y)):
-        return g  # in another order of bytes, perhaps
+        return g  # perhaps with another byte order
     raise ValueError(
         f"{name}: needed an array like the {what}, {dtype_of(y)} of shape {tuple(y.shape)}, "
         f"got {dtype_of(g)} of shape {tuple(g.shape)}"
@@ -171,7 +172,7 @@ def like(backend: Contract, name: str, what: str, y: Any, g: Any) -> Any:
 
 
 def arguments(args: tuple, where: tuple[int, ...]) -> list[str]:
-    """The leaves of the chosen arguments, in words."""
+    """Names of the leaves of the chosen arguments, for messages."""
     chains = [(i, chain) for i in where for chain in tree.paths(args[i])]
     return [f"argument {i}" + (f", leaf {chain}" if chain else "") for i, chain in chains]
 
@@ -185,7 +186,7 @@ def split_aux(name: str, result: Any) -> tuple[Any, Any]:
 
 
 def scalar(name: str, backend: Contract, value: Any) -> Any:
-    """The value of a function to differentiate: one real floating number."""
+    """The value of a function to differentiate, checked to be one real floating-point number."""
     floats = (backend.float32, backend.float64)
     usual = BACKENDS.get(type(value)) is backend and value.dtype in floats
     if usual and not len(value.shape):
@@ -206,26 +207,26 @@ def scalar(name: str, backend: Contract, value: Any) -> Any:
 
 
 def is_floating(backend: Contract, x: Any) -> bool:
-    """Whether `x` can be differentiated: a floating-point array of that backend."""
+    """Whether `x` can be differentiated: a floating-point array of this backend."""
     return find_backend(x) is backend and backend.is_float(x.dtype)
 
 
 def refuse_output(name: str, backend: Contract, y: Any, path: str) -> NoReturn:
-    """Say why an output cannot be differentiated."""
+    """Raise, saying why an output cannot be differentiated."""
     at = f" at output {path}" if path else ""
     own = find_backend(y)
     if own is None:
-        left = "; a Python number carries no gradient" if type(y) in (int, float, complex) else ""
+        left = "; a Python number has no gradient" if type(y) in (int, float, complex) else ""
         raise TypeError(f"{name}: needed an array as output, got {type(y).__name__}{at}{left}")
     if own is not backend:
         raise TypeError(
-            f"{name}: {backend.name} arrays went in, an array of {own.name} came out{at}"
+            f"{name}: needed {backend.name} arrays as output, like the input, got {own.name}{at}"
         )
     raise TypeError(f"{name}: needed a floating-point output, got {dtype_of(y)}{at}")
 
 
 def arrays_of(backend: Contract, nest: Any) -> tuple[tuple, Callable[[Sequence[Any]], Any]]:
-    """The arrays of an aux nest, and the function that puts (untraced) arrays back among its other
+    """The arrays of an aux nest, and the function that puts (untraced) arrays back among the other
     leaves.
     """
     leaves, form = tree.flatten_whole(nest)

@@ -1,8 +1,8 @@
-"""What a function captures, as arguments.
+"""The arrays that a function captures, turned into arguments.
 
-A function that is run out of sight of the differentiation around it (`checkpoint`, implicit
-functions) must be told of every array whose gradient matters. Those it names in its closure are
-found here: in cells, defaults, partials, bound objects, and functions captured by it.
+`checkpoint` and implicit functions run a function outside the surrounding differentiation. They
+must be told of every array whose gradient matters. Arrays in the closure are found here: in cells,
+defaults, partials, bound objects, and in functions captured by it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ SEQUENCES = (list, tuple, deque, set, frozenset)
 
 
 def hoist(func: Any, every: bool = False) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
-    """The floating-point arrays that `func` captures, each once, and what makes of arrays in their
-    place the function that captures those. With `every`, arrays of all dtypes, and those that it
-    names as globals. Functions in a tuple, too.
+    """The floating-point arrays that `func` captures, each once, and a function that takes other
+    arrays in their place and returns a copy of `func` that captures these. With `every`, arrays of
+    all dtypes, also those that it uses as globals. `func` may also be a tuple of functions.
     """
     arrays: list[Any] = []
-    holds: dict[int, bool] = {}  # which objects hold one of them, by identity
+    holds: dict[int, bool] = {}  # which objects hold one of the arrays, by id
     _find(func, arrays, holds, every)
 
     def rebuild(others: Sequence[Any]) -> Any:
@@ -38,14 +38,14 @@ def hoist(func: Any, every: bool = False) -> tuple[list[Any], Callable[[Sequence
 def _find(x: Any, arrays: list[Any], holds: dict[int, bool], every: bool) -> bool:
     if id(x) in holds:
         return holds[id(x)]
-    holds[id(x)] = False  # until known: what it holds may hold it
+    holds[id(x)] = False  # until known: objects may refer to each other
     backend = find_backend(x)
     if backend is not None:
         if every or backend.is_float(x.dtype):
             arrays.append(x)
             holds[id(x)] = True
     else:
-        # each part is looked at, or an array after the first one would stay hidden
+        # every part is searched, not only up to the first array found
         parts = [*_parts(x), *(_globals(x).values() if every else ())]
         found = [_find(part, arrays, holds, every) for part in parts]
         holds[id(x)] = any(found)
@@ -53,7 +53,7 @@ def _find(x: Any, arrays: list[Any], holds: dict[int, bool], every: bool) -> boo
 
 
 def _parts(x: Any) -> list[Any]:
-    """The objects that `x` is made of, where it can be made anew of others."""
+    """The objects that `x` is made of, if it can be rebuilt with others."""
     if isinstance(x, FunctionType):
         cells = [c.cell_contents for c in x.__closure__ or () if not is_empty(c)]
         defaults = [*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
@@ -76,7 +76,7 @@ def _parts(x: Any) -> list[Any]:
 
 
 def _globals(x: Any) -> dict[str, Any]:
-    """The arrays that a function, or one written inside it, names as globals."""
+    """The arrays that a function, or a function defined inside it, uses as globals."""
     if not isinstance(x, FunctionType):
         return {}
     codes, names = [x.__code__], set()
@@ -89,7 +89,7 @@ def _globals(x: Any) -> dict[str, Any]:
 
 
 def _attributes(x: Any) -> dict[str, Any]:
-    """What an object holds by name, in its dict or in slots."""
+    """The attributes of an object, in its dict or in slots."""
     slots = [s for cls in type(x).__mro__ for s in _names(vars(cls).get("__slots__", ()))]
     held = {s: getattr(x, s) for s in slots if s != "__dict__" and hasattr(x, s)}
     return held | getattr(x, "__dict__", {})
@@ -100,7 +100,7 @@ def _names(slots: Any) -> tuple:
 
 
 def _swap(x: Any, new: dict[int, Any], holds: dict[int, bool], done: dict[int, Any]) -> Any:
-    """`x` with the arrays exchanged; the very object where it holds none."""
+    """`x` with the arrays exchanged; the same object if it holds none of them."""
     if id(x) in new:
         return new[id(x)]
     if not holds.get(id(x)):
@@ -140,7 +140,7 @@ def _swap(x: Any, new: dict[int, Any], holds: dict[int, bool], done: dict[int, A
     else:
         made = copy(x)
         done[id(x)] = made
-        if made is not x:  # else it cannot be made anew, and what it holds stays where it is
+        if made is not x:  # otherwise it cannot be rebuilt, and keeps its contents
             for name, part in _attributes(x).items():
                 object.__setattr__(made, name, swap(part))
     done[id(x)] = made
@@ -148,13 +148,13 @@ def _swap(x: Any, new: dict[int, Any], holds: dict[int, bool], done: dict[int, A
 
 
 def is_compiled(x: Any) -> bool:
-    """Whether `x` is a compiled function of a framework's own, which tells what it was made of."""
+    """Whether `x` is a function compiled by its framework, which knows the original function."""
     return callable(x) and isinstance(getattr(x, "python_function", None), (FunctionType, partial))
 
 
 def is_empty(cell: CellType) -> bool:
-    """Whether the name of a closure is bound later."""
+    """Whether the cell of a closure variable is still unbound."""
     try:
-        return cell.cell_contents is cell  # never: only reading it matters
-    except ValueError:  # the name is bound later
+        return cell.cell_contents is cell  # never true: only reading the cell matters
+    except ValueError:  # still unbound
         return True

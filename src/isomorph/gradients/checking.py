@@ -1,4 +1,4 @@
-"""A check of derivatives against differences of values, for users to test their own functions."""
+"""Check derivatives against finite differences, for users to test their own functions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .transforms import grad
 if TYPE_CHECKING:
     from ..backends.contract import Contract
 
-# Five points: (-2, -1, 1, 2) steps with these weights. The error is of order step⁴, and rounding of
-# order eps / step: both are small at step = eps^(1/5).
+# Five-point differences: steps (-2, -1, 1, 2) with these weights. The error is of order step⁴,
+# rounding of order eps / step: both are small at step = eps^(1/5).
 STENCIL = ((-2.0, 1 / 12), (-1.0, -2 / 3), (1.0, 2 / 3), (2.0, -1 / 12))
 
 
@@ -25,13 +25,14 @@ def check_gradients(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """Compare the derivatives of `func` up to `order` with central differences; raise where they
+    """Compare the derivatives of `func` up to `order` with central differences; raise if they
     differ.
 
     `func` takes nests of floating-point arrays and returns one; outputs are summed with fixed
-    weights. The message names the argument, leaf and index that is off most, and by how much. Every
-    element is moved, so give small arrays, float64 where the framework has it. The tolerances are
-    by default a hundred times the error expected of the differences in the arrays' dtype.
+    weights. The message names the argument, leaf and index with the largest error, and the error.
+    Every element is varied, so give small arrays, in float64 where the framework has it. The
+    default tolerances are a hundred times the expected error of the differences in the arrays'
+    dtype.
 
     >>> iso.check_gradients(lambda x: np.sin(x) * x, np.array([0.5, 1.5]))
     >>> wrong = iso.bind_custom_gradient_function(np.sin, lambda saved, g: g)
@@ -48,7 +49,7 @@ def check_gradients(
     for x in leaves:
         if backend.is_complex(x.dtype):
             raise TypeError(
-                f"check_gradients: needed real arrays, got {dtype_of(x)}; check its parts"
+                f"check_gradients: needed real arrays, got {dtype_of(x)}; check xp.real and xp.imag"
             )
 
     def total(*leaves: Any) -> Any:
@@ -62,12 +63,12 @@ def check_gradients(
 
 
 def _contracted(backend: Contract, gradient: Callable[..., Any]) -> Callable[..., Any]:
-    """A scalar made of a gradient: differentiated again, it shows the next order."""
+    """A scalar computed from a gradient: differentiating it again checks the next order."""
     return lambda *leaves: _weighted(backend, gradient(*leaves))
 
 
 def _weighted(xp: Contract, arrays: Any) -> Any:
-    """The sum of all elements, each with a weight of its own between 1/2 and 3/2."""
+    """The sum of all elements, each with its own weight between 1/2 and 3/2."""
     parts = []
     for k, y in enumerate(arrays):
         flat = xp.reshape(y, (-1,))

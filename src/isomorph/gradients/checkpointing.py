@@ -1,4 +1,4 @@
-"""Memory for time: functions that differentiation computes again on the way back."""
+"""Less memory for more time: functions that are computed again in the backward pass."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from .calls import check_callable
 from .captured import hoist
 from .custom import gradients_of, ruled, unseen
 
-# Whether a function is running that will be computed again: it may change nothing.
+# Whether a function is running that will be computed again: it must not change any state.
 AGAIN: ContextVar[bool] = ContextVar("isomorph.again", default=False)
 
 
 @constant
 def is_repeated() -> bool:
-    """Whether what is being computed will be computed again."""
+    """Whether the running function will be computed again in the backward pass."""
     return AGAIN.get()
 
 
 def checkpoint(func: Callable[..., Any]) -> Callable[..., Any]:
-    """`func`, of which differentiation keeps the arguments only, and computes the rest anew on the
-    way back: less memory, more time.
+    """`func`, of which only the arguments are kept for the gradient; the rest is computed again in
+    the backward pass: less memory, more time.
 
-    Gradients reach the arguments and the arrays that `func` captures in its closure, in objects and
-    functions it holds; an array under differentiation that it reaches through a global raises.
-    `func` shall be pure: what it writes to its closure is lost. Random numbers of torch's own
-    generator are drawn again as they were; others should come from explicit keys. A module that
+    Gradients reach the arguments and the arrays that `func` captures in its closure, also inside
+    objects and functions it holds; a global array under differentiation raises. `func` must be
+    pure: what it writes to its closure is lost. Torch's own random generator is reset, so the
+    second run draws the same numbers; other random numbers should use explicit keys. A module that
     changes its state inside raises.
 
     >>> iso.grad(iso.checkpoint(lambda x: np.sum(np.sin(x) ** 2)))(np.array([0.0]))

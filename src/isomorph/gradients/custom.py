@@ -1,4 +1,4 @@
-"""Functions that bring their own derivative. The rule given is the one used, in every mode."""
+"""Functions with a custom derivative. The given rule is used in every mode."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def custom_vjp(
     fwd: Callable[..., tuple[Any, Any]],
     bwd: Callable[[Any, Any], Any],
 ) -> Callable[..., Any]:
-    """`func` with a backward rule of its own.
+    """`func` with a custom backward rule.
 
     `fwd(*args)` returns `(func(*args), residuals)`; `bwd(residuals, upstream)` returns a tuple with
-    one gradient per argument, a nest like it, or None for zeros. Outputs and gradients are arrays
-    of the framework of the arguments: a Python float, or an array of another framework, raises, as
-    its gradient would be lost; integers, strings and None among the outputs stay as they are, and
-    residuals may be anything. Gradients flow to the arguments only: what the functions capture from
-    around them is constant. In higher orders the output is differentiated by the rule again, the
-    residuals and the rule itself as they are written.
+    one gradient per argument, each a nest like the argument, or None for zeros. Outputs and
+    gradients are arrays of the arguments' framework: a Python float, or an array of another
+    framework, raises, because its gradient would be lost. Integers, strings and None among the
+    outputs are kept, and residuals may be anything. Gradients flow to the arguments only: values
+    that the functions capture are constants. In higher orders the output is differentiated by the
+    rule again, while the residuals and the rule itself are differentiated as written.
 
     >>> clipped = iso.custom_vjp(
     ...     np.exp, lambda x: (np.exp(x), np.exp(x)), lambda y, g: (np.clip(g * y, -1.0, 1.0),)
@@ -45,7 +45,7 @@ def custom_vjp(
 def ruled(
     name: str, func: Callable, fwd: Callable, bwd: Callable, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """`custom_vjp` in the name of another function. With `has_aux` the output is `(out, aux)`, and
+    """`custom_vjp` under another name in messages. With `has_aux` the output is `(out, aux)`, and
     no gradient flows through aux, which may be anything.
     """
 
@@ -63,7 +63,7 @@ def ruled(
 
 
 class Rule:
-    """One call of a custom function, on flat arrays, as a backend takes it."""
+    """One call of a custom function, on flat arrays, for a backend."""
 
     def __init__(
         self, name: str, backend: Contract, func: Callable, fwd: Callable, bwd: Callable,
@@ -103,7 +103,9 @@ class Rule:
         return outs, residuals
 
     def bwd(self, residuals: tuple, upstream: tuple, arrays: tuple) -> tuple:
-        """One gradient per array; zeros where the rule gives None, None where none can be."""
+        """One gradient per array: zeros where the rule gives None, None for arrays without a
+        gradient.
+        """
         given = self.backward(self.rebuild_residuals(residuals), self.rebuild_out(upstream))
         args = self._args(arrays)
         if not isinstance(given, tuple) or len(given) != len(args):
@@ -137,7 +139,7 @@ class Rule:
         ]
 
     def _gradient(self, x: Any, g: Any, where: Callable[[], str]) -> Any:
-        """A gradient that the rule gave for the array `x`, as one of its dtype."""
+        """A gradient that the rule returned for the array `x`, in the dtype of `x`."""
         xp = self.backend
         if not xp.is_float(x.dtype):
             return None
@@ -147,7 +149,7 @@ class Rule:
             g = xp.asarray(g, device=xp.device_of(x))
         elif type(g) not in NUMBERS and find_backend(g) is not xp:
             raise TypeError(
-                f"{self.name}: needed bwd to return {xp.name} arrays, as the arguments are, got a "
+                f"{self.name}: needed bwd to return {xp.name} arrays, like the arguments, got a "
                 f"{_kind(g)} for {where()}"
             )
         if tuple(getattr(g, "shape", ())) != tuple(x.shape):
@@ -163,7 +165,7 @@ class Rule:
 
 
 def check_outputs(name: str, backend: Contract, out: Any) -> None:
-    """Refuse what a function with a rule of its own may not return, at any place of a nest."""
+    """Raise if the output of a function with a custom rule has a leaf that is not allowed."""
     for i, y in enumerate(tree.flatten_whole(out)[0]):
         own = find_backend(y)
         if own is backend or (own is None and not isinstance(y, (float, complex))):
@@ -171,14 +173,14 @@ def check_outputs(name: str, backend: Contract, out: Any) -> None:
         path = tree.paths(out, whole=True)[i]
         at = f" at {path}" if path else ""
         raise TypeError(
-            f"{name}: needed {backend.name} arrays as output, as the arguments are, got a "
+            f"{name}: needed {backend.name} arrays as output, like the arguments, got a "
             f"{_kind(y)}{at}, whose gradient would be lost; compute it with iso.namespace(x), or "
             "inside iso.host_function"
         )
 
 
 def _kind(x: Any) -> str:
-    """The type of a thing, in full where it is an array's."""
+    """The name of a type, with its module if it is an array's."""
     kind = type(x)
     return kind.__name__ if find_backend(x) is None else f"{kind.__module__}.{kind.__qualname__}"
 
@@ -188,7 +190,7 @@ def bind_custom_gradient_function(
 ) -> Callable[..., Any]:
     """`func` whose backward rule is `custom_grad_func((x, ret), upstream)`.
 
-    With several arguments `x` is the tuple of them and the rule returns a tuple of gradients.
+    With several arguments, `x` is the tuple of them and the rule returns a tuple of gradients.
 
     >>> f = iso.bind_custom_gradient_function(np.sin, lambda saved, g: 10 * g * np.cos(saved[0]))
     >>> iso.grad(lambda x: np.sum(f(x)))(np.array([0.0]))
@@ -211,8 +213,8 @@ def bind_custom_gradient_function(
 
 
 def unseen(name: str, xp: Any, func: Callable, args: tuple) -> Any:
-    """`func(*args)` with nothing recorded; what it uses besides its arguments may not be recorded
-    either, its gradient would be lost.
+    """`func(*args)` with nothing recorded. Raises if `func` uses other arrays under differentiation
+    than its arguments, because their gradient would be lost.
     """
     out, seen = xp.run_unseen(func, stop_gradient(args, preserve_type=False))
     if seen:
@@ -224,8 +226,8 @@ def unseen(name: str, xp: Any, func: Callable, args: tuple) -> Any:
 
 
 def gradients_of(xp: Any, func: Callable, args: tuple, upstream: Any) -> tuple:
-    """The gradients of `func(*args)` for `upstream`: one nest per argument, in which what is no
-    floating-point array stands for itself.
+    """The gradients of `func(*args)` for `upstream`: one nest per argument, in which leaves that
+    are not floating-point arrays are kept.
     """
     leaves, form = tree.flatten(args)
     wanted = [i for i, x in enumerate(leaves) if find_backend(x) is xp and xp.is_float(x.dtype)]

@@ -1,4 +1,4 @@
-"""Run a function of one nest and give what it returns together with gradients, chosen by paths."""
+"""Run a function of one nest; return its output together with gradients chosen by paths."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def execute_with_gradients(
     """`(func(xs), gradients)`, running `func` once on the nest `xs`.
 
     `xs_grad_idxs` and `ret_grad_idxs` are lists of paths, such as `[[0], ["a", 1]]`, that choose
-    the inputs and the outputs to differentiate; None means all. Gradients have the form of `xs`,
-    with None at leaves that hold no floating-point array; of the one input chosen; or of a list of
-    the inputs chosen. Several outputs give a dict of these, keyed by the output's path joined with
-    `/`. The same array twice in `xs` is one variable: both places show the sum. The results take no
-    further part in differentiation unless `retain_grads` is True.
+    the inputs and the outputs to differentiate; None means all. Gradients are a nest like `xs`,
+    with None at leaves that are not floating-point arrays; for one chosen input, a nest like that
+    input; for several, a list of these. Several outputs give a dict of these, keyed by the output's
+    path joined with `/`. The same array twice in `xs` is one variable: both places get the sum. The
+    results cannot be differentiated further unless `retain_grads` is True.
 
     >>> iso.execute_with_gradients(lambda p: np.sum(p["w"] ** 2), {"w": np.array([1.0, 2.0])})
     (np.float64(5.0), {'w': array([2., 4.])})
@@ -40,7 +40,7 @@ def execute_with_gradients(
     chosen = _chosen(name, "xs_grad_idxs", xs, xs_grad_idxs)
     wanted = [i for i in sorted(set().union(*chosen)) if _is_variable(leaves[i])]
     if xs_grad_idxs is not None:
-        wanted = sorted(set().union(*chosen))  # what was asked for by name must be differentiable
+        wanted = sorted(set().union(*chosen))  # inputs chosen by path must be differentiable
     owners = {id(leaves[i]): i for i in reversed(wanted)}  # the first place of each array
     roots = sorted(owners.values())
 
@@ -104,9 +104,9 @@ def _follow(name: str, argument: str, nest: Any, path: Path) -> Any:
         try:
             here = here.part(key) if isinstance(here, tree.Node) else here[key]
         except (KeyError, IndexError, TypeError):
-            at = "/".join(map(str, path[:depth])) or "the top"
+            at = "/".join(map(str, path[:depth])) or "the nest"
             raise KeyError(
-                f"{name}: {argument} has the path {list(path)}, but at {at} there is no {key!r}: "
+                f"{name}: {argument} has the path {list(path)}, but {at} has no {key!r}: "
                 f"{_entries(here)}"
             ) from None
     return here
@@ -123,7 +123,7 @@ def _entries(nest: Any) -> str:
 
 
 def _shown(xs: Any, form: Any, spread: list[Any], paths: Sequence[Path] | None) -> Any:
-    """The gradients in the form the caller asked for."""
+    """The gradients in the structure that the caller asked for."""
     whole = tree.unflatten(form, spread)
     if paths is None:
         return whole

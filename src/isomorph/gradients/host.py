@@ -1,4 +1,4 @@
-"""Functions that exist in NumPy, SciPy or C only, as part of a program on any backend."""
+"""Functions that exist only in NumPy, SciPy or C, as part of a program on any backend."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ def host_function(
     *,
     like: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
-    """A function that is handed NumPy arrays, whatever its arguments are, and whose NumPy results
-    come back as arrays of their kind: also in compiled code, under `vmap` and differentiated.
+    """A function that gets its arguments as NumPy arrays, on every backend, and whose NumPy results
+    become arrays of the arguments' framework: also in compiled code, under `vmap` and with
+    gradients.
 
-    The gradient is `vjp((x, ret), upstream)`, in NumPy as well, with the tuple of arguments as `x`
-    and a tuple of gradients where there are several. It has no derivative of its own: for a second
-    order, write the rule with `custom_vjp` and `host_function`s. The arrays are copies, which may
-    be written to. A compiler needs the shapes and dtypes of the results beforehand; they are those
-    of `like`, or else of `func` itself, called while compiling with arrays of ones like the
-    arguments.
+    The gradient is `vjp((x, ret), upstream)`, also in NumPy; with several arguments `x` is their
+    tuple and `vjp` returns a tuple of gradients. `vjp` itself cannot be differentiated: for a
+    second order, write the rule with `custom_vjp` and `host_function`s. The arrays are copies, so
+    `func` may write to them. A compiler needs the shapes and dtypes of the results beforehand; they
+    are those of `like`, or else those that `func` returns when it is called, while compiling, with
+    arrays of ones like the arguments.
 
     >>> from math import erf
     >>> curve = iso.host_function(
@@ -48,7 +49,7 @@ def host_function(
     def rule(saved: Any, upstream: Any) -> Any:
         back = lambda saved, upstream: _checked(vjp(saved, upstream), saved[0])
         like = lambda saved, upstream: saved[0]
-        once = f"host_function: the vjp of {_name(func)} has no derivative of its own"
+        once = f"host_function: the vjp of {_name(func)} cannot be differentiated"
         grads = _final(_on_host(back, like), once)(saved, upstream)
         return tree.map(_cast, grads, saved[0])
 
@@ -56,7 +57,7 @@ def host_function(
 
 
 class Call(NamedTuple):
-    """A host function of flat arrays, as a backend takes it."""
+    """A host function of flat arrays, for a backend."""
 
     func: Callable[..., list[Any]]  # NumPy arrays in, NumPy arrays or numbers out
     like: Callable[..., list[Any]]  # arrays of ones in, examples of the results out
@@ -89,10 +90,10 @@ def _on_host(func: Callable[..., Any], like: Callable[..., Any]) -> Callable[...
 
 
 def _final(call: Callable[..., Any], why: str) -> Callable[..., Any]:
-    """`call`, which raises when it is differentiated."""
+    """`call`, which raises if it is differentiated."""
 
     def bwd(saved: Any, upstream: Any) -> Any:
-        raise NotImplementedError(f"{why}; give one, or write the rule with iso.custom_vjp")
+        raise NotImplementedError(f"{why}; give vjp=, or for higher orders iso.custom_vjp")
 
     return ruled("host_function", call, lambda *args: (call(*args), None), bwd)
 

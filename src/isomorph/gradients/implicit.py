@@ -1,5 +1,5 @@
-"""Implicit functions: solutions of equations, whose gradients are those of the equation and not of
-the steps that found them.
+"""Implicit functions: solutions of equations. Their gradients come from the equation, not from the
+steps that found the solution.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """The x of matvec(x) = b, found by `solve(matvec, b)`, with the gradients of the equation."""
+    """The x with matvec(x) = b, found by `solve(matvec, b)`, with the gradients of the equation."""
     captured, rebuild = hoist(matvec)
     solve = _constant(solve)
     if symmetric:
@@ -43,9 +43,9 @@ def custom_linear_solve(
         g = upstream[0] if has_aux else upstream
         if transpose_solve is None:
             raise TypeError(
-                "custom_linear_solve: needed transpose_solve, or symmetric=True, to differentiate"
+                "custom_linear_solve: needed transpose_solve or symmetric=True to be differentiated"
             )
-        if _watched(xp, (captured, b)):  # a higher order: x is a function of them again
+        if _watched(xp, (captured, b)):  # a higher order: x depends on them again
             x = run(captured, b)
             x = x[0] if has_aux else x
         apply = rebuild(captured)
@@ -71,7 +71,7 @@ def custom_root(
     tangent_solve: Callable,
     has_aux: bool = False,
 ) -> Any:
-    """The x of f(x) = 0, found by `solve(f, initial_guess)`, with the gradients of the equation."""
+    """The x with f(x) = 0, found by `solve(f, initial_guess)`, with gradients of the equation."""
     captured, rebuild = hoist(f)
     solve = _constant(solve)
 
@@ -106,7 +106,7 @@ def custom_root(
 
 
 def _constant(solve: Callable) -> Callable:
-    """A solver that captures values only: how it comes to its result is nobody's concern."""
+    """The solver with its captured arrays as constants: no gradient flows through its steps."""
     captured, rebuild = hoist(solve)
     return rebuild(stop_gradient(captured, preserve_type=False))
 
@@ -116,24 +116,24 @@ def _watched(xp: Any, nest: Any) -> bool:
 
 
 def _unseen_at(xp: Any, rebuild: Callable, captured: list, x: Any) -> Any:
-    """The equation at its solution: a look at all it uses, which `solve` may not have called."""
+    """Evaluate the equation at its solution to check what it uses: `solve` may not have done so."""
     at = lambda captured, x: rebuild(captured)(x)
     return unseen("custom_root, custom_linear_solve", xp, at, (captured, x))
 
 
 def _solution(name: str, what: str, like: Any, out: Any, has_aux: bool) -> Any:
-    """What `solve` found, without aux."""
+    """The solution that `solve` returned, without aux."""
     if has_aux and (not isinstance(out, tuple) or len(out) != 2):
         raise TypeError(
             f"{name}: has_aux=True needed solve to return (x, aux), got {type(out).__name__}"
         )
     x = out[0] if has_aux else out
-    _same(name, f"solve's result, like {what},", like, x)
+    _same(name, f"the result of solve, like {what},", like, x)
     return x
 
 
 def _same(name: str, what: str, like: Any, got: Any) -> None:
-    """The form and shapes of an unknown and of its equation are the same."""
+    """Check that the unknown and its equation have the same structure and shapes."""
     (wanted, form), (given, given_form) = tree.flatten(like), tree.flatten(got)
     shapes = [[tuple(getattr(y, "shape", ())) for y in ys] for ys in (wanted, given)]
     if form != given_form or shapes[0] != shapes[1]:

@@ -1,8 +1,7 @@
-"""Whether variables take part in differentiation: a stack of flags in a context variable.
+"""Whether a module's variables are differentiated: a stack of flags in a context variable.
 
-Another thread or task never sees the mode, and a block that raises leaves nothing behind. It
-decides one thing only: whether what belongs to a module is handed to its `forward` as it is or
-detached.
+Other threads and tasks do not see the mode, and a block that raises restores it. It decides one
+thing only: whether a module's `forward` gets the module's variables unchanged or detached.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ MODES: ContextVar[tuple[bool, ...]] = ContextVar("isomorph.with_grads", default=
 
 
 def with_grads(*, with_grads: bool | None = None) -> bool:
-    """The flag given, or the current mode where it is None: True when nothing was set.
+    """The given flag, or the current mode if it is None: True unless it was set.
 
     >>> iso.with_grads(), iso.with_grads(with_grads=False)
     (True, False)
@@ -31,7 +30,7 @@ def with_grads(*, with_grads: bool | None = None) -> bool:
 
 
 def set_with_grads(flag: bool, /) -> None:
-    """Push a mode, which holds until `unset_with_grads` in this thread or task.
+    """Push a mode, which is valid until `unset_with_grads` in this thread or task.
 
     >>> iso.set_with_grads(False)
     >>> iso.with_grads()
@@ -42,7 +41,7 @@ def set_with_grads(flag: bool, /) -> None:
 
 
 def unset_with_grads() -> None:
-    """Pop the mode pushed last; where none was pushed nothing changes.
+    """Pop the mode pushed last; without one nothing changes.
 
     >>> iso.unset_with_grads()
     >>> iso.with_grads()
@@ -53,8 +52,8 @@ def unset_with_grads() -> None:
 
 @contextmanager
 def gradient_tracking(flag: bool, /) -> Iterator[None]:
-    """Within the block the mode is `flag`; afterwards it is what it was, also when the block
-    raises.
+    """Within the block the mode is `flag`; afterwards the previous mode is restored, also if the
+    block raises.
 
     >>> with iso.gradient_tracking(False):
     ...     iso.with_grads()
@@ -75,7 +74,7 @@ def is_off() -> bool:
 
 
 def variables(nest: Any) -> Any:
-    """A module's variables as its `forward` shall see them: detached while the mode is False."""
+    """A module's variables for its `forward`: detached while the mode is False."""
     return nest if with_grads() else stop_gradient(nest, preserve_type=False)
 
 

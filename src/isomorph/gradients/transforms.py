@@ -1,4 +1,4 @@
-"""Differentiation, written once above the verb `vjp` that each backend supplies."""
+"""Differentiation, written once on top of the verb `vjp` of each backend."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from .calls import Pulled, check_argnums, check_callable, like, pulled, rebuilt
 def grad(
     func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """The function that returns the gradient of a scalar `func`, in the form of the chosen
-    argument.
+    """The function that returns the gradient of a scalar `func`, a nest like the chosen argument.
 
-    With several `argnums` a tuple of gradients; with `has_aux`, `func` returns `(value, aux)` and
-    the result is `(gradient, aux)`. Of a complex argument z = x + iy the gradient is df/dx + i
-    df/dy, on every backend.
+    With several `argnums`, a tuple of gradients; with `has_aux`, `func` returns `(value, aux)` and
+    the result is `(gradient, aux)`. For a complex argument z = x + iy the gradient is
+    df/dx + i df/dy, on every backend.
 
     >>> iso.grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     array([2., 4.])
@@ -49,8 +48,8 @@ def value_and_grad(
 
 
 def value_and_grad_alone(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
-    """`value_and_grad` with `has_aux`, in the name of another function, where no gradient is taken
-    of the result nor of what `func` captures: a backend may know a shorter way.
+    """`value_and_grad` with `has_aux`, under another name in messages, for callers who never
+    differentiate the result or what `func` captures: a backend may have a faster way.
     """
     return _value_and_grad(name, func, 0, True, alone=True)
 
@@ -75,7 +74,7 @@ def _value_and_grad(
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """`(func(*primals), pullback)`: the pullback takes a nest like the output and gives one
+    """`(func(*primals), pullback)`: the pullback takes a nest like the output and returns one
     gradient per primal.
 
     With `has_aux`, `func` returns `(out, aux)` and the result is `(out, pullback, aux)`. The
@@ -106,7 +105,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 def jvp(func: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """`(func(*primals), tangent)`: the directional derivative along `tangents`, one per primal.
 
-    By differentiating the pullback, which is linear: so a custom rule is used here as well.
+    Computed by differentiating the pullback, which is linear, so custom rules are used here too.
 
     >>> iso.jvp(np.sin, (np.array([0.0, 0.0]),), (np.array([1.0, 2.0]),))
     (array([0., 0.]), array([1., 2.]))
@@ -157,7 +156,7 @@ def _jac(name: str, func: Callable[..., Any], argnums: int | Sequence[int]) -> C
 
 
 def _rows(run: Pulled, place: int, y: Any) -> list[Any]:
-    """The derivatives of one output with respect to every leaf: one pullback per element of it."""
+    """The derivatives of one output with respect to every leaf: one pullback per element."""
     xp, shape = run.backend, tuple(y.shape)
     size = prod(shape)
     basis = xp.reshape(xp.eye(size, dtype=y.dtype, device=xp.device_of(y)), (size, *shape))
@@ -198,10 +197,10 @@ def hvp(func: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any
 
 
 def stop_gradient(nest: Any, /, *, preserve_type: bool = True) -> Any:
-    """The same values, through which no gradient flows; leaves that are no arrays stay.
+    """The same values, through which no gradient flows; leaves that are not arrays are kept.
 
-    With `preserve_type` a variable or a leaf that requires gradients comes back as a fresh one of
-    its own kind, where nothing is compiled; without it as a plain array.
+    With `preserve_type`, a variable or a tensor that requires gradients comes back as a new one of
+    its own type, where nothing is compiled; otherwise as a plain array.
 
     >>> iso.grad(lambda x: np.sum(iso.stop_gradient(x) * x))(np.array([1.0, 2.0]))
     array([1., 2.])

@@ -1,3 +1,4 @@
-"""Functions of neural networks: each has a door that checks its arguments once, in one wording, and
-a meaning in the vocabulary of every backend, which a backend may override with its own.
+"""Functions of neural networks. Each has a public function (a "door") that checks its arguments
+once, with one set of messages, and a "meaning": its formula over the array API, which a backend may
+override.
 """

@@ -1,6 +1,6 @@
-"""Activations: one array in, one like it out.
+"""Activations: each maps an array to one of the same shape.
 
-Each is finite, with a finite gradient, wherever its input is; at infinities they are limits.
+Each is finite, with a finite gradient, for every finite input; at infinities it is the limit.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def elu(x: Any, /, *, alpha: float = 1.0) -> Any:
 
 
 def gelu(x: Any, /, *, approximate: bool = False) -> Any:
-    """x·Φ(x), with Φ the normal distribution; `approximate` by tanh, as GPT-2 has it.
+    """x·Φ(x), with Φ the normal distribution function; with `approximate`, by tanh as in GPT-2.
 
     >>> iso.gelu(np.array([0.0, 100.0]))
     array([  0., 100.])
@@ -122,7 +122,7 @@ def logsumexp(
     keepdims: bool = False,
     **habits: Never,
 ) -> Any:
-    """log Σ eˣ along `axis`, or of all.
+    """log Σ eˣ along `axis`, or over all elements.
 
     >>> float(iso.logsumexp(np.array([1000.0])))
     1000.0

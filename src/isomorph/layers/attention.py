@@ -1,7 +1,7 @@
-"""Attention: weighted means of values, the weights from how well queries match keys.
+"""Attention: weighted means of values; the weights say how well a query matches each key.
 
-A row that may attend to nothing gives zeros, with zero gradient: its weights are those of a row
-that attends to everything, so that nothing is ever 0/0, and what came of them is left out.
+A row whose keys are all masked gives zeros, with zero gradient: it is computed as if nothing were
+masked, so that 0/0 never occurs, and its result is then replaced by zeros.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ def scaled_dot_product_attention(
     """softmax(query·keyᵀ·scale + mask)·value: `query` is `[..., L, F]`, `key` `[..., S, F]`,
     `value` `[..., S, V]`, the result `[..., L, V]`; leading axes broadcast.
 
-    `scale` defaults to 1/√F. `mask` broadcasts to `[..., L, S]`: a boolean one says with True who
-    is attended to, any other is added. With `is_causal` query i attends to keys 0 to i, and to
-    those of the mask. A query that attends to nothing gives zeros, with zero gradient. While
-    `training`, weights are dropped with probability `dropout_p`, drawn from the key `rng`.
+    `scale` defaults to 1/√F. `mask` broadcasts to `[..., L, S]`: in a boolean mask, True marks the
+    keys that are attended to; any other mask is added to the scores. With `is_causal`, query i
+    attends to keys 0 to i that the mask allows. A query that attends to no key gives zeros, with
+    zero gradient. While `training`, weights are dropped with probability `dropout_p`, using the key
+    `rng`.
 
     >>> x = np.eye(2)
     >>> iso.scaled_dot_product_attention(x, x, x, mask=np.array([[True, False], [False, False]]))
@@ -70,8 +71,8 @@ def grouped_query_attention(
     rng: Any = None,
 ) -> Any:
     """`scaled_dot_product_attention` of `query` `[..., H, L, F]` with fewer heads of `key`
-    `[..., G, S, F]` and `value` `[..., G, S, V]`: each serves H/G heads of the query that follow
-    one another. The result is `[..., H, L, V]`, the mask broadcasts to `[..., H, L, S]`.
+    `[..., G, S, F]` and `value` `[..., G, S, V]`: each serves H/G consecutive heads of the query.
+    The result is `[..., H, L, V]`, the mask broadcasts to `[..., H, L, S]`.
 
     >>> q, k = np.ones((4, 5, 8)), np.ones((2, 6, 8))
     >>> iso.grouped_query_attention(q, k, k).shape
@@ -99,15 +100,15 @@ def grouped_query_attention(
     return xp.reshape(y, (*shape[:-4], heads, *shape[-2:]))
 
 
-# ---- what is drawn -------------------------------------------------------------------------------
+# ---- dropout -------------------------------------------------------------------------------------
 
 
 def dropping(prob: float, rng: Any) -> Callable[[Any], Any]:
-    """What drops weights with that probability."""
+    """The function that drops weights with that probability."""
     return lambda weights: dropout(weights, prob, rng=rng)
 
 
-# ---- checks, of doors here and beside ------------------------------------------------------------
+# ---- checks, also for other files ----------------------------------------------------------------
 
 
 def _grouped(xp: Any, x: Any, groups: int, each: int) -> Any:
@@ -118,19 +119,19 @@ def _grouped(xp: Any, x: Any, groups: int, each: int) -> Any:
 
 
 def _checked(name: str, xp: Any, query: Any, key: Any, value: Any, least: int) -> tuple:
-    """The shape of the scores, `[..., L, S]`, and the scale where none is given."""
+    """The shape of the scores, `[..., L, S]`, and the default scale."""
     try:
         dtype, q, k, v = query.dtype, query.shape, key.shape, value.shape
-    except AttributeError:  # a number beside arrays
+    except AttributeError:  # a number instead of an array
         kinds = " and ".join(type(x).__name__ for x in (query, key, value))
-        raise TypeError(f"{name}: needed arrays of query, key and value, got {kinds}") from None
-    if not (dtype is key.dtype is value.dtype and dtype is xp.float32):  # most often
+        raise TypeError(f"{name}: needed arrays as query, key and value, got {kinds}") from None
+    if not (dtype is key.dtype is value.dtype and dtype is xp.float32):  # the usual case
         check_dtypes(name, xp, query=query, key=key, value=value)
     return _SCORES(name, least, q, k, v)
 
 
 def _scores_shape(name: str, least: int, q: Any, k: Any, v: Any) -> tuple[tuple, float]:
-    """Of shapes with `least` axes at least; with three, the first of them are heads."""
+    """From shapes with at least `least` axes; with three, the first of them is the heads axis."""
     q, k, v = tuple(q), tuple(k), tuple(v)
     if len(q) < least or len(k) < least or len(v) < least or q[-1] != k[-1] or k[-2] != v[-2]:
         heads = (", H", ", G") if least == 3 else ("", "")
@@ -140,8 +141,8 @@ def _scores_shape(name: str, least: int, q: Any, k: Any, v: Any) -> tuple[tuple,
         )
     if least == 3 and (v[-3] != k[-3] or not k[-3] or q[-3] % k[-3]):
         raise ValueError(
-            f"{name}: needed as many heads of value as of key, and a number of them that divides "
-            f"the heads of query, got {q[-3]} of query, {k[-3]} of key and {v[-3]} of value"
+            f"{name}: needed as many heads in value as in key, and a number that divides the heads "
+            f"of query, got {q[-3]} in query, {k[-3]} in key and {v[-3]} in value"
         )
     lead = broadcast(q[:-least], k[:-least], v[:-least])
     if lead is None:
@@ -156,12 +157,12 @@ _SCORES = remembered(_scores_shape)
 
 
 def check_dtypes(name: str, xp: Any, **arrays: Any) -> None:
-    """All arrays are of one real floating dtype; None is passed over."""
+    """Check that all arrays have the same real floating dtype; None is ignored."""
     check_one_dtype(name, xp, tuple(arrays), tuple(arrays.values()))
 
 
 def check_one_dtype(name: str, xp: Any, words: tuple[str, ...], arrays: tuple) -> None:
-    """`check_dtypes` of arrays that `words` name."""
+    """`check_dtypes` for arrays named by `words`."""
     dtypes = [x.dtype for x in arrays if x is not None]
     dtype = dtypes[0]
     if dtypes.count(dtype) == len(dtypes):
@@ -170,7 +171,7 @@ def check_one_dtype(name: str, xp: Any, words: tuple[str, ...], arrays: tuple) -
         if xp.is_float(dtype) and not xp.is_complex(dtype):
             return
     listed = ", ".join(f"{w} {dtype_of(x)}" for w, x in zip(words, arrays) if x is not None)
-    raise TypeError(f"{name}: needed arrays of one real floating dtype, got {listed}")
+    raise TypeError(f"{name}: needed arrays of the same real floating dtype, got {listed}")
 
 
 def check_mask(
@@ -182,12 +183,12 @@ def check_mask(
     word: str = "mask",
     given: tuple | None = None,
 ) -> None:
-    """The mask is boolean or of the query's dtype, and broadcasts to `shape`; `given` is its own
-    one, where it is read as another.
+    """Check that the mask is boolean or has the query's dtype, and broadcasts to `shape`; `given`
+    is the shape for the message, if the mask was reshaped.
     """
     if mask.dtype != xp.bool and mask.dtype != query.dtype:
         raise TypeError(
-            f"{name}: needed {word} boolean or {dtype_of(query)}, as query is, got {dtype_of(mask)}"
+            f"{name}: needed {word} boolean or {dtype_of(query)} like query, got {dtype_of(mask)}"
         )
     given = tuple(mask.shape) if given is None else given
     fits = len(given) <= len(shape) and all(
@@ -200,9 +201,9 @@ def check_mask(
 
 
 def check_dropout(name: str, word: str, prob: float, training: bool, rng: Any) -> bool:
-    """Whether anything is to be dropped."""
+    """Whether weights are to be dropped."""
     if not isinstance(prob, (float, Real)) or not 0 <= prob < 1:
-        raise ValueError(f"{name}: needed {word} from 0 up to, not including, 1, got {prob!r}")
+        raise ValueError(f"{name}: needed 0 <= {word} < 1, got {prob!r}")
     if training and prob and rng is None:
-        raise ValueError(f"{name}: needed rng, a key, to drop weights while training, got None")
+        raise ValueError(f"{name}: needed a key as rng to drop weights while training, got None")
     return bool(training and prob)

@@ -1,7 +1,7 @@
-"""Convolutions, as cross-correlations, and their transposes.
+"""Convolutions (computed as cross-correlations) and their transposes.
 
 `strides`, `dilations` and `x_dilations` are an int or one per axis; `padding` is "SAME", "VALID",
-an int or (low, high) pairs, a negative one crops. `filter_format` is "channel_last", `[*k,
+an int or (low, high) pairs, where negative numbers crop. `filter_format` is "channel_last", `[*k,
 in/groups, out]`, or "channel_first", `[out, in/groups, *k]`; for the transposes `[*k, in,
 out/groups]` or `[in, out/groups, *k]`. `x_dilations` inserts zeros into x before it is padded.
 """
@@ -130,7 +130,7 @@ def depthwise_conv2d(
         turn = other_side(shape, len(kernel) in (3, 4) and kernel[2] == other, first, FORMATS[2])
         raise ValueError(
             f"{name}: needed x of 4 axes and filters [k, k, in] or [k, k, in, multiplier] with "
-            f"in its channels, got {list(shape)} and {list(kernel)}{turn}"
+            f"in = the channels of x, got {list(shape)} and {list(kernel)}{turn}"
         )
     several = kernel[3] if len(kernel) == 4 else 1
     w = backend.reshape(filters, (*kernel[:2], 1, channels * several))
@@ -186,8 +186,8 @@ def conv1d_transpose(
     bias: Any = None,
 ) -> Any:
     """The gradient of a convolution with respect to its input, at `x`, `[batch, width, in]`, with
-    `filters`, `[k, in, out]`: `[batch, width, out]`. `output_shape`, of the sizes or in full,
-    chooses among the inputs `x` can come from.
+    `filters`, `[k, in, out]`: `[batch, width, out]`. Several output sizes may be possible;
+    `output_shape`, the sizes alone or the full shape, chooses one.
 
     >>> iso.conv1d_transpose(np.ones((1, 2, 1)), np.ones((3, 1, 1)), 2, "VALID")[0, :, 0]
     array([1., 1., 2., 1., 1.])

@@ -1,7 +1,7 @@
-"""The arguments of a convolution in one form, `Plan`, and every error about them in one wording.
+"""The arguments of a convolution in normal form, `Plan`, and all error messages about them.
 
 Ints become one per axis, padding becomes (low, high) pairs, formats become two flags, and the sizes
-of the result are known; a backend's convolution checks nothing again.
+of the result are computed; a backend's convolution repeats no checks.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 
 
 class Plan(NamedTuple):
-    """A convolution, but for its arrays. Of a transposed one: the convolution it is the gradient
-    of.
+    """A convolution without its arrays. For a transposed convolution: the convolution that it is
+    the gradient of.
     """
 
     strides: Sizes
-    pads: Pairs  # a negative one crops
+    pads: Pairs  # negative numbers crop
     x_dilations: Sizes
     dilations: Sizes
     groups: int
     first: bool  # x and the result are [batch, channels, *sizes], else [batch, *sizes, channels]
     filters_first: bool  # filters are [out, in/groups, *k], else [*k, in/groups, out]
     size: Sizes  # of the result
-    alike: Sizes | None  # the padding where it is the same at both ends, and crops nothing
+    alike: Sizes | None  # the padding if it is the same at both ends and not negative
 
 
 def plan_of(
@@ -41,7 +41,7 @@ def plan_of(
     filters_first: bool,
     size: Sizes,
 ) -> Plan:
-    """The plan, with what follows of the rest."""
+    """The plan, with the fields that follow from the arguments."""
     crooked = any(low != high or low < 0 for low, high in pads)
     alike = None if crooked else tuple([low for low, _ in pads])
     return Plan(strides, pads, x_dilations, dilations, groups, first, filters_first, size, alike)
@@ -128,8 +128,8 @@ def _forward(
         room = [i + low + high - j for i, (low, high), j in zip(sizes, pads, spans)]
         if min(room) < 0:
             raise ValueError(
-                f"{name}: needed sizes of at least {list(spans)} under the filters, dilated, got "
-                f"{[i + j for i, j in zip(room, spans)]}, padded, of x {list(shape)}"
+                f"{name}: needed padded sizes of at least the dilated filters {list(spans)}, got "
+                f"{[i + j for i, j in zip(room, spans)]} for x {list(shape)}"
             )
         size = tuple([r // s + 1 for r, s in zip(room, strides)])
     return plan_of(strides, pads, x_dilations, dilations, groups, first, filters_first, size)
@@ -153,15 +153,15 @@ def transposed(
     dilations: Any,
     groups: int,
 ) -> Plan:
-    """The plan of the convolution whose gradient with respect to its input is wanted; `size` is
-    that of the input, the result here.
+    """The plan of the convolution whose gradient with respect to its input is computed; `size` is
+    the size of that input, which is the result here.
     """
     shape, kernel, bias_shape = _shapes(name, x, filters, bias)
     strides = spread(name, "strides", strides, n)
     dilations = spread(name, "dilations", dilations, n)
     if type(padding) is not str:
         padding = pairs(name, padding, n)
-    plan = _TRANSPOSED if output_shape is None else _transposed  # which may hold anything
+    plan = _TRANSPOSED if output_shape is None else _transposed  # output_shape may not be hashable
     return plan(
         name, n, shape, kernel, bias_shape, strides, padding, output_shape, formats, data_format,
         filter_format, dilations, _groups(name, groups),
@@ -217,8 +217,7 @@ def _transposed(
     if any(not max(low, 1) <= i <= high for i, low, high in zip(size, least, most)):
         ranges = ", ".join(f"{max(low, 1)} to {high}" for low, high in zip(least, most))
         raise ValueError(
-            f"{name}: needed output sizes from {ranges}, which x {list(shape)} can come from, got "
-            f"{list(size)}"
+            f"{name}: needed output sizes from {ranges} for x {list(shape)}, got {list(size)}"
         )
     if pads == "SAME":
         pads = _same(sizes, strides, spans, size)
@@ -232,14 +231,14 @@ _TRANSPOSED = remembered(_transposed)
 
 
 def rank(name: str, dims: Any) -> int:
-    """The number of axes convolved over."""
+    """The number of axes that are convolved."""
     if not isinstance(dims, SupportsIndex) or dims not in FORMATS:
-        raise ValueError(f"{name}: needed dims of 1, 2 or 3, got {dims!r}")
+        raise ValueError(f"{name}: needed dims as 1, 2 or 3, got {dims!r}")
     return int(dims)
 
 
 def _shapes(name: str, x: Any, filters: Any, bias: Any) -> tuple[Any, Any, Any]:
-    """The shapes, as they are, of arrays that must be of one dtype."""
+    """The shapes of arrays, which must have the same dtype."""
     shape, kernel = shape_of(name, "x", x), shape_of(name, "filters", filters)
     dtype, found = x.dtype, filters.dtype
     one = found is dtype or found == dtype
@@ -250,7 +249,7 @@ def _shapes(name: str, x: Any, filters: Any, bias: Any) -> tuple[Any, Any, Any]:
         one = one and (found is dtype or found == dtype)
     if not one:
         listed = ", ".join(dtype_of(a) for a in (x, filters, bias) if a is not None)
-        raise TypeError(f"{name}: needed x, filters and bias of one dtype, got {listed}")
+        raise TypeError(f"{name}: needed x, filters and bias of the same dtype, got {listed}")
     return shape, kernel, bias_shape
 
 
@@ -258,7 +257,7 @@ def _axes(name: str, n: int, shape: Any, kernel: Any) -> tuple[tuple, tuple]:
     shape, kernel = tuple(shape), tuple(kernel)
     if len(shape) != n + 2 or len(kernel) != n + 2:
         raise ValueError(
-            f"{name}: needed x and filters of {n + 2} axes, got {list(shape)} and {list(kernel)}"
+            f"{name}: needed x and filters with {n + 2} axes, got {list(shape)} and {list(kernel)}"
         )
     return shape, kernel
 
@@ -283,7 +282,7 @@ def _known(name: str, shape: tuple, sizes: tuple, kernel: tuple, k: tuple) -> No
 
 
 def _same(out: Sizes, strides: Sizes, spans: Sizes, sizes: Sizes) -> Pairs:
-    """The padding with which `sizes` become `out`; the odd one goes to the high end."""
+    """The padding that turns `sizes` into `out`; an odd one is added at the high end."""
     found = []
     for o, s, j, i in zip(out, strides, spans, sizes):
         total = max((o - 1) * s + j - i, 0)
@@ -294,7 +293,7 @@ def _same(out: Sizes, strides: Sizes, spans: Sizes, sizes: Sizes) -> Pairs:
 def _wanted(
     name: str, output_shape: Any, shape: tuple, channels: int, first: bool, n: int
 ) -> Sizes:
-    """The sizes of an output shape, given with or without batch and channels."""
+    """The sizes from an output shape, which may include batch and channels."""
     try:
         given: Any = tuple([i if i is None else index(i) for i in output_shape])
     except TypeError:

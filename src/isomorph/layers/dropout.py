@@ -1,4 +1,4 @@
-"""Dropout: some of the numbers become zero, the others larger."""
+"""Dropout: some elements become zero, the others are scaled up."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def dropout(
     x: Any, prob: float, /, *, scale: bool = True, dtype: Any = None, training: bool = True,
     rng: Any = None, noise_shape: Sequence[int | None] | None = None,
 ) -> Any:  # fmt: skip
-    """Each number of `x` is zero with chance `prob`, and divided by 1 − `prob` else, unless `scale`
-    is False; `x` itself when not training.
+    """Each element of `x` is zero with probability `prob`, otherwise divided by 1 − `prob` unless
+    `scale` is False. `x` itself when not training.
 
-    `rng` is a key of `iso.random`, of the backend of `x`; which numbers are dropped depends on it
-    and on the shape alone, and is the same on every backend. Along the axes where `noise_shape` is
-    1 or None, all are dropped or none. `dtype` is that of the result.
+    `rng` is a key of `iso.random`, on the backend of `x`; it and the shape decide which elements
+    are dropped, equally on every backend. Along axes where `noise_shape` is 1 or None, elements are
+    dropped together. `dtype` is the dtype of the result.
 
     >>> iso.dropout(np.ones(5), 0.5, rng=iso.random.key(0))
     array([0., 0., 2., 2., 0.])
@@ -29,7 +29,7 @@ def dropout(
         raise TypeError(f"dropout: needed x as floats, got {dtype_of(x)}")
     if not isinstance(prob, Real) or not 0 <= prob < 1:
         raise ValueError(
-            f"dropout: needed prob as a number from 0 up to 1, which is left out, got {prob!r}; "
+            f"dropout: needed prob as a number with 0 <= prob < 1, got {prob!r}; "
             "in a compiled function, name it in static="
         )
     shape = tuple(x.shape) if noise_shape is None else _shared(tuple(x.shape), noise_shape)
@@ -39,7 +39,7 @@ def dropout(
         return x
     if rng is None:
         raise ValueError(
-            "dropout: needed a key as rng to drop anything, got none; make one with "
+            "dropout: needed a key as rng, got none; make one with "
             "iso.random.key(seed), and a new one for each call with iso.random.split"
         )
     backend_of(x, rng)
@@ -48,7 +48,7 @@ def dropout(
 
 
 def _shared(shape: tuple, noise_shape: Any) -> tuple[int, ...]:
-    """The shape of what is drawn."""
+    """The shape of the random draw."""
     sizes = tuple(noise_shape) if isinstance(noise_shape, Sequence) else None
     if (
         sizes is None

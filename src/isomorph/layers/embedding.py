@@ -10,9 +10,9 @@ from ..dispatch import backend_of, dtype_of
 def embedding(ids: Any, weight: Any, /) -> Any:
     """The rows of `weight` `[rows, *sizes]` at the integers `ids`: `[*ids.shape, *sizes]`.
 
-    Gradients of rows taken twice add up. An id that is no row's raises IndexError where ids can be
-    read without waiting for a device; elsewhere, compiled say, its row is NaN, or of integers the
-    nearest.
+    Gradients of rows taken twice add up. An id outside the table raises IndexError if ids can be
+    read without waiting for a device; otherwise, as in a compiled program, its row is NaN, or for
+    integers the nearest row.
 
     >>> iso.embedding(np.array([1, 0, 1]), np.array([[1.0], [2.0]])).tolist()
     [[2.0], [1.0], [2.0]]

@@ -1,4 +1,4 @@
-"""Attention of several heads with its projections, as `torch.nn.functional` has it."""
+"""Multi-head attention with its projections, like `torch.nn.functional`."""
 
 from __future__ import annotations
 
@@ -41,28 +41,28 @@ def multi_head_attention(
     batch_first: bool = True,
     rng: Any = None,
 ) -> Any:
-    """Attention in `num_heads` slices of E features, each of D = E / num_heads.
+    """Attention in `num_heads` heads; each has D = E / num_heads of the E features.
 
-    `query` is `[N, L, E]`, `key` `[N, S, K]`, `value` `[N, S, V]`; without `batch_first` their
-    first two axes are swapped, and none has N where there is no batch. `key` defaults to `query`,
+    `query` is `[N, L, E]`, `key` `[N, S, K]`, `value` `[N, S, V]`; with `batch_first` False the
+    first two axes are swapped, and without a batch all three have no N. `key` defaults to `query`,
     `value` to `key`. The result is like `query`; with `return_attention_weights` also the weights,
     `[N, L, S]`, or `[N, num_heads, L, S]` unless `average_attention_weights`.
 
-    Projections are x·Wᵀ + b, and left out where there is no W: `in_proj_weights` `[3E, E]`, of
-    query, key and value one below the other; or `q_proj_weights` `[E, E]`, `k_proj_weights`
-    `[E, K]` and `v_proj_weights` `[E, V]`; `in_proj_bias` `[3E]`; `out_proj_weights` `[out, E]`,
-    `out_proj_bias` `[out]`.
+    Projections are x·Wᵀ + b, and are skipped if W is not given: `in_proj_weights` `[3E, E]`, with
+    those of query, key and value stacked in this order; or `q_proj_weights` `[E, E]`,
+    `k_proj_weights` `[E, K]` and `v_proj_weights` `[E, V]`; `in_proj_bias` `[3E]`;
+    `out_proj_weights` `[out, E]`, `out_proj_bias` `[out]`.
 
     There are two ways to mask. `mask` is that of `scaled_dot_product_attention`: it broadcasts to
-    `[N, num_heads, L, S]`, and True in a boolean one says who is attended to; one for each example
-    is `[N, 1, L, S]`. `attention_mask` and `key_padding_mask` are those of torch's function of this
-    name, where True marks what is *not* attended to: `attention_mask` is `[L, S]`, `[N, L, S]`,
-    `[N·num_heads, L, S]` or `[N, num_heads, L, S]`, `key_padding_mask` `[N, S]`. Any other mask is
-    added. `mask` and one of the other two are refused together.
+    `[N, num_heads, L, S]`, and True in a boolean mask marks keys that are attended to; a mask for
+    each example is `[N, 1, L, S]`. `attention_mask` and `key_padding_mask` are those of torch's
+    function of this name, where True marks keys that are *not* attended to: `attention_mask` is
+    `[L, S]`, `[N, L, S]`, `[N·num_heads, L, S]` or `[N, num_heads, L, S]`, `key_padding_mask`
+    `[N, S]`. Masks that are not boolean are added. `mask` cannot be combined with the other two.
 
-    `bias_k` and `bias_v`, of E elements, are one more key and value; `add_zero_attn` is one more of
-    zeros; neither is ever masked. `static_k` and `static_v` `[N·num_heads, S, D]` stand in the
-    place of projected keys and values. A query that attends to nothing gives the bias alone.
+    `bias_k` and `bias_v`, of E elements, are an additional key and value; `add_zero_attn` adds a
+    key and value of zeros; these are never masked. `static_k` and `static_v` `[N·num_heads, S, D]`
+    replace projected keys and values. A query that attends to no key gives the bias alone.
 
     >>> x = np.ones((1, 3, 4))
     >>> iso.multi_head_attention(x, num_heads=2, in_proj_weights=np.ones((12, 4)))[0, 0]
@@ -95,7 +95,7 @@ def multi_head_attention(
 
 
 def _check_masks(xp: Any, q: Any, scoring: Scoring, scores: tuple) -> None:
-    """All masks are boolean or of the dtype of the queries, and fit the shape of the scores."""
+    """Check that masks are boolean or have the queries' dtype, and fit the shape of the scores."""
     own, mask, padding = scoring.mask, scoring.attention_mask, scoring.key_padding_mask
     if own is not None:
         check_mask(NAME, xp, own, q, scores)

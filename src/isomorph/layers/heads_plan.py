@@ -1,7 +1,7 @@
-"""Attention in heads before anything is computed: its arrays in one form, `Arrays` and `Scoring`,
-what follows of their shapes, `HeadsPlan`, and every error about those in one wording.
+"""Multi-head attention before anything is computed: its arguments in normal form (`Arrays` and
+`Scoring`), what follows from their shapes (`HeadsPlan`), and all error messages about shapes.
 
-The shapes of masks come last, against those of the scores: `layers/heads.py` checks them.
+The shapes of masks are checked later, against the shape of the scores, in `layers/heads.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NAME = "multi_head_attention"
 
 
 class Arrays(NamedTuple):
-    """What is projected, and by what; None where there is none. Or the shapes of all that."""
+    """The arrays to project and the weights; None if not given. Also used for their shapes."""
 
     query: Any
     key: Any
@@ -34,7 +34,7 @@ class Arrays(NamedTuple):
 
 
 class Scoring(NamedTuple):
-    """What the products of queries and keys are scaled by, and which of them are masked."""
+    """The scale of the products of queries and keys, and their masks."""
 
     scale: Any  # None for 1/√D
     mask: Any  # True attends
@@ -44,27 +44,27 @@ class Scoring(NamedTuple):
 
 
 class HeadsPlan(NamedTuple):
-    """Attention in heads, but for its arrays. N is None while it is not known; in what is a shape
-    for `reshape` it is -1 then.
+    """Multi-head attention without its arrays. N is None while it is not known; in shapes for
+    `reshape` it is -1 then.
     """
 
     batched: bool
     batch_first: bool
-    one: bool  # query, key and value are one array
-    scores: tuple  # their shape, [N, heads, L, S], without the keys that are added
+    one: bool  # query, key and value are the same array
+    scores: tuple  # shape of the scores, [N, heads, L, S], without added keys
     width: int  # E
     depth: int  # D
     split_query: Sizes  # [N, L, heads, D]
-    split_key: Sizes  # [N, S, heads, D], where S counts bias_k; that of values as well
+    split_key: Sizes  # [N, S, heads, D], where S counts bias_k; also for values
     joined: Sizes  # [N, L, E]
-    adds_zero: bool  # one more key and value, of zeros
+    adds_zero: bool  # an additional key and value of zeros
     extra: int  # how many keys are added
-    weighs: bool  # weights are returned as well
-    averages: bool  # over the heads
+    weighs: bool  # whether weights are returned too
+    averages: bool  # whether they are averaged over the heads
 
 
 def shapes_of(arrays: Arrays) -> Arrays:
-    """The shapes of query, key and value, which agree, and of all that is given besides."""
+    """The shapes of query, key and value, which must agree, and of the other arrays."""
     q, k, v = tuple(arrays.query.shape), tuple(arrays.key.shape), tuple(arrays.value.shape)
     alike = len(q) == len(k) == len(v) in (2, 3)
     if not alike or k[:-1] != v[:-1]:
@@ -84,7 +84,7 @@ def plan_of(
     weighs: bool,
     averages: bool,
 ) -> HeadsPlan:
-    """The plan for `shapes_of` some arrays; made anew for each call."""
+    """The plan for `shapes_of` some arrays; not cached."""
     batched = len(shapes.query) == 3
     n, length = _sizes(shapes.query, batched, batch_first)
     others, keys = _sizes(shapes.key, batched, batch_first)
@@ -92,7 +92,7 @@ def plan_of(
     _check_heads(heads, width)
     if n != others and None not in (n, others):
         raise ValueError(
-            f"{NAME}: needed one batch size, got {n} of query and {others} of key and value"
+            f"{NAME}: needed the same batch size, got {n} in query and {others} in key and value"
         )
     _check_features(shapes, width)
     _check_weights(shapes, width)
@@ -103,7 +103,7 @@ def plan_of(
     if shapes.static_k is not None or shapes.static_v is not None:
         keys = _static_keys(shapes, n, heads, depth)
     else:
-        split_keys = keys + extra  # a TypeError where their number is not known
+        split_keys = keys + extra  # a TypeError if their number is not known
     batch, others = known((n, others))
     return HeadsPlan(
         batched, batch_first, one, (n, heads, length, keys), width, depth,
@@ -113,8 +113,8 @@ def plan_of(
 
 
 def four_axes(shape: tuple, scores: tuple) -> tuple:
-    """The shape of an `attention_mask` of three axes with one of heads, of which it may have none;
-    any other as it is.
+    """The shape of a three-axis `attention_mask` with an axis for heads, of size 1 if it has no
+    heads; other shapes are returned unchanged.
     """
     if len(shape) != 3:
         return shape
@@ -123,11 +123,11 @@ def four_axes(shape: tuple, scores: tuple) -> tuple:
     return (n, int(heads), *shape[1:]) if per_head else (shape[0], 1, *shape[1:])
 
 
-# ---- checks, of shapes alone ---------------------------------------------------------------------
+# ---- checks of shapes ----------------------------------------------------------------------------
 
 
 def check_shape(word: str, shape: tuple | None, wanted: tuple) -> None:
-    """A shape, None for what is not given, is the one wanted; sizes not known yet fit any."""
+    """Check a shape (None: not given) against the one wanted; unknown sizes fit any."""
     if shape is None or shape == wanted:
         return
     if len(shape) != len(wanted) or any(
@@ -163,7 +163,7 @@ def _width(shapes: Arrays) -> int:
     if missing == 3:
         return features
     if missing:
-        raise ValueError(f"{NAME}: needed all of q_, k_ and v_proj_weights, or none, got some")
+        raise ValueError(f"{NAME}: needed all of q_, k_ and v_proj_weights or none, got some")
     return first[0]
 
 
@@ -176,7 +176,7 @@ def _check_heads(heads: Any, width: int) -> None:
 
 
 def _check_features(shapes: Arrays, width: int) -> None:
-    """Features of query, key and value agree with the weights they meet."""
+    """Check that the features of query, key and value fit their weights."""
     wanted = width if shapes.in_proj_weights is None else shapes.query[-1]
     for role, shape, word, weights in (
         ("query", shapes.query, "q_proj_weights", shapes.q_proj_weights),
@@ -187,13 +187,13 @@ def _check_features(shapes: Arrays, width: int) -> None:
             check_shape(word, weights, (width, shape[-1]))
         elif shape[-1] != wanted:
             raise ValueError(
-                f"{NAME}: needed {role} of {wanted} features, got {shape[-1]}; k_proj_weights "
-                "and v_proj_weights take others"
+                f"{NAME}: needed {role} of {wanted} features, got {shape[-1]}; for other "
+                "numbers of features give q_, k_ and v_proj_weights"
             )
 
 
 def _check_weights(shapes: Arrays, width: int) -> None:
-    """The weights that project the result, and the biases of all projections."""
+    """Check the weights of the output projection, and the biases of all projections."""
     check_shape("in_proj_bias", shapes.in_proj_bias, (3 * width,))
     rows = width
     if shapes.out_proj_weights is not None:
@@ -203,7 +203,7 @@ def _check_weights(shapes: Arrays, width: int) -> None:
 
 
 def _check_biases(shapes: Arrays, width: int) -> None:
-    """One more key and value."""
+    """Check the additional key and value."""
     _check_pair("bias_k", shapes.bias_k, "bias_v", shapes.bias_v)
     for word, shape in (("bias_k", shapes.bias_k), ("bias_v", shapes.bias_v)):
         if prod(shape) != width:
@@ -211,7 +211,7 @@ def _check_biases(shapes: Arrays, width: int) -> None:
 
 
 def _static_keys(shapes: Arrays, n: Any, heads: int, depth: int) -> int:
-    """How many keys stand in the place of the projected ones."""
+    """The number of static keys, which replace the projected ones."""
     _check_pair("static_k", shapes.static_k, "static_v", shapes.static_v)
     if shapes.bias_k is not None:
         raise ValueError(f"{NAME}: needed bias_k or static_k, got both")
@@ -226,4 +226,4 @@ def _static_keys(shapes: Arrays, n: Any, heads: int, depth: int) -> int:
 
 def _check_pair(a: str, first: Any, b: str, second: Any) -> None:
     if (first is None) != (second is None):
-        raise ValueError(f"{NAME}: needed both {a} and {b}, or none, got one")
+        raise ValueError(f"{NAME}: needed both {a} and {b}, or neither, got one")

@@ -18,20 +18,20 @@ def linear(x: Any, weight: Any, /, *, bias: Any = None) -> Any:
     xp = backend_of(x, weight, bias)
     try:
         _FITS(x.shape, weight.shape, None if bias is None else bias.shape)
-    except AttributeError:  # a number beside arrays, or none at all
+    except AttributeError:  # a number instead of an array
         kinds = " and ".join(type(a).__name__ for a in (x, weight, bias))
-        raise TypeError(f"linear: needed arrays of x, weight and bias, got {kinds}") from None
+        raise TypeError(f"linear: needed arrays as x, weight and bias, got {kinds}") from None
     dtype = x.dtype
     if weight.dtype != dtype or (bias is not None and bias.dtype != dtype):
         found = [dtype_of(a) for a in (x, weight, bias) if a is not None]
-        if len({*found}) > 1:  # of one, the order of bytes may be another
+        if len({*found}) > 1:  # the same dtype may have another byte order
             words = ", ".join(found)
-            raise TypeError(f"linear: needed x, weight and bias of one dtype, got {words}")
+            raise TypeError(f"linear: needed x, weight and bias of the same dtype, got {words}")
     return xp.linear(x, weight, bias)
 
 
 def _fits(shape: Any, matrix: Any, bias: Any) -> None:
-    """Raises where the shapes do not fit."""
+    """Raise if the shapes do not fit."""
     shape, matrix = tuple(shape), tuple(matrix)
     n = len(matrix) - 2
     if n < 0 or len(shape) <= n or shape[:n] != matrix[:n] or shape[-1] != matrix[-1]:

@@ -1,4 +1,4 @@
-"""Losses: what was predicted, what was wanted, and how far apart they are."""
+"""Losses: how far predictions are from targets."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def cross_entropy(
 ) -> Any:
     """−Σ p·log softmax(logits) along the classes on `axis`.
 
-    `labels` are integers, of the shape of `logits` without `axis`, or probabilities of its whole
-    shape. With `label_smoothing` s the wanted distribution is (1 − s)·p + s / classes. Integer
-    labels equal to `ignore_index` count for nothing; the mean is over the others, and is NaN where
-    there are none, as in torch. Where a batch is one part of a mean, as in training and evaluation,
-    `reduction="counted"` gives total and count of these others, an `iso.Mean`. Any other label that
-    is no class raises IndexError where labels can be read without waiting for a device; elsewhere,
-    compiled say, its loss is NaN.
+    `labels` are integers, with the shape of `logits` without `axis`, or probabilities with the full
+    shape. With `label_smoothing` s the target distribution is (1 − s)·p + s / classes. Integer
+    labels equal to `ignore_index` are ignored: the mean is over the other labels, and NaN if there
+    are none, as in torch. If a batch is one part of a larger mean, as in training and evaluation,
+    `reduction="counted"` returns the total and the count of the other labels, an `iso.Mean`. Any
+    other label outside the classes raises IndexError if labels can be read without waiting for a
+    device; otherwise, as in a compiled program, its loss is NaN.
 
     >>> float(iso.cross_entropy(np.zeros((2, 4)), np.array([0, 3])))
     1.3862943611198906
@@ -56,7 +56,7 @@ def cross_entropy(
         raise TypeError(f"{name}: ignore_index needed integer labels, got {dtype_of(labels)}")
     if ignore_index is not None:
         held = xp.iinfo(labels.dtype)
-        if not held.min <= ignore_index <= held.max:  # no label is that; it would be wrapped
+        if not held.min <= ignore_index <= held.max:  # no label equals it, but it would wrap
             ignore_index = None
     return xp.cross_entropy(logits, labels, axis, label_smoothing, ignore_index, reduction)
 
@@ -123,8 +123,8 @@ def huber(
 def kl_divergence(
     log_prediction: Any, target: Any, /, *, reduction: str = "mean", **habits: Never
 ) -> Any:
-    """p·(log p − log q) for target probabilities p and the logarithm of predicted ones q; 0 where p
-    is 0, with a finite gradient.
+    """p·(log p − log q) for target probabilities p, given log q of the prediction; 0 where p is 0,
+    with a finite gradient.
 
     >>> float(iso.kl_divergence(np.log(np.array([0.5, 0.5])), np.array([0.5, 0.5])))
     0.0

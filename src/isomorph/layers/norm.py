@@ -22,7 +22,7 @@ def layer_norm(
     **habits: Never,
 ) -> Any:
     """(x − mean) / √(variance + epsilon) over `axis`, times `weight` plus `bias`, which have the
-    sizes of those axes.
+    shape of those axes.
 
     >>> iso.layer_norm(np.array([1.0, 3.0]), epsilon=0.0)
     array([-1.,  1.])
@@ -42,7 +42,7 @@ def rms_norm(
     epsilon: float = 1e-6,
     **habits: Never,
 ) -> Any:
-    """x / √(mean of x² + epsilon) over `axis`, times `weight`, which has the sizes of those axes.
+    """x / √(mean of x² + epsilon) over `axis`, times `weight`, which has the shape of those axes.
 
     >>> iso.rms_norm(np.array([3.0, -3.0]), epsilon=0.0)
     array([ 1., -1.])
@@ -68,12 +68,12 @@ def batch_norm(
     **habits: Never,
 ) -> tuple[Any, Any, Any]:
     """`(y, mean, variance)`: each channel of `x` normalised by the statistics of the batch when
-    `training`, else by the running ones given.
+    `training`, else by the given running statistics.
 
-    `x` is `[batch, *sizes, channels]`, or `[batch, channels, *sizes]` as "channel_first"; all else
-    is `[channels]`. When training, the statistics returned are the given ones moved by `momentum`
-    towards those of the batch (its variance without bias, as in torch); no gradient flows through
-    them.
+    `x` is `[batch, *sizes, channels]`, or `[batch, channels, *sizes]` with "channel_first"; all
+    other arrays are `[channels]`. When training, the returned statistics are the given ones moved
+    by `momentum` towards those of the batch (with the unbiased variance, as in torch); no gradient
+    flows through them.
 
     >>> y, mean, _ = iso.batch_norm(
     ...     np.array([[1.0], [3.0]]), np.zeros(1), np.ones(1), training=True, epsilon=0.0
@@ -88,11 +88,11 @@ def batch_norm(
     _check_channels(
         "batch_norm", x, channel, mean=mean, variance=variance, weight=weight, bias=bias
     )
-    known = None not in tuple(x.shape)  # a batch may be of unknown size
+    known = None not in tuple(x.shape)  # the batch may have an unknown size
     if training and known and prod(tuple(x.shape)) // max(size[0], 1) < 2:
         raise ValueError(
-            f"batch_norm: needed more than one value per channel to train, got {list(x.shape)}; "
-            "if that is the last batch of an epoch, drop it or choose another size"
+            f"batch_norm: needed more than one value per channel in training, got {list(x.shape)}; "
+            "if that is the last batch of an epoch, drop it or change the batch size"
         )
     xp = backend_of(x, mean, variance, weight, bias)
     plan = BatchNormPlan(training, momentum, epsilon, channel)
@@ -110,7 +110,7 @@ def group_norm(
     data_format: str = GENERAL[0],
     **habits: Never,
 ) -> Any:
-    """Each example of `x` normalised over its sizes and over `groups` groups of its channels;
+    """Each example of `x` normalised over its sizes and over each of `groups` groups of channels;
     `weight` and `bias` are `[channels]`.
 
     >>> iso.group_norm(np.array([[1.0, 3.0, 2.0, 6.0]]), 2, epsilon=0.0)
@@ -148,9 +148,7 @@ def instance_norm(
         refuse("instance_norm", habits)
     channel = _channel("instance_norm", x, data_format)
     if len(x.shape) < 3:
-        raise ValueError(
-            f"instance_norm: needed x with at least one size, got shape {list(x.shape)}"
-        )
+        raise ValueError(f"instance_norm: needed x with at least 3 axes, got shape {list(x.shape)}")
     size = x.shape[channel]
     _check_channels("instance_norm", x, channel, weight=weight, bias=bias)
     return backend_of(x, weight, bias).group_norm(x, size, weight, bias, epsilon, channel)
@@ -167,22 +165,22 @@ def local_response_norm(
     data_format: str = GENERAL[0],
 ) -> Any:
     """x / (k + alpha · s / size)^beta, where s is the sum of x² over `size` neighbouring channels:
-    size // 2 before each and (size − 1) // 2 after it, as far as there are any.
+    size // 2 before each and (size − 1) // 2 after it, fewer at the ends.
 
-    `x` is `[batch, *sizes, channels]`, or `[batch, channels, *sizes]` as "channel_first".
+    `x` is `[batch, *sizes, channels]`, or `[batch, channels, *sizes]` with "channel_first".
 
     >>> iso.local_response_norm(np.array([[1.0, 2.0, 4.0]]), 2, alpha=2.0, beta=1.0, k=0.0)
     array([[1. , 0.4, 0.2]])
     """
     channel = _channel("local_response_norm", x, data_format)
     if type(size) is not int or size < 1:
-        raise ValueError(f"local_response_norm: needed size as an int from 1 on, got {size!r}")
+        raise ValueError(f"local_response_norm: needed size as an int >= 1, got {size!r}")
     return backend_of(x).local_response_norm(x, size, alpha, beta, k, channel)
 
 
 def _checked(name: str, x: Any, axis: Any, weight: Any, bias: Any) -> tuple[int, ...]:
-    """The axes, sorted and from 0 on."""
-    find = _AXES if type(axis) is int else _axes  # a tuple may hold anything
+    """The axes, sorted and not negative."""
+    find = _AXES if type(axis) is int else _axes  # a tuple may hold values that are not hashable
     weight = None if weight is None else weight.shape
     return find(name, x.shape, axis, weight, None if bias is None else bias.shape)
 
@@ -203,7 +201,7 @@ _AXES = remembered(_axes)
 
 
 def _check_channels(name: str, x: Any, channel: int, **parts: Any) -> None:
-    """What is given for each channel is as many as there are."""
+    """Check that arrays with one value per channel have as many values as `x` has channels."""
     shape = tuple(x.shape)
     for word, part in parts.items():
         if part is not None and tuple(part.shape) != (shape[channel],):

@@ -1,4 +1,4 @@
-"""Pooling: the largest or the mean of what lies under a window that moves over the sizes."""
+"""Pooling: the maximum or the mean over a window that moves over the sizes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .shapes import (
 def max_pool(
     x: Any, window: Any, strides: Any = None, padding: Any = 0, /, *, data_format: str = GENERAL[0]
 ) -> Any:
-    """The largest value under each window; a gradient is shared by equal ones.
+    """The largest value in each window; equal largest values share the gradient.
 
-    `x` is `[batch, *sizes, channels]`, or `[batch, channels, *sizes]` as "channel_first"; `window`
-    and `strides`, by default the window, are an int or one per size; `padding` is "SAME", "VALID",
-    an int or (low, high) pairs, and never wins.
+    `x` is `[batch, *sizes, channels]`, or `[batch, channels, *sizes]` with "channel_first";
+    `window` and `strides` (by default the window) are an int or one per size; `padding` is "SAME",
+    "VALID", an int or (low, high) pairs, and is never the maximum.
 
     >>> iso.max_pool(np.array([[[1.0], [3.0], [2.0], [0.0]]]), 2).tolist()
     [[[3.0], [2.0]]]
@@ -44,8 +44,8 @@ def avg_pool(
     data_format: str = GENERAL[0],
     count_include_pad: bool = False,
 ) -> Any:
-    """The mean of the values under each window, as in `max_pool`; padding counts as zeros where
-    `count_include_pad`, else not at all.
+    """The mean of the values in each window, as in `max_pool`. With `count_include_pad`, padding
+    counts as zeros; otherwise it is ignored.
 
     >>> iso.avg_pool(np.array([[[1.0], [3.0], [2.0], [0.0]]]), 2).tolist()
     [[[2.0], [1.0]]]
@@ -55,7 +55,7 @@ def avg_pool(
 
 
 def adaptive_max_pool(x: Any, size: Any, /, *, data_format: str = GENERAL[0]) -> Any:
-    """The largest of each of `size` parts of the sizes, as even as they can be.
+    """The maximum of each of `size` parts of the sizes, which are split as evenly as possible.
 
     >>> iso.adaptive_max_pool(np.array([[[1.0], [3.0], [2.0]]]), 2).tolist()
     [[[3.0], [3.0]]]
@@ -65,7 +65,7 @@ def adaptive_max_pool(x: Any, size: Any, /, *, data_format: str = GENERAL[0]) ->
 
 
 def adaptive_avg_pool(x: Any, size: Any, /, *, data_format: str = GENERAL[0]) -> Any:
-    """The mean of each of `size` parts of the sizes, as even as they can be.
+    """The mean of each of `size` parts of the sizes, which are split as evenly as possible.
 
     >>> iso.adaptive_avg_pool(np.array([[[1.0], [3.0], [2.0]]]), 2).tolist()
     [[[2.0], [2.5]]]
@@ -79,7 +79,7 @@ def _plan(
 ) -> PoolPlan:
     shape = shape_of(name, "x", x)
     n = len(shape) - 2
-    if n > 0:  # an error of its own otherwise
+    if n > 0:  # otherwise another error is raised
         if type(window) is not int:
             window = spread(name, "window", window, n)
         if strides is not None and type(strides) is not int:
@@ -109,14 +109,12 @@ def _planned(
             fits = all(i + low + high >= w for i, (low, high), w in zip(others, pads, window))
             raise ValueError(
                 f"{name}: needed padded sizes of at least the window {list(window)}, got "
-                f"{[r + w for r, w in zip(room, window)]} of x {list(shape)}"
+                f"{[r + w for r, w in zip(room, window)]} for x {list(shape)}"
                 f"{other_side(shape, fits, first)}"
             )
         size = tuple(r // s + 1 for r, s in zip(room, strides))
     if any(not 0 <= p < w for pair, w in zip(pads, window) for p in pair):
-        raise ValueError(
-            f"{name}: needed padding from 0 to less than the window {list(window)}, got {padding!r}"
-        )
+        raise ValueError(f"{name}: needed 0 <= padding < window {list(window)}, got {padding!r}")
     return PoolPlan(window, strides, pads, size, first, *kind)
 
 
@@ -130,7 +128,7 @@ def _adaptive(name: str, x: Any, size: Any, data_format: str) -> tuple[Sizes, bo
         shape = tuple(x.shape)
         fits = all(w <= i for w, i in zip(wanted, shape[1:-1] if first else shape[2:]))
         raise ValueError(
-            f"{name}: needed at most the sizes {list(sizes)} of x, got {list(wanted)}"
+            f"{name}: needed a size of at most {list(sizes)}, the sizes of x, got {list(wanted)}"
             f"{other_side(shape, fits, first)}"
         )
     return wanted, first
@@ -140,5 +138,5 @@ def _sizes(name: str, shape: Any, data_format: str) -> tuple[Sizes, bool]:
     shape = tuple(shape)
     first = is_first(name, "data_format", data_format, GENERAL)
     if len(shape) < 3:
-        raise ValueError(f"{name}: needed x with batch, sizes and channels, got {list(shape)}")
+        raise ValueError(f"{name}: needed x [batch, *sizes, channels], got {list(shape)}")
     return (shape[2:] if first else shape[1:-1]), first

@@ -1,4 +1,4 @@
-"""Where tokens stand: rotations of queries and keys, and masks of neighbourhoods."""
+"""Positions of tokens: rotations of queries and keys, and masks for local attention."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def rotary_embedding(
     base: float = 10000.0,
     interleaved: bool = False,
 ) -> Any:
-    """`x`, queries or keys `[..., L, F]`, with pairs of features turned by position·base^(−2i/F),
-    so that products of queries and keys depend on their distance only.
+    """`x`, queries or keys `[..., L, F]`, with pairs of features rotated by position·base^(−2i/F),
+    so that products of queries and keys depend only on their distance.
 
-    Pair i is the features i and i + F/2, or with `interleaved` 2i and 2i + 1. `positions`
-    broadcasts to `[..., L]`; without it they are 0 to L − 1.
+    Pair i consists of features i and i + F/2, or with `interleaved` 2i and 2i + 1. `positions`
+    broadcasts to `[..., L]`; the default is 0 to L − 1.
 
     >>> iso.rotary_embedding(np.ones((1, 4)))
     array([[1., 1., 1., 1.]])
@@ -62,7 +62,7 @@ def local_window_mask(
     keys = queries if keys is None else keys
     for word, n in (("queries", queries), ("keys", keys), ("left", left), ("right", right)):
         if type(n) is not int or n < 0:
-            raise ValueError(f"local_window_mask: needed {word} of 0 or more, got {n!r}")
+            raise ValueError(f"local_window_mask: needed {word} >= 0, got {n!r}")
     place = home(backend, device)
     xp = place.backend
     rows = xp.expand_dims(xp.arange(queries, device=place.device), axis=-1)

@@ -1,8 +1,8 @@
-"""Recurrent layers: what they keep from one step of a sequence to the next.
+"""Recurrent layers: functions that carry a state from one step of a sequence to the next.
 
-All products with the input are one product before the loop, unless the backend says that each step
-does its own faster (`xp.has_quick_steps`); the loop is `xp.scan`, which compiles to one body, not
-to one per step, where the framework has such a loop.
+All products with the input are computed as one product before the loop, unless the backend computes
+them faster step by step (`xp.has_quick_steps`). The loop is `xp.scan`, which compiles to one body,
+not one per step, where the framework has such a loop.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def lstm_update(
 
     `x` is `[*batch, time, in]`, `hs` `[*batch, time, out]`; with `time_major` both have time first.
     `init_h` and `init_c` are `[*batch, out]`, `kernel` `[in, 4·out]`, `recurrent_kernel`
-    `[out, 4·out]`, both biases `[4·out]`; the four are the gates i, f, g, o, side by side:
+    `[out, 4·out]`, both biases `[4·out]`. The four blocks are the gates i, f, g, o, side by side:
     c' = σ(f)·c + σ(i)·tanh(g), h' = σ(o)·tanh(c').
 
     >>> x, h, kernel = np.ones((5, 3)), np.zeros(2), np.zeros((3, 8))
@@ -63,8 +63,9 @@ def gru_update(
     """A gated recurrent unit over the steps of `x`: `(hs, h)`, the outputs of all steps and the
     last.
 
-    Shapes are those of `lstm_update` with three gates r, z, n side by side: h' = (1 − σ(z))·n +
-    σ(z)·h, where n = tanh(n of x + σ(r)·(n of h)), of which `recurrent_bias` is a part.
+    Shapes are those of `lstm_update`, with three gates r, z, n side by side: h' = (1 − σ(z))·n +
+    σ(z)·h, where n = tanh(x's part of n + σ(r)·(h's part of n)); `recurrent_bias` belongs to h's
+    part.
 
     >>> hs, h = iso.gru_update(np.ones((5, 3)), np.ones(2), np.zeros((3, 6)), np.zeros((2, 6)))
     >>> h
@@ -98,7 +99,7 @@ def _check(
         raise ValueError(f"{name}: needed x {form}, got {list(shape)}")
     batch, time = (shape[1:-1], shape[0]) if time_major else (shape[:-2], shape[-2])
     if time == 0:
-        raise ValueError(f"{name}: needed x {form} of one step at least, got {list(shape)}")
+        raise ValueError(f"{name}: needed x {form} with at least one step, got {list(shape)}")
     matrix = tuple(recurrent.shape)
     out = matrix[0] if len(matrix) == 2 else None
     if out is None or matrix[1] != gates * out:

@@ -1,6 +1,6 @@
-"""Shapes, and arguments that stand for one number an axis: read, checked and worded in one way.
+"""Shapes, and arguments that mean one number per axis, with their checks and messages.
 
-What was found for them is remembered (`remembered`): finding it costs more than a small layer.
+Results are cached (`remembered`), because computing them costs more than a small layer.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ GENERAL = ("channel_last", "channel_first")
 
 
 def remembered(make: Callable[..., Any], most: int = 4096) -> Callable[..., Any]:
-    """A pure function that knows what it gave before, by its arguments.
+    """A pure function that caches its results by its arguments.
 
-    Not `functools.lru_cache`, of which a compiler that reads code warns; it reads `make` in the
-    place of this, where sizes may differ from call to call. Numbers in the arguments are ints, for
-    1.0 would find what was made for 1. A size that has no value yet has no hash either: then
-    nothing is remembered.
+    Not `functools.lru_cache`, because torch's compiler warns about it; that compiler reads `make`
+    instead, where sizes may differ from call to call. Numbers in the arguments must be ints,
+    because 1.0 would find the result for 1. A size without a value yet has no hash: then nothing is
+    cached.
     """
     known: dict[tuple, Any] = {}
 
@@ -43,20 +43,20 @@ def remembered(make: Callable[..., Any], most: int = 4096) -> Callable[..., Any]
 
 
 def shape_of(name: str, word: str, x: Any) -> Any:
-    """The shape, as it is, of an argument that must be an array."""
+    """The shape of an argument that must be an array, unchanged."""
     try:
         return x.shape
     except AttributeError:
-        raise TypeError(f"{name}: needed an array of {word}, got {type(x).__name__}") from None
+        raise TypeError(f"{name}: needed an array as {word}, got {type(x).__name__}") from None
 
 
 def known(shape: Any) -> Sizes:
-    """A shape for `reshape`: -1 for the one size that is not known yet."""
+    """A shape for `reshape`: -1 for the one size that is not known."""
     return tuple([-1 if n is None else n for n in shape])
 
 
 def spread(name: str, word: str, value: Any, n: int) -> Sizes:
-    """A positive int, or one per axis, as one per axis."""
+    """A positive int, or one per axis, as a tuple with one per axis."""
     if isinstance(value, int):
         if value > 0:
             return (int(value),) * n
@@ -84,7 +84,7 @@ def pairs(name: str, padding: Any, n: int) -> Any:
         each: Any = padding
         try:
             found = tuple([(index(low), index(high)) for low, high in each])
-        except (TypeError, ValueError):  # no pairs, or not of ints
+        except (TypeError, ValueError):  # not pairs, or not of ints
             found = ()
         if len(found) == n:
             return found
@@ -104,8 +104,8 @@ def is_first(name: str, word: str, value: Any, formats: tuple[str, str]) -> bool
 
 
 def other_side(shape: Any, fits: bool, first: bool, formats: tuple[str, str] = GENERAL) -> str:
-    """The end of a message about an x whose channels stand on the other side: if it `fits` so, and
-    they are no size like the one beside them.
+    """The end of a message for an x whose channels seem to be on the other side: the shape `fits`
+    then, and the number of channels differs from the neighbouring size.
     """
     beside = slice(-2, None) if first else slice(1, 3)
     if not fits or len(shape) < 3 or len(set(shape[beside])) < 2:
@@ -118,7 +118,7 @@ def other_side(shape: Any, fits: bool, first: bool, formats: tuple[str, str] = G
 
 
 def broadcast(*shapes: tuple) -> tuple | None:
-    """What shapes broadcast to, None where they do not; sizes not known yet fit any."""
+    """The shape that shapes broadcast to, or None; unknown sizes fit any."""
     first = shapes[0]
     if all(s == first for s in shapes[1:]):
         return first

@@ -1,4 +1,4 @@
-"""What each layer computes, in the words of the vocabulary: the meaning behind each door in
-`layers/`, and the oracle of every fast path. `backends/composed.py` makes them
-methods of a backend.
+"""The formula of each layer (its "meaning") over the array API: behind each public function in
+`layers/`, and the reference that every fast path is tested against. `backends/composed.py` makes
+them methods of a backend.
 """

@@ -1,5 +1,5 @@
-"""Activations. Branches are chosen before the function that could overflow is called, so that
-gradients stay finite; each branch is the function itself, so that they are right at the seam.
+"""Activations. A branch is chosen before a function that could overflow is called, so that
+gradients stay finite; each branch is the exact function, so that values agree where they meet.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-FAR = 1e4  # where a ramp is as good as its limits
+FAR = 1e4  # beyond this a ramp equals its limits
 
 
 def relu(xp: Any, x: Any) -> Any:
@@ -25,7 +25,7 @@ def elu(xp: Any, x: Any, alpha: float) -> Any:
 def gelu(xp: Any, x: Any, approximate: bool) -> Any:
     if not approximate:
         return ramped(xp, x, lambda x: 0.5 * x * (1 + xp.erf(x * math.sqrt(0.5))))
-    near = xp.clip(x, -100.0, 100.0)  # beyond, tanh is 1 long since, and powers overflow
+    near = xp.clip(x, -100.0, 100.0)  # beyond, tanh is 1, and powers overflow
     inner = math.sqrt(2 / math.pi) * (near + 0.044715 * near * near * near)
     return ramped(xp, x, lambda x: 0.5 * x * (1 + xp.tanh(inner)))
 
@@ -57,7 +57,7 @@ def sigmoid(xp: Any, x: Any) -> Any:
 
 
 def softmax(xp: Any, x: Any, axis: int) -> Any:
-    if 0 in tuple(x.shape):  # nothing has no largest
+    if 0 in tuple(x.shape):  # an empty array has no maximum
         return xp.exp(x - xp.sum(x, axis=axis, keepdims=True))
     powers = xp.exp(x - xp.stop_gradient(xp.max(x, axis=axis, keepdims=True)))
     return powers / xp.sum(powers, axis=axis, keepdims=True)
@@ -71,17 +71,17 @@ def log_softmax(xp: Any, x: Any, axis: int) -> Any:
 
 
 def logsumexp(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
-    if 0 in tuple(x.shape):  # none of them has a largest
+    if 0 in tuple(x.shape):  # an empty array has no maximum
         return xp.log(xp.sum(x, axis=axis, keepdims=keepdims))
     top = xp.stop_gradient(xp.max(x, axis=axis, keepdims=True))
-    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))  # inf - inf
+    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))  # avoids inf - inf
     total = xp.log(xp.sum(xp.exp(x - top), axis=axis, keepdims=keepdims))
     return total + (top if keepdims else xp.reshape(top, tuple(total.shape)))
 
 
 def ramped(xp: Any, x: Any, func: Any) -> Any:
-    """`func(x)`, which is relu(x) on both sides: far out, where a product with 0 overflows or is no
-    number, it is that.
+    """`func(x)`, which tends to relu(x) on both sides: far out, where a product with 0 overflows or
+    is NaN, relu(x) is used.
     """
     far = xp.abs(x) > FAR
     return xp.where(far, xp.relu(x), func(xp.where(far, xp.zeros_like(x), x)))

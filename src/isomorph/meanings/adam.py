@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 class AdamStep(NamedTuple):
     """The numbers of one step of Adam with decoupled decay."""
 
-    step: int  # from 1 on
+    step: int  # counted from 1
     lr: float
     beta1: float
     beta2: float

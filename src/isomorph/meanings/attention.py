@@ -1,7 +1,7 @@
 """Attention.
 
-A row that may attend to nothing gives zeros, with zero gradient: its weights are those of a row
-that attends to everything, so that nothing is ever 0/0, and what came of them is left out.
+A row whose keys are all masked gives zeros, with zero gradient: it is computed as if nothing were
+masked, so that 0/0 never occurs, and its result is then replaced by zeros.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any
 def attention(
     xp: Any, query: Any, key: Any, value: Any, scale: Any, mask: Any, is_causal: bool
 ) -> Any:
-    """The meaning of attention without dropout."""
+    """Attention without dropout."""
     if key.shape[-2] == 0:
-        return xp.matmul(xp.matmul(query, xp.matrix_transpose(key)), value)  # zeros: no key at all
+        return xp.matmul(xp.matmul(query, xp.matrix_transpose(key)), value)  # no keys: zeros
     scores, alive = _scores(xp, query, key, scale, mask, is_causal)
     y = xp.matmul(xp.softmax(scores, -1), value)
     return y if alive is None else xp.where(alive, y, xp.zeros_like(y))
 
 
 def attention_weights(xp: Any, query: Any, key: Any, scale: Any, mask: Any, is_causal: bool) -> Any:
-    """How much each query takes of each value: `[..., L, S]`, rows that sum to 1, or are zero."""
+    """The weight of each value for each query: `[..., L, S]`; rows sum to 1 or are zero."""
     if key.shape[-2] == 0:
         return xp.matmul(query, xp.matrix_transpose(key))
     scores, alive = _scores(xp, query, key, scale, mask, is_causal)
@@ -40,7 +40,7 @@ def weighted(
     is_causal: bool,
     drop: Callable[[Any], Any] | None,
 ) -> tuple[Any, Any]:
-    """Attention by its weights, of which `drop` leaves some, and those weights."""
+    """Attention by explicit weights, some of which `drop` drops, and these weights."""
     weights = xp.attention_weights(query, key, scale, mask, is_causal)
     if drop is not None:
         weights = drop(weights)
@@ -48,8 +48,8 @@ def weighted(
 
 
 def _scores(xp: Any, query: Any, key: Any, scale: Any, mask: Any, is_causal: bool) -> tuple:
-    """What the softmax is taken of, at least one of each row finite, and which rows attend to
-    anything at all: `[..., L, 1]`, None for all of them.
+    """The input of the softmax, with at least one finite value in each row, and which rows attend
+    to any key: `[..., L, 1]`, None for all of them.
     """
     scores = xp.matmul(query * scale, xp.matrix_transpose(key))
     if mask is None and is_causal:
@@ -64,7 +64,7 @@ def _scores(xp: Any, query: Any, key: Any, scale: Any, mask: Any, is_causal: boo
 
 
 def settled(xp: Any, mask: Any) -> tuple[Any, Any]:
-    """The mask with rows that attend to nothing opened wholly, and which rows are not such."""
+    """The mask with fully masked rows opened, and which rows are not fully masked."""
     if mask.dtype == xp.bool:
         alive = xp.any(mask, axis=-1, keepdims=True)
         return xp.logical_or(mask, xp.logical_not(alive)), alive
@@ -73,7 +73,7 @@ def settled(xp: Any, mask: Any) -> tuple[Any, Any]:
 
 
 def full_mask(xp: Any, query: Any, key: Any, mask: Any, is_causal: bool) -> Any:
-    """The mask with what is not causal masked as well."""
+    """The mask combined with the causal mask."""
     if not is_causal:
         return mask
     causal = causal_mask(xp, query, key)

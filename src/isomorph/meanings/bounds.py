@@ -1,4 +1,4 @@
-"""Integers that choose rows or classes, and those that choose none."""
+"""Integers that select rows or classes, and those outside the range."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 
 def strays(xp: Any, name: str, numbers: Any, size: int, what: str) -> Any:
-    """Which of `numbers`, labels or the like, are not from 0 to less than `size`: None if none is.
+    """Which of `numbers`, for example labels, are outside 0 … `size` - 1; None if all are inside.
 
-    Where they can be read without waiting for a device, those raise; the caller makes NaN of the
-    others.
+    If they can be read without waiting for a device, this raises instead; otherwise the caller
+    makes their results NaN.
     """
     inside = xp.is_inside(numbers, size)
     if inside is None:
         low = numbers < 0
-        # a narrow dtype may not hold the size: then nothing is too large
+        # a narrow dtype may not hold the size: then no number is too large
         return low | (numbers >= size) if size <= xp.iinfo(numbers.dtype).max else low
     if not inside:
         refuse(xp, name, numbers, size, what)
@@ -22,7 +22,7 @@ def strays(xp: Any, name: str, numbers: Any, size: int, what: str) -> Any:
 
 
 def refuse(xp: Any, name: str, numbers: Any, size: int, what: str) -> None:
-    """Raise, if one of `numbers` is not from 0 to less than `size`."""
+    """Raise if one of `numbers` is outside 0 … `size` - 1."""
     found = xp.values(numbers)
     wrong = found[(found < 0) | (found >= size)]
     if wrong.size:

@@ -1,4 +1,4 @@
-"""Attention in heads: projections, heads apart, attention, heads together again."""
+"""Multi-head attention: project, split into heads, attend, join the heads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .attention import causal_mask, weighted
 
 
 def apart(xp: Any, arrays: Arrays, plan: HeadsPlan) -> tuple[Any, Any, Any]:
-    """Queries, keys and values, projected and with what is added, as attention takes them:
+    """Queries, keys and values, projected and with the additional keys, ready for attention:
     `[N, heads, L, D]`.
     """
     n, heads, depth = plan.scores[0], plan.scores[1], plan.depth
@@ -40,7 +40,7 @@ def attended(
     arrays: Arrays,
     plan: HeadsPlan,
 ) -> Any:
-    """What `multi_head_attention` returns, of what is `apart`; `drop` is what drops weights."""
+    """The result of `multi_head_attention`, from the output of `apart`; `drop` drops weights."""
     mask, is_causal = _mask(xp, q, k, scoring, plan)
     scale = plan.depth**-0.5 if scoring.scale is None else scoring.scale
     if drop is None and not plan.weighs:
@@ -53,11 +53,11 @@ def attended(
     return y, weights if plan.batched else weights[0, ...]
 
 
-# ---- the arrays in one form: [N, L, E], then [N, heads, L, D], and back --------------------------
+# ---- array layouts: [N, L, E], then [N, heads, L, D], and back -----------------------------------
 
 
 def _projected(xp: Any, arrays: Arrays, plan: HeadsPlan) -> Sequence[Any]:
-    """The projected query, key and value; by one product where they are one array."""
+    """The projected query, key and value; with one product if they are the same array."""
     whole, bias, width = arrays.in_proj_weights, arrays.in_proj_bias, plan.width
     inputs = [_batch(xp, x, plan) for x in arrays[:3]]
     if plan.one:
@@ -94,7 +94,7 @@ def _longer(xp: Any, x: Any, row: Any) -> Any:
 
 
 def _together(xp: Any, y: Any, arrays: Arrays, plan: HeadsPlan) -> Any:
-    """What the heads found, side by side, projected, and in the form of the query."""
+    """The results of the heads, side by side, projected, with the shape of the query."""
     y = xp.reshape(xp.moveaxis(y, 1, 2), plan.joined)
     if arrays.out_proj_weights is not None:
         y = xp.linear(y, arrays.out_proj_weights, arrays.out_proj_bias)
@@ -107,7 +107,7 @@ def _together(xp: Any, y: Any, arrays: Arrays, plan: HeadsPlan) -> Any:
 
 
 def _mask(xp: Any, q: Any, k: Any, scoring: Scoring, plan: HeadsPlan) -> tuple[Any, bool]:
-    """One mask of all, as attention takes it, True attends; and whether it is causal besides."""
+    """All masks as one, where True attends; and whether attention is also causal."""
     keys, extra = plan.scores[-1], plan.extra
     own, is_causal = scoring.mask, scoring.is_causal
     if own is not None and extra:
@@ -122,7 +122,7 @@ def _mask(xp: Any, q: Any, k: Any, scoring: Scoring, plan: HeadsPlan) -> tuple[A
     if extra and is_causal:
         allowed.append(causal_mask(xp, q, k[:, :, :keys, :]))
         is_causal = False
-    if extra:  # what was added to the keys is attended to by all
+    if extra:  # all queries attend to the additional keys
         allowed = [_open(xp, m, extra, xp.ones) for m in allowed]
         added = [_open(xp, m, extra, xp.zeros) for m in added]
     mask = _total(xp.logical_and, allowed)
@@ -136,7 +136,7 @@ def _mask(xp: Any, q: Any, k: Any, scoring: Scoring, plan: HeadsPlan) -> tuple[A
 
 
 def _excluding(xp: Any, scoring: Scoring, plan: HeadsPlan) -> list[Any]:
-    """The masks in which True excludes, with axes as the scores have them."""
+    """The masks in which True excludes, with the axes of the scores."""
     keys, found = plan.scores[-1], []
     mask, padding = scoring.attention_mask, scoring.key_padding_mask
     if mask is not None:
@@ -150,7 +150,7 @@ def _excluding(xp: Any, scoring: Scoring, plan: HeadsPlan) -> list[Any]:
 
 
 def _widened(xp: Any, mask: Any, keys: int) -> Any:
-    """The mask for every key by itself, so that what is added to the keys can be added to it."""
+    """The mask with its full key axis, so that additional keys can be appended."""
     shape = tuple(mask.shape)
     return mask if shape[-1:] == (keys,) else xp.broadcast_to(mask, (*shape[:-1], keys))
 

@@ -35,7 +35,7 @@ def cross_entropy(
         scores = xp.log_softmax(logits, axis)
         each = -xp.picked(scores, labels, axis)
         each = (1 - smoothing) * each - smoothing / classes * xp.sum(scores, axis=axis)
-    if lost is not None:  # a factor, so that the gradient of its row is NaN as well
+    if lost is not None:  # a factor, so that the gradient of its row is NaN too
         each = each * xp.where(lost, xp.nan * xp.ones_like(each), xp.ones_like(each))
     if counts is None:
         return xp.reduced(each, reduction)
@@ -48,14 +48,14 @@ def label_scores(xp: Any, logits: Any, labels: Any, axis: int) -> Any:
 
 
 def picked(xp: Any, x: Any, labels: Any, axis: int) -> Any:
-    """Of each row of `x` along an axis the number at its label."""
+    """For each row of `x` along an axis, the number at its label."""
     found = xp.take_along_axis(x, xp.expand_dims(labels, axis=axis), axis=axis)
     return xp.squeeze(found, axis=axis)
 
 
 def reduced(xp: Any, each: Any, reduction: str, counts: Any = None) -> Any:
     """The mean of the losses, their sum, their total and count, or each of them; `counts` says
-    which count, and the others are 0. What is narrower is summed in float32: float16 ends at
+    which are counted, and the others are 0. Narrow dtypes are summed in float32: float16 ends at
     65504.
     """
     if reduction == "none":
@@ -73,7 +73,7 @@ def reduced(xp: Any, each: Any, reduction: str, counts: Any = None) -> Any:
 
 
 def _count(xp: Any, each: Any, counts: Any) -> Any:
-    """How many there are, or how many of them count."""
+    """The number of losses, or of those that are counted."""
     if counts is not None:
         return xp.sum(xp.astype(counts, each.dtype))
     sizes = tuple(each.shape)

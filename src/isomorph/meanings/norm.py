@@ -1,4 +1,4 @@
-"""Normalisations. There is a division a row, not an element, which costs several times more."""
+"""Normalisations. Divisions are per row, not per element, which would cost several times more."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..layers.shapes import known
 
 
 def layer_norm(xp: Any, x: Any, weight: Any, bias: Any, axes: tuple, epsilon: float) -> Any:
-    if 0 in tuple(x.shape):  # nothing has no mean
+    if 0 in tuple(x.shape):  # the mean of an empty array is undefined
         return _scaled(xp, x, weight, bias, axes)
     centred = x - xp.mean(x, axis=axes, keepdims=True)
     spread = xp.mean(centred * centred, axis=axes, keepdims=True)
@@ -24,7 +24,7 @@ def rms_norm(xp: Any, x: Any, weight: Any, axes: tuple, epsilon: float) -> Any:
 
 
 class BatchNormPlan(NamedTuple):
-    """A normalisation of batches, but for its arrays."""
+    """A batch normalisation without its arrays."""
 
     training: bool
     momentum: float
@@ -51,7 +51,7 @@ def batch_norm(
     centred = x - centre
     spread = xp.mean(centred * centred, axis=axes, keepdims=True)
     scale = 1 / xp.sqrt(spread + epsilon)
-    if weight is not None:  # a product a channel, and a sum less on the way back
+    if weight is not None:  # one product per channel, and one sum less in the backward pass
         scale = scale * _along(xp, weight, len(x.shape), (channel,))
     y = _scaled(xp, centred * scale, None, bias, (channel,))
     sizes = [x.shape[i] for i in axes]
@@ -79,7 +79,7 @@ def local_response_norm(
     xp: Any, x: Any, size: int, alpha: float, beta: float, k: float, channel: int
 ) -> Any:
     n = x.shape[channel]
-    most = max(n - 1, 0)  # neighbours there are
+    most = max(n - 1, 0)  # how many neighbours there are
     low, high = min(size // 2, most), min((size - 1) // 2, most)
     around = [(0, 0)] * len(x.shape)
     around[channel] = (low, high)
@@ -92,15 +92,15 @@ def local_response_norm(
 
 
 def moved(xp: Any, old: Any, new: Any, momentum: float) -> Any:
-    """A running statistic after one of a batch."""
+    """A running statistic, updated by the statistic of a batch."""
     new = xp.stop_gradient(xp.reshape(new, tuple(old.shape)))
-    # statistics may be kept in a wider dtype than is computed in
+    # statistics may have a wider dtype than the computation
     new = new if new.dtype == old.dtype else xp.astype(new, old.dtype)
     return old + momentum * (new - old)
 
 
 def _along(xp: Any, part: Any, ndim: int, axes: tuple) -> Any:
-    """An array of the sizes of `axes`, so that it broadcasts against `ndim` axes."""
+    """An array with the shape of `axes`, reshaped to broadcast against `ndim` axes."""
     if axes == tuple(range(ndim - len(axes), ndim)):
         return part
     sizes = iter(part.shape)

@@ -9,15 +9,15 @@ from ..layers.shapes import Pairs, Sizes
 
 
 class PoolPlan(NamedTuple):
-    """A pooling, but for its array."""
+    """A pooling without its array."""
 
     window: Sizes
     strides: Sizes
     pads: Pairs
     size: Sizes  # of the result
     first: bool  # x and the result are [batch, channels, *sizes], else [batch, *sizes, channels]
-    largest: bool  # of each window the largest, else the mean
-    counts_pads: bool = False  # to the mean, as zeros
+    largest: bool  # the maximum of each window, else the mean
+    counts_pads: bool = False  # whether padding counts in the mean, as zeros
 
 
 def pool(xp: Any, x: Any, plan: PoolPlan) -> Any:
@@ -56,7 +56,7 @@ def adaptive_pool(xp: Any, x: Any, size: Sizes, first: bool, largest: bool) -> A
 
 
 def _windows(x: Any, window: Sizes, strides: Sizes, size: Sizes, start: int) -> list[Any]:
-    """One array for every place in the window: what stands there, for all windows."""
+    """One array for every place in the window: the elements there, for all windows."""
     found = []
     for place in product(*map(range, window)):
         cuts = [slice(p, p + (n - 1) * s + 1, s) for p, n, s in zip(place, size, strides)]

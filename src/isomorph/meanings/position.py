@@ -1,4 +1,4 @@
-"""Where tokens stand."""
+"""Positions of tokens."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""What random numbers are made of: a counter and a key, hashed to words of 32 bits, and what the
-words are turned into.
+"""How random numbers are made: a counter and a key are hashed to 32-bit words, which are turned
+into numbers.
 
 The hash is threefry2x32 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3"): number `i`
-of a draw comes from the counter `i` alone, so that it can be had in blocks and on any device. The
-words are the same everywhere, they are integers. So are uniform numbers, which are words scaled by
-a power of two. What needs a logarithm is computed in float64 and rounded, since no two libraries
-agree on the last digit: then they agree on all digits of a float32, but for about one number in
-10⁸ that lies on the edge between two.
+of a draw depends on the counter `i` alone, so that a draw can be computed in blocks and on any
+device. The words are integers and therefore the same everywhere; so are uniform numbers, which are
+words scaled by a power of two. Functions that need a logarithm are computed in float64 and rounded,
+because libraries disagree on the last digit: then they agree on all digits of a float32, except for
+about one number in 10⁸ that lies between two of them.
 
 A meaning here is `(xp, key, start, count, …)` -> the numbers `start` to `start + count` of a draw.
 """
@@ -23,7 +23,7 @@ MASK = 0xFFFFFFFF
 
 
 def words(xp: Any, key: Any, counts: Any) -> tuple[Any, Any]:
-    """The two words of 32 bits that `key` makes of every counter, in the dtype `xp.word`."""
+    """The two 32-bit words that `key` makes from every counter, in the dtype `xp.word`."""
     xor, left, right = xp.bitwise_xor, xp.bitwise_left_shift, xp.bitwise_right_shift
     first, second = xp.astype(key[0:1], counts.dtype), xp.astype(key[1:2], counts.dtype)
     keys = first, second, xor(xor(first, second), xp.full_like(first, PARITY))
@@ -39,7 +39,7 @@ def words(xp: Any, key: Any, counts: Any) -> tuple[Any, Any]:
 
 
 def hashed(first: int, second: int, count: int) -> tuple[int, int]:
-    """The words of one counter, in Python's integers: the fastest way to a few."""
+    """The words of one counter, with Python integers: the fastest way for a few."""
     keys = first, second, first ^ second ^ PARITY
     x, y = first, (count + second) & MASK
     for i in range(5):
@@ -69,7 +69,7 @@ def keys(xp: Any, key: Any, start: int, count: int) -> Any:
 
 
 def fold_in(xp: Any, key: Any, data: Any) -> Any:
-    """The key of an array without axes."""
+    """The key for an array without axes."""
     values, number = xp.at_hand(key), xp.at_hand(data)
     if values is not None and number is not None:
         return xp.draw(keys, key, int(number) & MASK, (1,))[0, ...]
@@ -78,7 +78,7 @@ def fold_in(xp: Any, key: Any, data: Any) -> Any:
 
 
 def bits(xp: Any, key: Any, start: int, count: int, dtype: str) -> Any:
-    """Unsigned integers, every bit of which is 0 or 1 with the same chance."""
+    """Unsigned integers whose bits are 0 or 1 with equal probability."""
     if dtype == "uint64":
         wide = xp.uint64 if xp.word == "uint32" else getattr(xp, xp.word)
         high, low = (xp.astype(x, wide) for x in _drawn(xp, key, start, count))
@@ -91,7 +91,7 @@ def bits(xp: Any, key: Any, start: int, count: int, dtype: str) -> Any:
 
 
 def unit(xp: Any, key: Any, start: int, count: int, dtype: str, digits: int = 23) -> Any:
-    """Multiples of 2⁻ᵈⁱᵍⁱᵗˢ from 0 up to 1, which is left out; of 2⁻⁵² in float64."""
+    """Multiples of 2⁻ᵈⁱᵍⁱᵗˢ in [0, 1); of 2⁻⁵² in float64."""
     if dtype == "float64":
         high, low = _drawn(xp, key, start, count)
         low = xp.astype(_shifted(xp, low, 12), xp.float64)
@@ -103,7 +103,7 @@ def unit(xp: Any, key: Any, start: int, count: int, dtype: str, digits: int = 23
 def uniform(
     xp: Any, key: Any, start: int, count: int, dtype: str, digits: int, low: float, high: float
 ) -> Any:
-    """Numbers from `low` up to `high`, which is left out."""
+    """Numbers in [low, high)."""
     numbers = unit(xp, key, start, count, dtype, digits)
     if (low, high) == (0.0, 1.0):
         return numbers
@@ -111,9 +111,9 @@ def uniform(
 
 
 def stretched(xp: Any, numbers: Any, low: float, high: float) -> Any:
-    """Numbers of [0, 1) spread over [low, high)."""
+    """Numbers in [0, 1) spread over [low, high)."""
     kind = numbers.dtype
-    if kind == xp.float32:  # a product of two of them is exact in float64: fused or not
+    if kind == xp.float32:  # the product of two float32 is exact in float64, fused or not
         low, high = single(low), single(high)
         span = single(high - low)
         numbers = xp.astype(xp.astype(numbers, xp.float64) * span + low, kind)
@@ -124,12 +124,12 @@ def stretched(xp: Any, numbers: Any, low: float, high: float) -> Any:
 
 
 def single(x: float) -> float:
-    """The float32 next to a float."""
+    """The float32 nearest to a float."""
     return struct.unpack("f", struct.pack("f", x))[0]
 
 
 def chosen(xp: Any, key: Any, start: int, count: int, p: float) -> Any:
-    """True with chance `p`: where a uniform float32 is less."""
+    """True with probability `p`: where a uniform float32 is less than `p`."""
     word = _word(xp, key, start, count)
     below = math.ceil(single(p) * 2**23)
     if below == 2**23:
@@ -138,9 +138,9 @@ def chosen(xp: Any, key: Any, start: int, count: int, p: float) -> Any:
 
 
 def normal(xp: Any, key: Any, start: int, count: int, dtype: str) -> Any:
-    """Numbers of the normal distribution, by the inverse of its distribution function."""
+    """Normally distributed numbers, by the inverse of the distribution function."""
     numbers = xp.astype(unit(xp, key, start, count, dtype), xp.float64)
-    # a quarter of the way from each multiple to the next: never 0, and exact
+    # shifted by a quarter of the spacing: never 0, and exact
     quarter = 2.0**-54 if dtype == "float64" else 2.0**-25
     q = (numbers - 0.5) + quarter
     return xp.astype(xp.probit(q, 0.5 - xp.abs(q)), getattr(xp, dtype))
@@ -149,10 +149,10 @@ def normal(xp: Any, key: Any, start: int, count: int, dtype: str) -> Any:
 def truncated(
     xp: Any, key: Any, start: int, count: int, dtype: str, low: float, high: float
 ) -> Any:
-    """Numbers of the normal distribution between `low` and `high`."""
+    """Normally distributed numbers between `low` and `high`."""
     numbers = xp.astype(unit(xp, key, start, count, dtype), xp.float64)
     numbers = numbers + (2.0**-54 if dtype == "float64" else 2.0**-25)
-    turned = low + high > 0  # the side on which little probabilities have all their digits
+    turned = low + high > 0  # use the side on which small probabilities keep all their digits
     if turned:
         low, high, numbers = -high, -low, 1.0 - numbers
     below, above = (0.5 * math.erfc(-x / math.sqrt(2.0)) for x in (low, high))
@@ -171,12 +171,12 @@ def gumbel(xp: Any, key: Any, start: int, count: int, dtype: str) -> Any:
 
 
 def order(xp: Any, key: Any, count: int) -> Any:
-    """The order that sorts `count` random words."""
+    """The indices that sort `count` random words."""
     word = xp.draw(bits, key, 0, (count,), "uint32")
     return xp.argsort(xp.astype(word, getattr(xp, xp.word)), stable=True)
 
 
-# Wichura's algorithm AS 241: quotients of polynomials, with relative error about 10⁻¹⁶. One near
+# Wichura's algorithm AS 241: quotients of polynomials, with relative error about 10⁻¹⁶. One for
 # the middle, one for each part of the tails; highest power first.
 MIDDLE = (
     (
@@ -216,9 +216,7 @@ EDGE = 0.425  # of the middle
 
 
 def probit(xp: Any, q: Any, tail: Any) -> Any:
-    """The number that a normal one is below with probability q + ½; `tail` is ½ − |q|, with all its
-    digits.
-    """
+    """The inverse normal distribution function at q + ½; `tail` is ½ − |q|, with all its digits."""
     return xp.where(xp.abs(q) <= EDGE, middle(q), outer(xp, q, tail))
 
 

@@ -1,5 +1,5 @@
-"""Recurrent layers: the loop is `xp.scan`, which compiles to one body, not to one per step, where
-the framework has such a loop.
+"""Recurrent layers. The loop is `xp.scan`, which compiles to one body, not one per step, where the
+framework has such a loop.
 """
 
 from __future__ import annotations
@@ -64,20 +64,20 @@ def gru(
 
 
 def joint(bias: Any, recurrent_bias: Any) -> Any:
-    """Two biases that are only ever added, as one; None for none."""
+    """Two biases that are only ever added, as one; None if there are none."""
     if bias is None or recurrent_bias is None:
         return recurrent_bias if bias is None else bias
     return bias + recurrent_bias
 
 
 def turned(xp: Any, x: Any, time_major: bool, source: int, target: int) -> Any:
-    """`x` with the axis of time moved between where the caller has it and the front."""
+    """`x` with the time axis moved between the caller's position and the front."""
     return x if time_major or len(x.shape) == 2 else xp.moveaxis(x, source, target)
 
 
 def _projected(xp: Any, x: Any, kernel: Any, bias: Any, time_major: bool) -> tuple[Any, Any]:
-    """What the loop runs over, time first, and the gates of a row of it: products of all steps with
-    the kernel, or the steps themselves.
+    """The inputs of the loop, time first, and the function from a row of them to its gates: either
+    products of all steps with the kernel, or the steps themselves.
     """
 
     def gates(x: Any) -> Any:

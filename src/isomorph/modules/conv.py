@@ -1,4 +1,4 @@
-"""Convolutions as modules. `w` is `[*k, in / groups, out]`, of the transposes `[*k, in, out /
+"""Convolutions as modules. `w` is `[*k, in / groups, out]`, for transposes `[*k, in, out /
 groups]`; `b` is `[out]`.
 """
 
@@ -18,7 +18,7 @@ from .module import Module
 
 
 class Conv(Module):
-    """What the convolutions have in common: `dims` says of how many axes."""
+    """The common part of the convolutions; `dims` is the number of convolved axes."""
 
     dims: int
     transposed = False
@@ -102,9 +102,7 @@ class Conv3D(Conv):
 
 
 class ConvTranspose(Conv):
-    """What the transposes have in common; `output_shape` chooses among the sizes that are
-    possible.
-    """
+    """The common part of the transposes; `output_shape` chooses one of the possible sizes."""
 
     transposed = True
 
@@ -151,8 +149,8 @@ class Conv3DTranspose(ConvTranspose):
 
 
 class DepthwiseConv2D(Module):
-    """A convolution of each channel by itself, giving `multiplier` channels for it; `w` is `[k, k,
-    in, multiplier]`.
+    """A convolution of each channel on its own, with `multiplier` output channels for each; `w` is
+    `[k, k, in, multiplier]`.
 
     >>> iso.DepthwiseConv2D(3, 3, multiplier=2, key=0)(np.ones((1, 4, 4, 3), np.float32)).shape
     (1, 4, 4, 6)
@@ -199,13 +197,13 @@ def _kernel(name: str, dims: int, size: Any) -> tuple[int, ...]:
     kernel = (size,) * dims if isinstance(size, int) else tuple(size)
     if len(kernel) != dims or any(type(k) is not int or k < 1 for k in kernel):
         raise ValueError(
-            f"{name}: needed kernel_size as an int from 1 on, or {dims} of them, got {size!r}"
+            f"{name}: needed kernel_size as an int >= 1 or {dims} of them, got {size!r}"
         )
     return kernel
 
 
 def _general(name: str, dims: int, data_format: str | None) -> str:
-    """A layout in the words of the general convolutions."""
+    """A data_format under the names of the general convolutions."""
     known = FORMATS[dims]
     if data_format is None:
         return GENERAL[0]

@@ -1,19 +1,19 @@
-"""What modules of other libraries call by other names, and the name it has here.
+"""Attributes that modules of other libraries have, and what to write here instead.
 
-A module has none of these, so that `hasattr` says so; whoever asks for one is told what to write.
+A module has none of these, so `hasattr` is False; the AttributeError says what to write.
 """
 
 from __future__ import annotations
 
-ARRAYS = "the arrays of most layers are called w and b; module.v is the nest of all by their names"
-BELOW = "module.sub_mods(show_v=False) is the nest of the modules below it"
+ARRAYS = "the arrays of most layers are named w and b; module.v is the nest of all of them by name"
+BELOW = "module.sub_mods(show_v=False) is the nest of its submodules"
 LOADING = (
     "assign a nest to module.v and module.state, use iso.load(path, module) for a file, or "
     "iso.export.from_torch_state_dict(module, state_dict)"
 )
-MOVING = 'iso.convert(module, "torch", device=None) makes one of another backend or device'
+MOVING = 'iso.convert(module, "torch", device=None) copies it to another backend or device'
 SAVING = "write iso.save(path, module), and iso.load(path, module)"
-TRAINED = "module.v is the nest of what is trained, module.state of what is not"
+TRAINED = "module.v is the nest of trained arrays, module.state of all others"
 DTYPE = 'make it within iso.use_backend(name, dtype="float64")'
 
 WORDS = {
@@ -28,7 +28,7 @@ WORDS = {
     "non_trainable_variables": TRAINED,
     "weights": TRAINED,
     "get_weights": TRAINED,
-    "set_weights": "assign a nest of the same form to module.v",
+    "set_weights": "assign a nest of the same structure to module.v",
     "state_dict": f"{TRAINED}; to keep them in a file, iso.save(path, module)",
     "load_state_dict": LOADING,
     "weight": ARRAYS,
@@ -42,10 +42,10 @@ WORDS = {
     "bfloat16": DTYPE,
     "float": DTYPE,
     "double": DTYPE,
-    "zero_grad": "nothing keeps gradients: iso.grad and iso.value_and_grad return them",
-    "grad": "iso.grad and iso.value_and_grad return gradients; nothing keeps them",
-    "requires_grad_": 'module.freeze("pattern") and unfreeze say what is trained',
-    "trainable": 'module.freeze("pattern") and unfreeze say what is trained',
+    "zero_grad": "gradients are not stored: iso.grad and iso.value_and_grad return them",
+    "grad": "iso.grad and iso.value_and_grad return gradients; modules do not store them",
+    "requires_grad_": 'module.freeze("pattern") and unfreeze choose what is trained',
+    "trainable": 'module.freeze("pattern") and unfreeze choose what is trained',
     "register_buffer": "set iso.State(value) as an attribute",
     "register_parameter": "set the array as an attribute",
     "add_module": "set the module as an attribute",

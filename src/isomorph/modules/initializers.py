@@ -1,15 +1,15 @@
-"""What the arrays of new layers are filled with.
+"""Initialisers: the functions that fill the arrays of new layers.
 
-An initialiser is a function of a key, a shape, and how many numbers go into and come out of one
-place, `fans`. It draws an array where creation lives (`iso.use_backend`), of the same bits on every
-backend. The functions here make initialisers; those of one number take it as it is.
+An initialiser is a function of a key, a shape, and `fans`, the numbers of inputs and outputs of a
+unit. It draws an array on the default backend (`iso.use_backend`), with the same bits on every
+backend. The functions here make initialisers; a `scale` is used as given, without `fans`.
 
 >>> draw = iso.initializers.glorot()
 >>> draw(iso.random.key(0), (2, 3), fans=(3, 2)).shape
 (2, 3)
 
-Layers made without a key take one after the other from the enclosing `use_key`; where there is
-none, from the system: other weights each time.
+A layer made without a key takes the next key from the enclosing `use_key`; outside of it the key
+comes from the operating system, so the weights differ each time.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def __dir__() -> list[str]:
 Initializer = Callable[..., Any]
 KEYS: ContextVar[Iterator[Any] | None] = ContextVar("isomorph.keys", default=None)
 
-# Of a normal distribution cut off at two standard deviations, the standard deviation.
+# The standard deviation of a normal distribution cut off at two standard deviations.
 CUT = 0.87962566103423978
 
 
@@ -76,7 +76,7 @@ def use_key(key: Any, /) -> Iterator[None]:
 
 
 def new_key(key: Any = None) -> Any:
-    """A key where creation lives: the one given, an integer or a key, or the next one."""
+    """A key on the default backend: the given one, an integer or a key, or else the next one."""
     if key is None:
         keys = KEYS.get()
         key = secrets.randbits(63) if keys is None else next(keys)
@@ -84,7 +84,7 @@ def new_key(key: Any = None) -> Any:
         return random.key(key)
     random.check_key("key", key)
     place = home()
-    if find_backend(key) is place.backend:  # also a traced one, which has no values yet
+    if find_backend(key) is place.backend:  # also a traced key, whose values are not known yet
         return key if place.device is None else place.backend.asarray(key, device=place.device)
     return asarray(to_numpy(key), backend=place.backend.name, device=place.device)
 
@@ -100,7 +100,7 @@ def ones() -> Initializer:
 
 
 def constant(value: float) -> Initializer:
-    """One number."""
+    """The same number everywhere."""
 
     def draw(key: Any, shape: tuple, *, fans: tuple = ()) -> Any:
         return full(shape, float(value), dtype=home().dtype or "float32")
@@ -115,13 +115,13 @@ def uniform(scale: float = 0.05) -> Initializer:
 
 
 def normal(scale: float = 0.05) -> Initializer:
-    """Numbers of the normal distribution, times scale."""
+    """Normally distributed numbers, times scale."""
     _positive("normal", scale)
     return lambda key, shape, *, fans=(): random.normal(key, shape) * scale
 
 
 def truncated_normal(scale: float = 0.05) -> Initializer:
-    """Numbers of the normal distribution cut off at two standard deviations, times scale."""
+    """Normally distributed numbers, cut off at two standard deviations, times scale."""
     _positive("truncated_normal", scale)
     return lambda key, shape, *, fans=(): random.truncated_normal(key, shape) * scale
 
@@ -142,7 +142,7 @@ def lecun(distribution: str = "normal", gain: float = 1.0) -> Initializer:
 
 
 def orthogonal(gain: float = 1.0) -> Initializer:
-    """Of a matrix of the last axis by all others, orthonormal rows or columns, whichever are fewer,
+    """A matrix (last axis by all others) with orthonormal rows or columns, whichever are fewer,
     times gain: Saxe et al., 2014. Computed in float64 and rounded.
     """
 
@@ -151,7 +151,7 @@ def orthogonal(gain: float = 1.0) -> Initializer:
             raise ValueError(f"orthogonal: needed at least two axes, got shape {tuple(shape)}")
         rows, columns = prod(shape[:-1]), shape[-1]
         size = (max(rows, columns), min(rows, columns))
-        # the factorisation of NumPy, whatever the backend: the same signs, the same bits
+        # NumPy's factorisation on every backend: the same signs, the same bits
         host = random.normal(to_numpy(key), size, dtype="float64")
         xp = backend_of(host)
         q, r = xp.linalg.qr(host)

@@ -1,5 +1,5 @@
-"""Layers as modules: linear, embedding, norms, dropout, pooling, activations, and one after the
-other. Each holds its arrays under short names and calls the function of its name.
+"""Layers as modules: linear, embedding, norms, dropout, pooling, activations, and Sequential. Each
+holds its arrays under short names and calls the function of its name.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from .state import State
 
 
 def sizes(name: str, **given: Any) -> None:
-    """Check that sizes are whole numbers from 1 on."""
+    """Check that sizes are integers >= 1."""
     for what, size in given.items():
         if type(size) is not int or size < 1:
-            raise ValueError(f"{name}: needed {what} as an int from 1 on, got {size!r}")
+            raise ValueError(f"{name}: needed {what} as an int >= 1, got {size!r}")
 
 
 def filled(value: float, shape: Any) -> Any:
-    """An array of one number where creation lives."""
+    """An array filled with one number, on the default backend."""
     return initializers.constant(value)(None, shape)
 
 
 class Linear(Module):
     """x·wᵀ + b: `w` is `[out, in]`, `b` `[out]`.
 
-    As in every layer, `key` is an integer or a key of `iso.random` from which the weights are
-    drawn. Without one they come from the enclosing `iso.use_key`; where there is none they are
-    random, other ones each time.
+    As in every layer, `key` is an integer or a key of `iso.random`; the weights are drawn from it.
+    Without it, the key comes from the enclosing `iso.use_key`; without that too, the weights are
+    random and differ each time.
 
     >>> layer = iso.Linear(3, 2, key=0)
     >>> {name: x.shape for name, x in layer.v.items()}
@@ -72,7 +72,7 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """Rows of `w`, `[rows, width]`, at integer ids.
+    """The rows of `w`, `[rows, width]`, for integer ids.
 
     >>> iso.Embedding(10, 4, key=0)(np.array([[1, 2]])).shape
     (1, 2, 4)
@@ -98,9 +98,9 @@ class Embedding(Module):
 
 
 class Dropout(Module):
-    """Numbers of x set to zero with chance `prob` while training, the others scaled.
+    """Elements of x set to zero with probability `prob` while training; the others are scaled up.
 
-    The key is state: each call draws with a new one.
+    The key is state: each call uses a new one.
 
     >>> layer = iso.Dropout(0.5, key=0)
     >>> layer(np.ones(4)).tolist(), layer(np.ones(4)).tolist()
@@ -111,7 +111,7 @@ class Dropout(Module):
 
     def __init__(self, prob: float, *, noise_shape: Any = None, key: Any = None):
         if not isinstance(prob, (int, float)) or not 0 <= prob < 1:
-            raise ValueError(f"Dropout: needed prob from 0 up to 1, got {prob!r}")
+            raise ValueError(f"Dropout: needed 0 <= prob < 1, got {prob!r}")
         self.prob, self.noise_shape = prob, noise_shape
         self.key = State(new_key(key))
 
@@ -124,7 +124,7 @@ class Dropout(Module):
 
 
 class LayerNorm(Module):
-    """Normalised over the last axes, of `shape`, then times `w` plus `b`.
+    """x normalised over its last axes, whose shape is `shape`, then times `w` plus `b`.
 
     >>> iso.LayerNorm(2, epsilon=0.0)(np.array([1.0, 3.0], np.float32))
     array([-1.,  1.], dtype=float32)
@@ -152,7 +152,7 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """Divided by the root of the mean square over the last axis, then times `w`.
+    """x divided by its root mean square over the last axis, then times `w`.
 
     >>> iso.RMSNorm(2, epsilon=0.0)(np.array([3.0, -3.0], np.float32))
     array([ 1., -1.], dtype=float32)
@@ -172,7 +172,7 @@ class RMSNorm(Module):
 
 class BatchNorm(Module):
     """Each channel normalised by the statistics of the batch while training, else by the running
-    ones, which are state; then times `w` plus `b`.
+    statistics, which are state; then times `w` plus `b`.
 
     >>> layer = iso.BatchNorm(1, momentum=0.5)
     >>> y = layer(np.array([[1.0], [3.0]], np.float32))
@@ -210,8 +210,8 @@ class BatchNorm(Module):
 
 
 class GroupNorm(Module):
-    """Each example normalised over its sizes and over `groups` groups of channels; then times `w`
-    plus `b`.
+    """Each example normalised over its sizes and over each of `groups` groups of channels; then
+    times `w` plus `b`.
 
     >>> layer = iso.GroupNorm(4, 2, epsilon=0.0)
     >>> layer(np.array([[1.0, 3.0, 2.0, 6.0]], np.float32)).tolist()
@@ -243,7 +243,7 @@ class GroupNorm(Module):
 
 
 class LocalResponseNorm(Module):
-    """Divided by a power of the mean square of `size` neighbouring channels; see
+    """x divided by a power of the mean square over `size` neighbouring channels; see
     `iso.local_response_norm`.
 
     >>> layer = iso.LocalResponseNorm(2, alpha=2.0, beta=1.0, k=0.0)
@@ -271,7 +271,7 @@ class LocalResponseNorm(Module):
 
 
 class MaxPool(Module):
-    """The largest number of each window; see `iso.max_pool`.
+    """The largest number in each window; see `iso.max_pool`.
 
     >>> iso.MaxPool(2)(np.array([[[1.0], [3.0], [2.0], [0.0]]])).tolist()
     [[[3.0], [2.0]]]
@@ -321,7 +321,7 @@ class AvgPool(Module):
 
 
 class AdaptiveMaxPool(Module):
-    """The largest numbers of as many windows as are asked for.
+    """The maximum in each of `size` windows; see `iso.adaptive_max_pool`.
 
     >>> iso.AdaptiveMaxPool(2)(np.array([[[1.0], [3.0], [2.0]]])).tolist()
     [[[3.0], [3.0]]]
@@ -335,7 +335,7 @@ class AdaptiveMaxPool(Module):
 
 
 class AdaptiveAvgPool(Module):
-    """The means of as many windows as are asked for.
+    """The mean of each of `size` windows; see `iso.adaptive_avg_pool`.
 
     >>> iso.AdaptiveAvgPool(2)(np.array([[[1.0], [3.0], [2.0]]])).tolist()
     [[[2.0], [2.5]]]
@@ -355,8 +355,8 @@ ACTIVATIONS = [
 
 
 class Activation(Module):
-    """A function of one array as a module, or an activation by its name; keywords are handed on to
-    it.
+    """A function of one array, or the name of an activation, as a module; keywords are passed on to
+    the function.
 
     >>> iso.Activation(iso.leaky_relu, alpha=0.5)(np.array([-2.0, 1.0]))
     array([-1.,  1.])
@@ -377,7 +377,7 @@ class Activation(Module):
 
 
 class Flatten(Module):
-    """All axes but the first `keep` as one.
+    """Joins all axes after the first `keep` into one.
 
     >>> iso.Flatten()(np.ones((2, 3, 4))).shape
     (2, 12)
@@ -389,12 +389,12 @@ class Flatten(Module):
 
     def forward(self, x: Any) -> Any:
         shape = tuple(x.shape)
-        kept = (-1 if n is None else n for n in shape[: self.keep])  # a batch of unknown size
+        kept = (-1 if n is None else n for n in shape[: self.keep])  # None: a batch of unknown size
         return namespace(x).reshape(x, (*kept, prod(shape[self.keep :])))
 
 
 class Sequential(Module):
-    """One after the other: modules, and functions of one argument.
+    """Modules and functions of one argument, called one after the other.
 
     >>> net = iso.Sequential(iso.Linear(3, 4, key=0), iso.relu, iso.Linear(4, 1, key=1))
     >>> net(np.ones((2, 3), np.float32)).shape

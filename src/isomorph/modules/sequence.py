@@ -1,4 +1,4 @@
-"""Layers over sequences as modules: attention in heads, LSTM, GRU."""
+"""Layers over sequences as modules: multi-head attention, LSTM, GRU."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .state import State
 
 
 class MultiHeadAttention(Module):
-    """Attention in `num_heads` slices of `width` features; see `iso.multi_head_attention`.
+    """Multi-head attention over `width` features; see `iso.multi_head_attention`.
 
-    Holds `in_w` `[3·width, width]` and `in_b`, of query, key and value, or `q_w`, `k_w` and `v_w`
-    where keys or values have widths of their own, and `out_w` and `out_b`. Masks mean what they do
-    there: True in a boolean `mask` is attended to, in `attention_mask` and `key_padding_mask` not.
+    Holds `in_w` `[3·width, width]` and `in_b` for query, key and value, or `q_w`, `k_w` and `v_w`
+    if keys or values have other widths, and `out_w` and `out_b`. Masks are as in that function:
+    True in a boolean `mask` is attended to, True in `attention_mask` and `key_padding_mask` is not.
 
     >>> layer = iso.MultiHeadAttention(8, 2, key=0)
     >>> layer(np.ones((1, 5, 8), np.float32), is_causal=True).shape
@@ -97,7 +97,7 @@ class MultiHeadAttention(Module):
 
 
 class Recurrent(Module):
-    """What LSTM and GRU have in common: `kernel` `[in, gates·out]`, `recurrent_kernel` `[out,
+    """The common part of LSTM and GRU: `kernel` `[in, gates·out]`, `recurrent_kernel` `[out,
     gates·out]`, `bias` and `recurrent_bias` `[gates·out]`.
     """
 
@@ -130,20 +130,20 @@ class Recurrent(Module):
         super().__init__(v=v, with_partial_v=with_partial_v)
 
     def start(self, x: Any) -> Any:
-        """Zeros for the state before the first step."""
+        """Zeros as the state before the first step."""
         xp = backend_of(x, self.kernel)
         shape = tuple(x.shape)
         batch = shape[1:-1] if self.time_major else shape[:-2]
         if None not in batch:
             return xp.zeros((*batch, self.out_features), dtype=x.dtype, device=xp.device_of(x))
-        # a batch of unknown size: one number of each example, then as many as there shall be
+        # the batch has an unknown size: build zeros from one number of each example
         one = x[0, ..., :1] if self.time_major else x[..., 0, :1]
         return xp.zeros_like(one) + xp.zeros((self.out_features,), dtype=x.dtype)
 
 
 class LSTM(Recurrent):
-    """A long short-term memory, gates i, f, g, o: `(hs, (h, c))` of x `[batch, time, in]`; starts
-    from zeros where no `(h, c)` is given.
+    """A long short-term memory, gates i, f, g, o: `(hs, (h, c))` for x `[batch, time, in]`; starts
+    from zeros unless `(h, c)` is given.
 
     >>> hs, (h, c) = iso.LSTM(3, 4, key=0)(np.ones((2, 5, 3), np.float32))
     >>> hs.shape, h.shape, c.shape
@@ -161,8 +161,8 @@ class LSTM(Recurrent):
 
 
 class GRU(Recurrent):
-    """A gated recurrent unit, gates r, z, n: `(hs, h)` of x `[batch, time, in]`; starts from zeros
-    where no `h` is given.
+    """A gated recurrent unit, gates r, z, n: `(hs, h)` for x `[batch, time, in]`; starts from zeros
+    unless `h` is given.
 
     >>> hs, h = iso.GRU(3, 4, key=0)(np.ones((2, 5, 3), np.float32))
     >>> hs.shape, h.shape

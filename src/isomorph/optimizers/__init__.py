@@ -1,4 +1,4 @@
-"""Optimizers: pairs of pure functions over nests of arrays, and schedules of their learning rates.
+"""Optimizers: pairs of pure functions over nests of arrays, and learning-rate schedules.
 
 >>> opt = iso.optimizers.adamw(iso.optimizers.warmup_cosine(1e-3, 10, 100), weight_decay=0.1)
 >>> v = {"w": np.ones(3)}
@@ -7,8 +7,8 @@
 >>> updates, state = opt.update(grads, state, v)
 >>> v = iso.apply_updates(v, updates)
 
-`iso.chain` joins pairs. Steps of an optimizer without a state of its own are in `isomorph` itself:
-`iso.adam_update` and its like.
+`iso.chain` joins pairs. Single optimizer steps, without an optimizer state, are in `isomorph`
+itself: `iso.adam_update` and others.
 """
 
 from . import recipes

@@ -1,11 +1,11 @@
-"""How a rule for one array is carried over nests.
+"""Apply a rule for one array to nests of arrays.
 
-`Lift` asks for the backend once per call, sees to it that the nests are alike leaf by leaf, gives
-every number the dtype of the array it meets, and rebuilds nests of the results. What can be asked
-of all leaves at once is asked so; leaves are looked at one by one only to say what is wrong.
+`Lift` finds the backend once per call, checks that the nests have the same leaves, gives every
+number the dtype of its array, and rebuilds nests of the results. Checks run on all leaves at once
+where possible; single leaves are examined only for an error message.
 
-Numbers are made into 0-d arrays, once per call: every framework multiplies an array by one of them
-in half the time that a Python number takes.
+Numbers become 0-d arrays once per call: every framework multiplies an array by a 0-d array in half
+the time of a Python number.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..dispatch import BACKENDS, backend_of, dtype_of, find_backend
 
 
 class Lift:
-    """The leaves of a call's nests side by side; the first nest is the one the others must be like.
+    """The leaves of a call's nests side by side; the other nests must be like the first.
 
     A column has one entry per leaf.
     """
@@ -49,25 +49,25 @@ class Lift:
     def apply(
         self, rule: Callable[..., tuple[Any, ...]], numbers: Sequence[Any], stop: bool, count: int
     ) -> tuple[Any, ...]:
-        """The `count` nests that `rule(xp, *arrays, *numbers)` gives."""
+        """The `count` nests that `rule(xp, *arrays, *numbers)` returns."""
         results = map(partial(rule, self.xp), *self.columns, *numbers)
         return tuple([self.nest(c, stop) for c in list(zip(*results)) or [()] * count])
 
     def nest(self, column: Iterable[Any], stop: bool) -> Any:
-        """The nest of a column, through which no gradient flows if it is to be stopped."""
+        """The nest of a column; with `stop`, no gradient flows through it."""
         return tree.unflatten(self.form, map(self.xp.stop_gradient, column) if stop else column)
 
-    # Numbers. A Python number takes the dtype of the array it meets, an array is cast to it.
+    # Numbers. A Python number takes the dtype of its array, an array is cast to it.
 
     def each(self, make: Callable[[Any], Any]) -> list[Any]:
-        """The column of what `make` gives for each leaf's dtype, made once per dtype."""
+        """The column of `make(dtype)` for each leaf's dtype, called once per dtype."""
         made = {kind: make(kind) for kind in self.kinds}
         if len(made) == 1:
             return [*made.values()] * len(self.dtypes)
         return [made[dtype] for dtype in self.dtypes]
 
     def constant(self, value: float) -> list[Any]:
-        """The column of one number: 0-d arrays where that changes no digit and no device."""
+        """The column of one number: 0-d arrays if that loses no digits and changes no device."""
         return self.each(lambda dtype: self._array(value, dtype))
 
     def _array(self, value: float, dtype: Any) -> Any:
@@ -78,14 +78,14 @@ class Lift:
         return made if self.devices == {xp.device_of(made)} else value
 
     def counts(self) -> bool:
-        """Whether what is computed of an array is a number where it can be: Python may compare it,
-        at a fraction of the cost of 0-d arrays.
+        """Whether 0-d results of this backend can be Python numbers: Python may compare them, at a
+        fraction of the cost of 0-d arrays.
         """
         return isinstance(self.xp.sum(self.xp.asarray(0.0)), Real)
 
     def rates(self, lr: Any, plain: bool = False) -> list[Any]:
-        """The column of learning rates: numbers, 0-d arrays, or arrays of the leaves' shapes. If
-        `plain`, a number stays one.
+        """The column of learning rates: numbers, 0-d arrays, or arrays of the leaves' shapes. With
+        `plain`, a number stays a number.
         """
         if isinstance(lr, Real):
             rate = number(self.name, "lr", lr)
@@ -108,12 +108,12 @@ class Lift:
         return column
 
     def corrections(self, step: Any, *betas: float) -> list[list[Any]]:
-        """The columns of 1 / (1 − βᵗ), one for each β: to multiply an array costs a fraction of
-        what it costs to divide it.
+        """The columns of 1 / (1 − βᵗ), one for each β: multiplying an array is much cheaper than
+        dividing it.
         """
         if isinstance(step, Integral):
             if step < 1:
-                raise ValueError(f"{self.name}: needed a step of 1 or more, got {step}")
+                raise ValueError(f"{self.name}: needed step >= 1, got {step}")
             return [self.constant(1 / (1 - beta ** int(step))) for beta in betas]
         if isinstance(step, Real) or find_backend(step) is None or len(step.shape):
             shape = getattr(step, "shape", None)
@@ -122,9 +122,9 @@ class Lift:
         self._same_backend(step)
 
         def correction(beta: float, dtype: Any) -> Any:
-            # 1 / (1 − βᵗ) = (1 − coth(½ t log β)) / 2: 1 − 0.999 in float32 has lost three of its
-            # seven digits; and not by expm1, which a compiler would compute for every number
-            # of every array, as it does not know it to be slow
+            # 1 / (1 − βᵗ) = (1 − coth(½ t log β)) / 2: 1 − 0.999 in float32 loses three of seven
+            # digits. Not with expm1: a compiler would compute that slow function for every element
+            # of every array.
             xp = self.xp
             t = cast(xp, step, xp.float64 if dtype == xp.float64 else xp.float32)
             half = math.log(beta) / 2 if beta else -math.inf
@@ -135,30 +135,30 @@ class Lift:
     # The checks.
 
     def like(self, key: str, nest: Any) -> list[Any]:
-        """The leaves of a nest that has the form of the first."""
+        """The leaves of a nest with the same structure as the first."""
         try:
-            return self.form.flatten_up_to(nest)  # sorts no keys: a fifth of the time of flatten
+            return self.form.flatten_up_to(nest)  # no sorting: a fifth of flatten's time
         except ValueError:
             self._refuse_form(key, nest)
 
     def refuse(self, needed: str, kind: Any) -> NoReturn:
-        """The first leaf of a dtype is not what was needed."""
+        """Raise, naming the first leaf of dtype `kind`."""
         i = self.dtypes.index(kind)
         raise TypeError(
             f"{self.name}: needed {needed} arrays, got {kind} in {self.first}{self.at(i)}"
         )
 
     def at(self, i: int) -> str:
-        """Where leaf `i` is, to be put behind the name of a nest."""
+        """Where leaf `i` is, to be appended to the name of a nest."""
         path = tree.paths(self.nests[self.first])[i]
         return f" at {path}" if path else ""
 
     def _backend(self) -> Any:
-        """The one backend of all leaves; where there are none, that of the home."""
+        """The one backend of all leaves; without leaves, the default backend."""
         types = {type(x) for column in self.columns for x in column}
         try:
             found = [BACKENDS[kind] for kind in types]
-        except TypeError:  # no array, and named below
+        except TypeError:  # a leaf is not an array; named below
             found = [None]
         if None in found:
             self._refuse_leaf()
@@ -170,8 +170,8 @@ class Lift:
         return xp
 
     def _devices(self) -> set[Any]:
-        """Where the first leaves live; nowhere while a compiler looks on, which takes a number for
-        what it is.
+        """The devices of the first leaves; an empty set while a compiler traces, which keeps a
+        number as a constant.
         """
         leaves = self.columns[0]
         return set() if self.xp.is_tracing(leaves) else set(map(self.xp.device_of, leaves))
@@ -199,10 +199,10 @@ class Lift:
                     raise TypeError(
                         f"{self.name}: needed arrays, got {type(x).__name__} in {key}{self.at(i)}"
                     )
-        raise AssertionError("a leaf is no array, but each of them is")
+        raise AssertionError("a leaf is not an array, but all of them are arrays")
 
     def _same_backend(self, x: Any) -> Any:
-        """`x`, an array of this call's backend."""
+        """`x`, checked to be an array of this call's backend."""
         if find_backend(x) is None:
             raise TypeError(f"{self.name}: needed numbers or arrays as lr, got {type(x).__name__}")
         if self.columns[0] and BACKENDS[type(x)] is not self.xp:
@@ -232,7 +232,7 @@ class Lift:
 
 
 def number(name: str, what: str, x: Any, below: float = math.inf) -> float:
-    """A number of at least 0 as a Python float."""
+    """A number >= 0 as a Python float."""
     if not isinstance(x, Real):
         raise TypeError(f"{name}: needed a number as {what}, got {type(x).__name__}")
     value = float(x)
@@ -243,14 +243,14 @@ def number(name: str, what: str, x: Any, below: float = math.inf) -> float:
 
 
 def cast(xp: Any, x: Any, dtype: Any) -> Any:
-    """An array in a dtype."""
+    """An array cast to a dtype."""
     if x.dtype == dtype:
         return x
-    return xp.astype(xp.reshape(x, x.shape), dtype)  # reshaped: astype takes no array scalars
+    return xp.astype(xp.reshape(x, x.shape), dtype)  # reshape: astype takes no scalars
 
 
 def agree(x: Any, y: Any) -> bool:
-    """Whether two arrays have one shape, as far as their sizes are known."""
+    """Whether two arrays have the same shape, as far as their sizes are known."""
     try:
         one, two = tuple(x.shape), tuple(y.shape)
     except ValueError:  # not even the number of axes is known

@@ -1,4 +1,4 @@
-"""Which leaves of a nest are meant: by pattern, by a function, or by a nest of bools."""
+"""Which leaves of a nest are selected: by pattern, by a function, or by a nest of bools."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Mask = str | Sequence[str] | Callable[[str, Any], bool] | dict | list | tuple | 
 
 
 def chosen(lift: Lift, mask: Mask) -> list[bool]:
-    """Whether a mask means it, for each leaf of a call's first nest.
+    """Whether a mask selects it, for each leaf of a call's first nest.
 
-    None means every leaf. A pattern is compared with the keys of a leaf joined with `/`, as a shell
-    does it (`*` means `/` too), and a leaf is meant if one pattern of several fits; each has to fit
-    somewhere. A function is asked with the path and the array. Anything else is a nest of bools
-    like the first nest.
+    None selects every leaf. A pattern is compared with the keys of a leaf joined with `/`, as in a
+    shell (but `*` also matches `/`). With several patterns a leaf is selected if one matches; each
+    must match some leaf. A function is called with the path and the array. Anything else is a nest
+    of bools like the first nest.
     """
     leaves = lift.columns[0]
     if mask is None:
@@ -32,7 +32,7 @@ def chosen(lift: Lift, mask: Mask) -> list[bool]:
     for pattern in patterns:
         if not any(fnmatchcase(path, pattern) for path in paths):
             raise ValueError(
-                f"{lift.name}: mask {pattern!r} fits no path of {lift.first}, which has "
+                f"{lift.name}: mask {pattern!r} matches no path of {lift.first}, which has "
                 f"{', '.join(paths) or 'none'}"
             )
     return [any(fnmatchcase(path, pattern) for pattern in patterns) for path in paths]

@@ -1,12 +1,12 @@
-"""The pair of pure functions that an optimizer is, and what is made of pairs: chains, masked pairs,
+"""The pair of pure functions that makes an optimizer, and ways to combine pairs: chains, masks,
 accumulation, averages.
 
 `init` makes a state from parameters, `update` turns gradients into updates; clipping, decay and
 learning rates are such pairs themselves. A state is a nest of dicts and tuples of arrays. It has
-the dtype of the parameters (of float16 the squares of small gradients are 0: keep parameters of
-Adam and its like in bfloat16 or float32); steps are counted by an int32 array of their backend, so
-that no compiled program is made anew. No gradient flows through an update: to differentiate a step,
-use `iso.optimizer_update` and its like with `stop_gradients=False`.
+the dtype of the parameters (in float16 the squares of small gradients are 0: for Adam and similar
+optimizers use bfloat16 or float32 parameters). Steps are counted by an int32 array of the backend,
+so that programs are compiled only once. No gradient flows through an update: to differentiate a
+step, use `iso.optimizer_update` and similar functions with `stop_gradients=False`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .masks import Mask, chosen
 
 
 class Optimizer(NamedTuple):
-    """A pair of pure functions: `init(v)` gives a state, `update(grads, state, v)` gives
+    """A pair of pure functions: `init(v)` returns a state, `update(grads, state, v)` returns
     `(updates, state)`, and `iso.apply_updates(v, updates)` the new parameters.
 
     >>> opt = iso.optimizers.sgd(0.1)
@@ -37,8 +37,8 @@ class Optimizer(NamedTuple):
 
 
 class Writing(Optimizer):
-    """A pair with a shorter way for those who own all arrays: `into(grads, state, v)` writes over
-    them and gives `(v, state)`, or None where this backend knows no such way for these arrays.
+    """A pair with a faster way for callers who own all arrays: `into(grads, state, v)` overwrites
+    them and returns `(v, state)`, or None if the backend cannot do that for these arrays.
     """
 
     into: Callable[..., tuple[Any, Any] | None]
@@ -52,8 +52,8 @@ class Writing(Optimizer):
 def apply_updates(v: Any, updates: Any, /) -> Any:
     """The parameters after an update, v + updates.
 
-    Nests of one form with floating-point arrays of the same shapes and dtypes. No gradient flows
-    through the result.
+    Both are nests of the same structure with floating-point arrays of the same shapes and dtypes.
+    No gradient flows through the result.
 
     >>> iso.apply_updates([np.ones(2)], [np.array([0.5, -0.5])])
     [array([1.5, 0.5])]
@@ -63,8 +63,8 @@ def apply_updates(v: Any, updates: Any, /) -> Any:
 
 
 def chain(*transforms: Optimizer) -> Optimizer:
-    """The pair that applies one after the other, the first to the gradients, each other one to what
-    the one before it gave. Its state is the tuple of theirs.
+    """The pair that applies several in order: the first gets the gradients, each of the others the
+    result of the one before. Its state is the tuple of their states.
 
     >>> opt = iso.chain(iso.optimizers.clip_by_global_norm(1.0), iso.optimizers.sgd(0.5))
     >>> v = np.zeros(2)
@@ -81,7 +81,7 @@ def chain(*transforms: Optimizer) -> Optimizer:
         if not isinstance(state, tuple) or len(state) != len(transforms):
             got = f"{len(state)}" if isinstance(state, tuple) else f"a {type(state).__name__}"
             raise ValueError(
-                f"chain: needed the state that init made, a tuple of {len(transforms)}, got {got}"
+                f"chain: needed the state made by init, a tuple of {len(transforms)}, got {got}"
             )
         after = []
         for transform, old in zip(transforms, state):
@@ -93,10 +93,10 @@ def chain(*transforms: Optimizer) -> Optimizer:
 
 
 def masked(opt: Optimizer, mask: Mask, /) -> Optimizer:
-    """The pair that `opt` is for the leaves that `mask` means; the other gradients pass unchanged,
-    and have no state.
+    """The pair that applies `opt` to the leaves that `mask` selects; the other gradients are not
+    changed, and have no state.
 
-    A mask is a pattern for the keys of a leaf joined with `/`, several of them, a function of that
+    A mask is a pattern for the keys of a leaf joined with `/`, several patterns, a function of that
     path and the array, or a nest of bools like the parameters.
 
     >>> opt = iso.optimizers.masked(iso.optimizers.scale(0.0), "encoder/*")
@@ -125,8 +125,8 @@ def masked(opt: Optimizer, mask: Mask, /) -> Optimizer:
 
 
 def freeze(mask: Mask, /) -> Optimizer:
-    """The updates of the leaves that `mask` means become 0; stands last in a chain. A mask as in
-    `masked`.
+    """Sets the updates of the leaves that `mask` selects to 0; put it last in a chain. The mask is
+    as in `masked`.
 
     >>> opt = iso.chain(iso.optimizers.sgd(1.0), iso.optimizers.freeze("encoder/*"))
     >>> v = {"encoder": {"w": np.ones(2)}, "head": np.ones(2)}
@@ -148,9 +148,9 @@ def freeze(mask: Mask, /) -> Optimizer:
 
 
 def accumulate(opt: Optimizer, *, every: int) -> Optimizer:
-    """The pair that hands the mean of `every` gradients to `opt` at each `every`-th call, and
-    gives updates of 0 at the others. Each gradient counts alike; where batches count unequally,
-    `iso.train_step(..., accumulate=)` weighs them.
+    """The pair that passes the mean of `every` gradients to `opt` at each `every`-th call, and
+    returns updates of 0 at the other calls. All gradients have the same weight; if batches have
+    unequal weights, use `iso.train_step(..., accumulate=)`.
 
     >>> opt = iso.optimizers.accumulate(iso.optimizers.sgd(1.0), every=2)
     >>> v = np.zeros(1)
@@ -162,7 +162,7 @@ def accumulate(opt: Optimizer, *, every: int) -> Optimizer:
     name = "optimizers.accumulate"
     check_pair(name, opt)
     if not isinstance(every, Integral) or isinstance(every, bool) or every < 1:
-        raise ValueError(f"{name}: needed every as an int of 1 or more, got {every!r}")
+        raise ValueError(f"{name}: needed every as an int >= 1, got {every!r}")
 
     def init(v: Any) -> dict[str, Any]:
         lift = Lift(name, {"v": v})
@@ -176,7 +176,7 @@ def accumulate(opt: Optimizer, *, every: int) -> Optimizer:
         sums = [m + g * s for m, g, s in zip(lift.columns[2], lift.columns[1], share)]
         count = step + 1
         last = count >= every
-        # run at every call: which one is the last is not known in a compiled program
+        # opt runs at every call: a compiled program does not know which call is the last
         updates, after = opt.update(lift.nest(sums, True), inner, v)
         kept = lambda new, old: xp.where(last, new, old)
         return (
@@ -192,11 +192,11 @@ def accumulate(opt: Optimizer, *, every: int) -> Optimizer:
 
 
 def ema(decay: float, *, debias: bool = True) -> Optimizer:
-    """The pair that keeps an exponential moving average of weights: `update(v, state)` gives
+    """The pair that keeps an exponential moving average of weights: `update(v, state)` returns
     `(average, state)`.
 
-    The average begins with 0 and is divided by the sum of its weights, 1 − decayᵗ; or, without
-    `debias`, it begins with the weights that `init` is given.
+    The average starts at 0 and is divided by the sum of its weights, 1 − decayᵗ; without `debias`
+    it starts at the weights that `init` gets.
 
     >>> average = iso.optimizers.ema(0.9)
     >>> state = average.init(np.zeros(1))
@@ -230,17 +230,17 @@ def ema(decay: float, *, debias: bool = True) -> Optimizer:
     return Optimizer(init, update)
 
 
-# What states are made of.
+# The parts of states.
 
 
 def zeros(lift: Lift) -> Any:
-    """A nest of zeros like the first."""
+    """A nest of zeros like the first nest."""
     return lift.nest(map(lift.xp.zeros_like, lift.columns[0]), True)
 
 
 def counter(lift: Lift) -> Any:
-    """No step taken yet: an int32 array where the first leaf lives, which may be on several
-    devices; so it is made of that leaf.
+    """A step counter at 0: an int32 array on the devices of the first leaf, of which there may be
+    several; so it is computed from that leaf.
     """
     xp, leaves = lift.xp, lift.columns[0]
     if not leaves:
@@ -249,8 +249,8 @@ def counter(lift: Lift) -> Any:
 
 
 def tick(lift: Lift, step: Any) -> tuple[Any, Any]:
-    """The number of this step, counted from 1, a Python int where that costs nothing; and as the
-    array that is kept.
+    """The number of this step, counted from 1, as a Python int where that costs nothing; and as the
+    array that is stored.
     """
     values = lift.xp.at_hand(step)
     kept = lift.xp.asarray(step + 1)
@@ -258,11 +258,11 @@ def tick(lift: Lift, step: Any) -> tuple[Any, Any]:
 
 
 def entries(name: str, state: Any, *keys: str) -> list[Any]:
-    """The entries of a state that `init` made."""
+    """The entries of a state made by `init`."""
     if not isinstance(state, dict) or set(state) != set(keys):
         got = list(state) if isinstance(state, dict) else f"a {type(state).__name__}"
         raise ValueError(
-            f"{name}: needed the state that init made, a dict with {', '.join(keys)}, got {got}"
+            f"{name}: needed the state made by init, a dict with {', '.join(keys)}, got {got}"
         )
     return [state[key] for key in keys]
 

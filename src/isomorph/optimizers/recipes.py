@@ -1,4 +1,4 @@
-"""The optimizers by name, each a chain of a direction, what is done to it, and a learning rate."""
+"""Optimizers by name, each a chain of a direction, changes to it, and a learning rate."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .pairs import Optimizer, Writing, chain, counter, entries, tick, zeros
 from .transforms import decayed, descending, stateless, trace
 from .updates import adam_numbers, refuse_complex, trust_ratio, trusted
 
-# The names of `iso.optimizers` that are made here.
+# The names of `iso.optimizers` that are defined here.
 __all__ = ["adam", "adamw", "lamb", "lars", "lion", "rmsprop", "sgd"]
 
-# Beside an ε of this size nothing is left of a denormal moment, or of the root of one.
+# Next to an ε of this size a denormal moment, or the root of one, makes no difference.
 SMALL = 1e-11
 
 
@@ -88,8 +88,8 @@ def rmsprop(
 ) -> Optimizer:  # fmt: skip
     """RMSProp: s ← decay·s + (1 − decay)·g², m ← momentum·m + g / (√s + ε), w ← w − lr·m.
 
-    With `centered` the square of the mean gradient is taken off s. `lr` and `weight_decay` as in
-    `sgd`. Hinton 2012; Graves 2013.
+    With `centered`, the square of the mean gradient is subtracted from s. `lr` and `weight_decay`
+    as in `sgd`. Hinton 2012; Graves 2013.
 
     >>> opt = iso.optimizers.rmsprop(0.1, decay=0.75)
     >>> v = np.ones(1)
@@ -135,7 +135,7 @@ def lion(
         return xp.sign(a * m + b * g), c * m + d * g
 
     numbers = lambda lift: [lift.constant(x) for beta in betas for x in (beta, 1 - beta)]
-    direction = _moments(name, ("mean",), rule, numbers, exact=("mean",))  # its sign counts
+    direction = _moments(name, ("mean",), rule, numbers, exact=("mean",))  # its sign matters
     return _descent(name, lr, direction, _decay(name, weight_decay, mask))
 
 
@@ -147,9 +147,8 @@ def lars(
     """LARS: m ← momentum·m + lr·η·r·(g + λw), w ← w − m, with the rate r = ‖w‖ / (‖g‖ + λ‖w‖) of
     each array; η·r is 1 where ‖w‖ or ‖g‖ is 0. η is `trust_coefficient`, λ `weight_decay`.
 
-    You, Gitman and Ginsburg 2017. Optax takes ‖g + λw‖ for ‖g‖ + λ‖w‖:
-    `iso.chain(iso.optimizers.add_decayed_weights(λ), iso.optimizers.lars(lr))` is that. `lr` as in
-    `sgd`.
+    You, Gitman and Ginsburg 2017. Optax uses ‖g + λw‖ instead of ‖g‖ + λ‖w‖; write that as
+    `iso.chain(iso.optimizers.add_decayed_weights(λ), iso.optimizers.lars(lr))`. `lr` as in `sgd`.
 
     >>> opt = iso.optimizers.lars(0.1, trust_coefficient=1.0)
     >>> v = np.array([3.0, 4.0])
@@ -185,7 +184,7 @@ def lamb(
 
 
 def _descent(name: str, lr: Any, *pairs: Optimizer | None) -> Optimizer:
-    """What gives a direction, then the learning rate."""
+    """A direction, then the learning rate."""
     return _joined(*pairs, descending(name, lr))
 
 
@@ -216,8 +215,8 @@ def _adam(name: str, beta1: float, beta2: float, epsilon: float) -> Optimizer:
 def _writing(
     name: str, pair: Optimizer, lr: Any, beta1: float, beta2: float, epsilon: float, decay: float
 ) -> Optimizer:
-    """Adam's pair, with a way to write over arrays where the learning rate is a number. That way
-    clears moments that are too small to count, which beside a small ε they are not.
+    """Adam's pair, with a way to overwrite arrays if the learning rate is a number. It sets tiny
+    moments to 0, which is wrong next to a small ε, so it is not used there.
     """
     if not isinstance(lr, Real) or epsilon < SMALL:
         return pair
@@ -241,8 +240,8 @@ def _moments(
     name: str, keys: tuple[str, ...], rule: Callable[..., tuple], numbers: Callable[..., list],
     counted: bool = False, exact: tuple[str, ...] = (),
 ) -> Optimizer:  # fmt: skip
-    """The pair of a rule that gives a direction and the moments after it, which begin as zeros.
-    Those that are not `exact` may lose what is too small to be of any use.
+    """The pair of a rule that returns a direction and the new moments, which start as zeros.
+    Moments that are not `exact` may lose values that are too small to matter.
     """
     every = ("step", *keys) if counted else keys
 

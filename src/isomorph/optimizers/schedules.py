@@ -1,8 +1,8 @@
-"""Learning rates that change with the step.
+"""Learning-rate schedules.
 
-A schedule is a function from a step, counted from 0, to a rate. Given a Python number it gives a
-float; given a 0-d array, as in a compiled program, a 0-d array: its formula is written once over
-`xp`, and `Numbers` is the `xp` of Python's.
+A schedule is a function from a step, counted from 0, to a rate. For a Python number it returns a
+float; for a 0-d array, as in a compiled program, a 0-d array. Its formula is written once over
+`xp`; `Numbers` is the `xp` for Python numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Schedule = Callable[[Any], Any]
 
 
 class Numbers:
-    """What a schedule needs of a namespace, for Python numbers."""
+    """The part of a namespace that schedules need, for Python numbers."""
 
     cos = staticmethod(math.cos)
     floor = staticmethod(math.floor)
@@ -53,7 +53,7 @@ def constant(rate: float, /) -> Schedule:
 
 
 def cosine(rate: float, steps: int, *, end: float = 0.0) -> Schedule:
-    """From `rate` to `end` in `steps` along half a cosine, and `end` after that.
+    """From `rate` to `end` over `steps` along half a cosine; `end` after that.
 
     >>> schedule = iso.optimizers.cosine(1.0, 10)
     >>> [round(schedule(t), 3) for t in (0, 5, 10, 99)]
@@ -72,8 +72,8 @@ def cosine(rate: float, steps: int, *, end: float = 0.0) -> Schedule:
 def warmup(
     rate: float, steps: int, *, start: float = 0.0, then: Schedule | None = None
 ) -> Schedule:
-    """From `start` to `rate` in `steps` along a line; after that `rate`, or the schedule `then`,
-    whose steps begin there with 0.
+    """From `start` to `rate` linearly over `steps`; then `rate`, or the schedule `then`, whose
+    steps start at 0 there.
 
     >>> schedule = iso.optimizers.warmup(1.0, 4, then=iso.optimizers.cosine(1.0, 10))
     >>> [round(schedule(t), 3) for t in (0, 2, 4, 9, 14)]
@@ -100,8 +100,8 @@ def warmup(
 def warmup_cosine(
     rate: float, warmup_steps: int, steps: int, *, start: float = 0.0, end: float = 0.0
 ) -> Schedule:
-    """From `start` to `rate` in `warmup_steps` along a line, then to `end` along half a cosine;
-    `steps` in all, and `end` after that.
+    """From `start` to `rate` linearly over `warmup_steps`, then to `end` along half a cosine;
+    `steps` is the total, and the rate is `end` after it.
 
     >>> schedule = iso.optimizers.warmup_cosine(1.0, 4, 14)
     >>> [round(schedule(t), 3) for t in (0, 2, 4, 9, 14)]
@@ -112,7 +112,7 @@ def warmup_cosine(
     if whole <= first:
         raise ValueError(
             f"optimizers.warmup_cosine: needed more steps than warmup_steps, got {whole} and "
-            f"{first}; steps counts them all"
+            f"{first}; steps includes warmup_steps"
         )
     return warmup(rate, first, start=start, then=cosine(rate, whole - first, end=end))
 
@@ -120,8 +120,8 @@ def warmup_cosine(
 def step(
     rate: float, at: int | Sequence[int] | Mapping[int, float], *, factor: float = 0.1
 ) -> Schedule:
-    """`rate`, multiplied by `factor` at certain steps: after every `at` of them, at each of a
-    sequence of steps, or at the keys of a dict by its values.
+    """`rate`, multiplied by `factor` at certain steps: at every `at`-th step, or at each of a
+    sequence of steps; or, with a dict, multiplied by its values at its keys.
 
     >>> schedule = iso.optimizers.step(1.0, 30, factor=0.5)
     >>> [schedule(t) for t in (0, 29, 30, 60)]
@@ -142,7 +142,7 @@ def step(
 
         return regular
     if not isinstance(at, Iterable) or isinstance(at, str):
-        raise TypeError(f"{name}: needed an int, steps or a dict as at, got {type(at).__name__}")
+        raise TypeError(f"{name}: needed an int, ints or a dict as at, got {type(at).__name__}")
     drops = at if isinstance(at, Mapping) else dict.fromkeys(at, ratio)
     pairs = [(_steps("step", "at", n), number(name, f"at[{n}]", x)) for n, x in drops.items()]
 
@@ -159,10 +159,10 @@ def step(
 def one_cycle(
     rate: float, steps: int, *, rising: float = 0.3, start: float = 25.0, end: float = 1e4
 ) -> Schedule:
-    """From `rate` / `start` up to `rate` in a part `rising` of `steps`, then down to `rate` /
-    `start` / `end`, both along half a cosine; Smith and Topin 2017.
+    """From `rate` / `start` up to `rate` during the fraction `rising` of `steps`, then down to
+    `rate` / `start` / `end`, both along half a cosine; Smith and Topin 2017.
 
-    The last of `steps` steps has the lowest rate, as has every later one.
+    The last step has the lowest rate, and all later steps too.
 
     >>> schedule = iso.optimizers.one_cycle(1.0, 11, rising=6 / 11, start=10.0, end=10.0)
     >>> [round(schedule(t), 3) for t in (0, 5, 10)]
@@ -196,10 +196,10 @@ def _wave(xp: Any, start: float, end: float, part: Any) -> Any:
 
 
 def _clock(name: str, step: Any) -> tuple[Any, Any]:
-    """The namespace of a step, and the step as a floating-point number where it is an array."""
+    """The namespace for a step, and the step, as a floating-point number if it is an array."""
     if isinstance(step, Real) and not isinstance(step, bool):
         if step < 0:
-            raise ValueError(f"optimizers.{name}: needed a step of 0 or more, got {step}")
+            raise ValueError(f"optimizers.{name}: needed step >= 0, got {step}")
         return Numbers, step
     xp = find_backend(step)
     if xp is None or isinstance(step, bool):
@@ -213,9 +213,9 @@ def _clock(name: str, step: Any) -> tuple[Any, Any]:
 
 
 def _steps(name: str, what: str, n: Any) -> int:
-    """A number of steps, 1 or more."""
+    """A number of steps, at least 1."""
     if not isinstance(n, Integral) or isinstance(n, bool):
         raise TypeError(f"optimizers.{name}: needed an int as {what}, got {type(n).__name__}")
     if n < 1:
-        raise ValueError(f"optimizers.{name}: needed {what} of 1 or more, got {n}")
+        raise ValueError(f"optimizers.{name}: needed {what} >= 1, got {n}")
     return int(n)

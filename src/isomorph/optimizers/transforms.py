@@ -1,4 +1,4 @@
-"""Pairs that do one thing to gradients: clip, decay, scale. Each is a rule for one array."""
+"""Pairs that change gradients in one way: clip, decay, scale. Each is a rule for one array."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .updates import refuse_complex, wide
 
 
 def clip_by_value(limit: float, /) -> Optimizer:
-    """Every number of a gradient is kept between −`limit` and `limit`.
+    """Clips every element of a gradient to the range from −`limit` to `limit`.
 
     >>> clip = iso.optimizers.clip_by_value(1.0)
     >>> clip.update(np.array([0.5, -7.0]), (), np.zeros(2))[0]
@@ -32,7 +32,7 @@ def clip_by_value(limit: float, /) -> Optimizer:
 
 
 def clip_by_norm(limit: float, /) -> Optimizer:
-    """Every gradient whose norm is above `limit` is scaled to it, each array by itself.
+    """Scales each gradient array whose norm is above `limit` down to that norm.
 
     >>> clip = iso.optimizers.clip_by_norm(1.0)
     >>> clip.update([np.array([3.0, 4.0]), np.array([0.5])], (), [np.zeros(2), np.zeros(1)])[0]
@@ -48,8 +48,8 @@ def clip_by_norm(limit: float, /) -> Optimizer:
 
 
 def clip_by_global_norm(limit: float, /) -> Optimizer:
-    """All gradients are scaled alike, so that the norm of all their numbers together is at most
-    `limit`.
+    """Scales all gradients by the same factor, so that the norm of all their elements together is
+    at most `limit`.
 
     >>> clip = iso.optimizers.clip_by_global_norm(1.0)
     >>> clip.update([np.array([3.0]), np.array([4.0])], (), [np.zeros(1), np.zeros(1)])[0]
@@ -69,10 +69,10 @@ def clip_by_global_norm(limit: float, /) -> Optimizer:
 
 
 def add_decayed_weights(rate: float, *, mask: Mask = None) -> Optimizer:
-    """g + rate·w: before an optimizer of a chain the gradient of a penalty on the weights, after
-    its direction the decay of AdamW.
+    """g + rate·w: before an optimizer in a chain, the gradient of an L2 penalty; after its
+    direction, the weight decay of AdamW.
 
-    A `mask` says for which leaves: a pattern for their keys joined with `/`, several of them, a
+    `mask` selects the leaves: a pattern for their keys joined with `/`, several patterns, a
     function of that path and the array, or a nest of bools like the parameters.
 
     >>> decay = iso.optimizers.add_decayed_weights(0.1, mask="*w")
@@ -105,9 +105,9 @@ def scale(factor: Any, /) -> Optimizer:
 
 
 def scale_by_schedule(schedule: Callable[[Any], Any], /) -> Optimizer:
-    """Gradients multiplied by what a schedule gives for the step, counted from 0.
+    """Gradients multiplied by the schedule's value at the step, counted from 0.
 
-    The schedule is called with an int where the step is known, else with a 0-d floating-point
+    The schedule is called with an int if the step is known, else with a 0-d floating-point
     array.
 
     >>> opt = iso.chain(
@@ -125,11 +125,11 @@ def scale_by_schedule(schedule: Callable[[Any], Any], /) -> Optimizer:
     return scheduled(name, schedule, 1)
 
 
-# What the doors here and in `recipes` are made of; each takes the name that messages carry.
+# Parts of the functions here and in `recipes`; each takes the name that messages show.
 
 
 def stateless(name: str, rule: Callable[[Lift, list, list], list]) -> Optimizer:
-    """The pair of a rule for the columns of parameters and gradients."""
+    """The pair of a rule over the columns of parameters and gradients, without state."""
 
     def init(v: Any) -> tuple:
         Lift(name, {"v": v})
@@ -143,7 +143,7 @@ def stateless(name: str, rule: Callable[[Lift, list, list], list]) -> Optimizer:
 
 
 def decayed(name: str, rate: float, mask: Mask) -> Optimizer:
-    """g + rate·w where the mask says so."""
+    """g + rate·w where the mask selects it."""
     factor = number(name, "rate" if name.endswith("weights") else "weight_decay", rate)
 
     def decay(lift: Lift, ws: list, gs: list) -> list:
@@ -151,7 +151,7 @@ def decayed(name: str, rate: float, mask: Mask) -> Optimizer:
         return [g + r * w if yes else g for w, g, r, yes in columns]
 
     def init(v: Any) -> tuple:
-        chosen(Lift(name, {"v": v}), mask)  # speaks up before the first step
+        chosen(Lift(name, {"v": v}), mask)  # raises before the first step
         return ()
 
     return Optimizer(init, stateless(name, decay).update)
@@ -170,7 +170,7 @@ def descending(name: str, lr: Any) -> Optimizer:
 
 
 def scheduled(name: str, schedule: Callable[[Any], Any], sign: int) -> Optimizer:
-    """Gradients times what a schedule gives, with a sign."""
+    """Gradients times a schedule's value, with a sign."""
 
     def init(v: Any) -> dict[str, Any]:
         return {"step": counter(Lift(name, {"v": v}))}
@@ -194,7 +194,7 @@ def scheduled(name: str, schedule: Callable[[Any], Any], sign: int) -> Optimizer
 
 
 def trace(name: str, momentum: float, nesterov: bool = False) -> Optimizer:
-    """The running sum m ← momentum·m + g of gradients; of Nesterov's kind, g + momentum·m."""
+    """The running sum m ← momentum·m + g of gradients; with `nesterov`, g + momentum·m."""
 
     def init(v: Any) -> dict[str, Any]:
         return {"trace": zeros(Lift(name, {"v": v}))}
@@ -221,11 +221,11 @@ def _limit(name: str, limit: Any) -> float:
 
 
 def _squares(xp: Any, g: Any) -> Any:
-    """The sum of the squares of an array's numbers, in float32 at least."""
+    """The sum of the squares of an array's elements, in float32 or wider."""
     return xp.sum(xp.square(wide(xp, xp.abs(g) if xp.is_complex(g.dtype) else g)))
 
 
 def _shortened(xp: Any, g: Any, square: Any, most: float) -> Any:
-    """An array scaled by what brings a norm, given by its square, down to `most`."""
+    """An array scaled by the factor that brings a norm, given by its square, down to `most`."""
     factor = most / xp.sqrt(xp.clip(square, most * most, None))
     return g * cast(xp, factor, g.dtype)

@@ -1,7 +1,7 @@
 """One step of an optimizer: gradient descent, Adam, LARS and LAMB.
 
-Each formula is a rule for one array, written over `xp`. `Lift` carries a rule over nests and has
-every check of them; a door says which nests and numbers its rule takes.
+Each formula is a rule for one array, written over `xp`. `Lift` applies a rule to nests and has all
+checks of them; the public functions say which nests and numbers their rule takes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from ..meanings.adam import adam
 from .lifting import Lift, cast, number
 
-# The doors.
+# The public functions.
 
 
 def optimizer_update(
@@ -23,9 +23,10 @@ def optimizer_update(
 ) -> Any:
     """The parameters one step further down an effective gradient, w − lr·g.
 
-    `w` and `effective_grad` are nests of one form with floating-point arrays of the same shapes and
-    dtypes. `lr` is a number, a 0-d array, or a nest like `w` of numbers and arrays, each 0-d or of
-    its parameter's shape. No gradient flows through the result unless `stop_gradients` is False.
+    `w` and `effective_grad` are nests of the same structure with floating-point arrays of the same
+    shapes and dtypes. `lr` is a number, a 0-d array, or a nest like `w` of numbers and arrays, each
+    0-d or of its parameter's shape. No gradient flows through the result unless `stop_gradients` is
+    False.
 
     >>> iso.optimizer_update({"b": np.array([1.0, 2.0])}, {"b": np.array([10.0, 20.0])}, 0.01)
     {'b': array([0.9, 1.8])}
@@ -51,9 +52,9 @@ def adam_step(
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """`(effective_grad, mw, vw)`: Adam's direction m̂ / (√v̂ + ε), and its moments after this step.
 
-    `dcdw`, `mw` and `vw` are nests of one form, shapes and dtypes; the moments begin as zeros.
-    `step` counts from 1, an int or a 0-d array. Gradients flow through the results. Kingma and Ba
-    2015, algorithm 1.
+    `dcdw`, `mw` and `vw` are nests of the same structure, shapes and dtypes; the moments start as
+    zeros. `step` counts from 1, an int or a 0-d array. Gradients flow through the results. Kingma
+    and Ba 2015, algorithm 1.
 
     >>> g, m, v = iso.adam_step(np.array([3.0, -0.5]), np.zeros(2), np.zeros(2), 1)
     >>> np.round(g, 3)
@@ -132,7 +133,7 @@ def _descent(name: str, w: Any, gradient: dict[str, Any], lr: Any, stop: bool) -
 def adam_numbers(
     lift: Lift, step: Any, beta1: float, beta2: float, epsilon: float, stop: bool
 ) -> list[list[Any]]:
-    """The numbers that Adam's rule takes for each array."""
+    """The numbers for Adam's rule, for each array."""
     refuse_complex(lift)
     beta1 = number(lift.name, "beta1", beta1, below=1)
     beta2 = number(lift.name, "beta2", beta2, below=1)
@@ -140,15 +141,15 @@ def adam_numbers(
     numbers = [lift.constant(x) for x in (beta1, 1 - beta1, beta2, 1 - beta2, epsilon)]
     numbers += lift.corrections(step, beta1, beta2)
     if not stop:
-        # Added to v̂, so that √v̂ has a finite gradient at 0: its root is a quarter of the last digit
-        # of ε, too small to be seen in √v̂ + ε.
+        # Added to v̂, so that √v̂ has a finite gradient at 0: its root is a quarter of the last
+        # digit of ε, too small to change √v̂ + ε.
         digit = lambda dtype: 2.0**-53 if dtype == lift.xp.float64 else 2.0**-24
         numbers.append(lift.each(lambda dtype: (epsilon * digit(dtype) / 4) ** 2))
     return numbers
 
 
 def trust_ratio(lift: Lift, lr: Any, stop: bool) -> tuple[Callable[..., Any], list[Any]]:
-    """The way to a trust ratio, and learning rates to be multiplied by it."""
+    """The function that computes a trust ratio, and the learning rates to multiply by it."""
     if not stop:
         return smooth_ratio, lift.rates(lr)
     counts = lift.counts()
@@ -161,7 +162,7 @@ def refuse_complex(lift: Lift) -> None:
             lift.refuse("real floating-point", kind)
 
 
-# The rules, each for one array. Numbers that come one per array stand last.
+# The rules, each for one array. Numbers with one value per array come last.
 
 
 def descend_by_adam(
@@ -175,7 +176,7 @@ def trusted(
     decay: float, cap: float | None, ratio: Callable[..., Any], xp: Any, w: Any, u: Any, lr: Any,
     eta: float = 1.0,
 ) -> Any:  # fmt: skip
-    """A step of the length that the trust ratio gives it, lr·r·(u + λw)."""
+    """A step with the length given by the trust ratio, lr·r·(u + λw)."""
     rate = lr * ratio(xp, w, u, decay, cap, eta)
     return rate * (u + decay * w if decay else u)
 
@@ -194,11 +195,11 @@ def lamb(
     return w - trusted(0.0, cap, ratio, xp, w, u, lr), m, v
 
 
-# Three ways to η‖w‖ / (‖u‖ + λ‖w‖), at most `cap`, and 1 where a norm is 0.
+# Three ways to compute η‖w‖ / (‖u‖ + λ‖w‖), at most `cap`, and 1 if a norm is 0.
 
 
 def smooth_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None, eta: float) -> Any:
-    """With a gradient, that is finite everywhere: what is not taken is harmless there too."""
+    """With a gradient that is finite everywhere: the branch not taken is finite too."""
 
     def norm(x: Any) -> Any:
         square = xp.sum(xp.square(wide(xp, x)))
@@ -211,7 +212,7 @@ def smooth_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None, eta: 
 
 
 def plain_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None, eta: float) -> Any:
-    """Without a gradient, by the norm of a matrix: one step on most frameworks."""
+    """Without a gradient, by the norm of a matrix: one operation on most frameworks."""
 
     def norm(x: Any) -> Any:
         x = wide(xp, x)
@@ -222,11 +223,11 @@ def plain_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None, eta: f
 
 
 def counted_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None, eta: float) -> Any:
-    """As a Python number, where arrays give numbers: 0-d arrays are five times slower there."""
+    """As a Python number, if arrays give numbers: 0-d arrays are five times slower there."""
     x, y = wide(xp, w).reshape(-1), wide(xp, u).reshape(-1)
     try:
         a, b = math.sqrt(xp.vecdot(x, x)), math.sqrt(xp.vecdot(y, y))
-    except TypeError:  # under differentiation they are no numbers
+    except TypeError:  # under differentiation they cannot become numbers
         return smooth_ratio(xp, w, u, decay, cap, eta)
     if not (a > 0 and b > 0):
         return 1.0
@@ -235,7 +236,7 @@ def counted_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None, eta:
 
 
 def capped(xp: Any, known: Any, ratio: Any, cap: float | None, dtype: Any, eta: float) -> Any:
-    """A ratio of at most `cap` in a dtype, and 1 where it is not known."""
+    """A ratio of at most `cap` in a dtype, and 1 where it is not `known`."""
     if eta != 1:
         ratio = eta * ratio
     if cap is not None:
@@ -244,7 +245,5 @@ def capped(xp: Any, known: Any, ratio: Any, cap: float | None, dtype: Any, eta: 
 
 
 def wide(xp: Any, x: Any) -> Any:
-    """An array whose squares can be summed, in float32 if it has half precision: that ends at
-    65504.
-    """
+    """The array for a sum of squares, in float32 if it has half precision: that ends at 65504."""
     return x if x.dtype in (xp.float32, xp.float64) else xp.astype(x, xp.float32)

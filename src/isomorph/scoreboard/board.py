@@ -1,5 +1,5 @@
-"""A run as people read it: rows are tests, columns are backends, and a cell speaks for all variants
-and modes of its test. The worst of them is its state.
+"""A run for readers: rows are tests, columns are backends, and a cell summarises all variants and
+modes of its test. Its state is the worst of them.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class Cell:
 
     state: int = states.MISSING
     modes: dict[str, int] = field(default_factory=dict)  # mode -> state
-    tests: int = 0  # variants heard of
-    duration: float = 0.0  # seconds, all together
+    tests: int = 0  # number of variants
+    duration: float = 0.0  # total seconds
     asserts: int | None = None
-    value_error: float | None = None  # ulps, the worst
+    value_error: float | None = None  # the largest, in ulps
     gradient_error: float | None = None
     attempts: int = 1
     url: str | None = None
     detail: int | None = None  # of the worst variant
     message: str = ""
-    node: str = ""  # what stands between the brackets of the worst variant's id
+    node: str = ""  # the text between the brackets of the worst variant's id
     remark: str = ""
     parts: list[tuple[str, str, int, int | None]] = field(default_factory=list)
 
@@ -51,7 +51,7 @@ class Suite:
     title: str
     columns: list[str]
     rows: list[Row] = field(default_factory=list)
-    main: bool = True  # a suite that the project gave a title
+    main: bool = True  # whether the project gave the suite a title
     file: str = ""
 
     def red(self) -> int:
@@ -125,7 +125,7 @@ class Board:
         if not results and not waiting:
             gaps.append("no test ran")
         elif not store.complete(run):
-            gaps.append("it did not come to its end")
+            gaps.append("it did not finish")
         absent = [
             row for suite in suites for row in suite.rows
             if row.expected and any(c.state == states.MISSING for c in row.cells.values())
@@ -143,8 +143,8 @@ class Board:
         return not self.gaps
 
     def totals(self, expected: bool = False) -> dict[str, Counter[int]]:
-        """How many cells of each state, by backend. Skips are in the sum; a backend that a test
-        is not meant for is not, unless the row is expected. Of all rows, or of expected ones.
+        """The number of cells in each state, by backend, for all rows or for expected ones. Skips
+        are counted; a backend that a test is not meant for is counted only in expected rows.
         """
         found: dict[str, Counter[int]] = {name: Counter() for name in self.columns}
         for suite in self.suites:
@@ -170,7 +170,7 @@ class Board:
                     yield (suite.title, row.name, backend), row, cell
 
     def age(self) -> float | None:
-        """Seconds since the tests ended (or began, if they never ended); None when nobody knows."""
+        """Seconds since the tests ended (or began, if they never ended); None if unknown."""
         when = self.run["finished"] or self.run["started"]
         if not when:
             return None
@@ -184,7 +184,7 @@ class Board:
 
 
 def fold(results: list) -> Cell:
-    """The cell that speaks for all results of a test on a backend."""
+    """The cell that summarises all results of a test on a backend."""
     if not results:
         return Cell()
     cell = Cell(states.worst([r["state"] for r in results]))
@@ -213,7 +213,7 @@ def fold(results: list) -> Cell:
 
 
 def command(file: str, name: str, node: str) -> str:
-    """What to type to run one cell again.
+    """The shell command that runs one cell again.
 
     >>> command("tests/test_a.py", "test_it", "jax-2")
     "pytest 'tests/test_a.py::test_it[jax-2]'"
@@ -258,7 +258,7 @@ def _expected(store: Store, run: int, settings: Config) -> list[tuple[str, str]]
 
 
 def _banners(store: Store, results: list) -> dict[str, tuple[str, str]]:
-    """Backends none of whose tests got beyond an import."""
+    """Backends whose tests all failed at an import."""
     kinds: dict[str, set] = {}
     sample: dict[str, sqlite3.Row] = {}
     for r in results:

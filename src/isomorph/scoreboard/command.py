@@ -30,37 +30,37 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--db", help="the database (the project's own)")
+    parser.add_argument("--db", help="the database (default: the project's own)")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    one = verbs.add_parser("import", help="seeds, tables in their form, or JUnit files as a run")
+    one = verbs.add_parser("import", help="import seeds, tables like them, or JUnit files as a run")
     one.add_argument("form", choices=["seeds", "markdown", "junit"])
     one.add_argument("files", nargs="*", type=Path)
-    one = verbs.add_parser("merge", help="shards into one database, in any order")
+    one = verbs.add_parser("merge", help="merge shards into one database, in any order")
     one.add_argument("out", type=Path)
     one.add_argument("shards", nargs="+", type=Path)
-    one = verbs.add_parser("render", help="a run as Markdown tables, page, badge or JSON")
+    one = verbs.add_parser("render", help="write a run as Markdown tables, page, badge or JSON")
     one.add_argument("form", choices=["md", "html", "badge", "json"])
     one.add_argument("-o", "--out", type=Path, required=True, metavar="DIR")
     one.add_argument("--run", default="latest")
     one.add_argument("--readme", type=Path, help="also put the totals between its marks here (md)")
-    one = verbs.add_parser("diff", help="what became of every cell")
+    one = verbs.add_parser("diff", help="show how every cell changed")
     one.add_argument("base")
     one.add_argument("head")
-    one.add_argument("--all", action="store_true", help="cells that stayed the same, too")
-    one.add_argument("--max-age", help="exit with 3 when HEAD is older, as 3d")
-    one = verbs.add_parser("show", help="the history of a test")
+    one.add_argument("--all", action="store_true", help="also show cells that stayed the same")
+    one.add_argument("--max-age", help="exit with 3 if HEAD is older, for example 3d")
+    one = verbs.add_parser("show", help="show the history of a test")
     one.add_argument("test")
     one.add_argument("--backend")
-    verbs.add_parser("flaky", help="cells whose outcome does not follow from the code")
-    one = verbs.add_parser("check", help="exit with 3 when the latest run is old or incomplete")
+    verbs.add_parser("flaky", help="list cells whose outcome changes without a change of the code")
+    one = verbs.add_parser("check", help="exit with 3 if the latest run is old or incomplete")
     one.add_argument("--max-age")
     one.add_argument("--complete", action="store_true")
-    one = verbs.add_parser("ledger", help="write the failures of the latest run as expected ones")
-    one.add_argument("--reason", help="why they fail: needed for what is new")
+    one = verbs.add_parser("ledger", help="record the failures of the latest run as expected")
+    one.add_argument("--reason", help="why they fail: required for new failures")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what the arguments say; the exit status."""
+    """Run the chosen command; return the exit status."""
     try:
         settings = read(Path.cwd())
         path = Path(args.db) if args.db else settings.path(settings.database)
@@ -130,7 +130,7 @@ def _put_totals(board: Board, path: Path) -> None:
 
 
 def _badge(board: Board) -> str:
-    """A small picture in words: how many cells are green, of all."""
+    """A small SVG: how many of all cells are green."""
     counts = board.totals(board.has_expected())
     good = sum(c[states.PASSED] for c in counts.values())
     total = sum(sum(c.values()) for c in counts.values())
@@ -225,9 +225,9 @@ def _check(store: Store, settings: Config, args: argparse.Namespace) -> int:
 
 
 def _ledger(store: Store, settings: Config, args: argparse.Namespace) -> int:
-    """What fails in the latest run is expected from now on; what passes is taken out. An entry of
-    which some variants fail and others pass becomes one entry for each that fails; one that the run
-    says nothing of (not run, skipped, not collected) stays.
+    """Failures of the latest run become expected; entries that pass are removed. If only some
+    variants of an entry fail, it becomes one entry for each that fails; an entry that the run has
+    no result for (not run, skipped, not collected) stays.
     """
     path = settings.path(settings.ledger)
     known = ledger.Ledger.read(path)
@@ -236,7 +236,7 @@ def _ledger(store: Store, settings: Config, args: argparse.Namespace) -> int:
     kept, new = set(), []
     failing = (states.FAILED, states.ERROR, states.XFAILED, states.CRASHED, states.TIMEOUT)
     passing = (states.PASSED, states.HOLLOW, states.XPASSED)
-    failed: dict[ledger.Expected, set[str]] = {}  # entry -> its variants that fail
+    failed: dict[ledger.Expected, set[str]] = {}  # entry -> its failing variants
     passed: set[ledger.Expected] = set()
     for r in results:
         old = known.find(r["suite"], r["name"], r["variant"], r["backend"])
@@ -244,7 +244,7 @@ def _ledger(store: Store, settings: Config, args: argparse.Namespace) -> int:
             failed.setdefault(old, set()).add(r["variant"])
         elif old and r["state"] in passing:
             passed.add(old)
-        elif r["state"] in failing and r["state"] != states.XFAILED:  # a mark says why itself
+        elif r["state"] in failing and r["state"] != states.XFAILED:  # a mark has its own reason
             where = (r["suite"], r["name"], r["backend"])
             new.append(ledger.Expected(*where, args.reason or "", today, r["variant"] or "*"))
     for e in known.entries:

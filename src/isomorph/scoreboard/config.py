@@ -1,5 +1,5 @@
-"""What a project says about its board, in `[tool.isomorph.scoreboard]` of its pyproject.toml. A
-project that says nothing gets a board all the same.
+"""A project's settings for its board, in `[tool.isomorph.scoreboard]` of its pyproject.toml. All
+are optional.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ AXES = ("backend", "backends", "xp", "framework", "fw", "array_module")
 
 @dataclass(frozen=True)
 class Config:
-    """The settings, each with what it is when nothing is said."""
+    """The settings, with their defaults."""
 
     title: str = ""
     database: str = ".scoreboard/board.db"
@@ -23,11 +23,11 @@ class Config:
     reference: str = ""
     columns: tuple[str, ...] = ()
     suites: dict[str, str] = field(default_factory=dict)  # test file -> title
-    default_mode: str = ""  # what a test runs in when nothing says otherwise
+    default_mode: str = ""  # the mode of a test that declares none
     modes: dict[str, str] = field(default_factory=dict)  # value of a parameter -> mode
-    observed: tuple[str, ...] = ()  # modes that count only when record_mode saw them
+    observed: tuple[str, ...] = ()  # modes that count only if record_mode reported them
     absent: dict[str, dict[str, str]] = field(default_factory=dict)  # backend -> mode -> why
-    helpers: tuple[str, ...] = ()  # "module:function", assertions of the project's own
+    helpers: tuple[str, ...] = ()  # "module:function", the project's own assertions
     expected: str = ""  # "seeds": rows of run 0 are expected in every run
     max_age: str = "30d"
     root: Path = field(default_factory=Path.cwd)
@@ -70,7 +70,7 @@ def _checked(file: Path, root: Path, said: dict[str, Any]) -> Config:
 
 
 def seconds(text: str) -> float:
-    """An age as people write it.
+    """The seconds of an age such as "3d".
 
     >>> seconds("3d"), seconds("90m")
     (259200.0, 5400.0)

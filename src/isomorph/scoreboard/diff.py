@@ -1,4 +1,4 @@
-"""What became of every cell between two runs."""
+"""How every cell changed between two runs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import NamedTuple
 from . import states
 from .board import Board, Cell
 
-# In the order in which people want to read them; True: news.
+# In the order in which they are shown; True: shown as news.
 KINDS = {
     "regressed": True,
     "still failing": False,
     "fixed": True,
-    "proved": True,  # a green that had asserted nothing, green now with assertions
+    "proved": True,  # passed without assertions before, now with assertions
     "changed": True,
     "only there": True,
     "only here": True,
@@ -67,8 +67,8 @@ def _kind(a: int, b: int, hollow: bool) -> str:
 
 
 def report(changes: list[Change], base: Board, head: Board, every: bool = False) -> list[str]:
-    """The lines of `isomorph scoreboard diff`: counts, then cells, those that stayed green only
-    when asked for.
+    """The lines of `isomorph scoreboard diff`: counts, then cells; cells that stayed green only on
+    request.
     """
     lines = [f"run {base.run['run']} -> run {head.run['run']}: {len(changes)} cells"]
     counts = {kind: sum(c.kind == kind for c in changes) for kind in KINDS}

@@ -1,6 +1,6 @@
-"""Cells whose outcome does not follow from the code: passed after a retry, both outcomes on one
-commit and environment, or there and back within 20 results of one version. New tests and new
-versions are no flakes, and flaky never turns red to green.
+"""Cells whose outcome changes without a change of the code: passed after a retry, both outcomes on
+one commit and environment, or there and back within 20 results of one version. New tests and new
+versions are not flaky, and being flaky never turns red to green.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def seed_texts() -> dict[str, str]:
 
 
 def seeds(store: Store) -> int:
-    """Import the seeds as run 0; a second time changes nothing."""
+    """Import the seeds as run 0; importing again changes nothing."""
     index = tomllib.loads(
         (files("isomorph.scoreboard") / "seeds" / "index.toml").read_text("utf-8")
     )
@@ -42,7 +42,7 @@ def seeds(store: Store) -> int:
 
 
 def tables(store: Store, paths: Sequence[Path]) -> int:
-    """Tables in the form of the seeds, one file a suite, as one run."""
+    """Tables like the seeds, one file per suite, as one run."""
     texts = _texts(paths)
     run = store.begin(_key(texts), "import", note=", ".join(path.name for path in paths))
     for path, text in zip(paths, texts):
@@ -53,8 +53,8 @@ def tables(store: Store, paths: Sequence[Path]) -> int:
 
 
 def junit(store: Store, paths: Sequence[Path], settings: Config, backends: Sequence[str]) -> int:
-    """JUnit files as one run. The backend is looked for among `backends` between the brackets of a
-    test's name; JUnit does not know hollow or unexpected passes.
+    """JUnit files as one run. The backend is searched among `backends` between the brackets of a
+    test's name; JUnit has no hollow or unexpected passes.
     """
     try:
         from junitparser import Error, Failure, JUnitXml, Skipped
@@ -112,17 +112,17 @@ def _texts(paths: Sequence[Path]) -> list[str]:
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """What is wrong with a file, with its name."""
+    """Adds the name of a file to its errors."""
     try:
         yield
-    except Exception as error:  # junitparser and the XML readers have errors of their own
+    except Exception as error:  # junitparser and the XML readers have their own exceptions
         if isinstance(error, ImportError):
             raise
         raise ValueError(f"import: {path}: {str(error).removeprefix('import: ')}") from error
 
 
 def _date(text: str | None) -> str | None:
-    """The date of a JUnit suite, in UTC; one that names no zone is taken as it is.
+    """The date of a JUnit suite, in UTC; a date without a time zone is kept.
 
     >>> _date("2026-11-15T12:00:00.5+02:00")
     '2026-11-15T10:00:00Z'

@@ -1,6 +1,6 @@
-"""The two-sided ledger: failures that are expected, each with a reason and a date, in a TOML file.
-An expected failure is yellow; a failure that is not in the file is red, and so is a pass of one
-that is. `isomorph scoreboard ledger` writes it.
+"""The two-sided ledger: expected failures, each with a reason and a date, in a TOML file. An
+expected failure is yellow; a failure that is not in the file is red, and so is an entry that
+passes. `isomorph scoreboard ledger` writes it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Expected:
     backend: str
     reason: str
     since: str
-    variant: str = "*"  # the id of the other parameters; * is all of them
+    variant: str = "*"  # the id of the other parameters; * means all
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,10 @@ class Ledger:
 
 
 def write(path: Path, entries: Iterable[Expected]) -> None:
-    """The file, in order, so that two people who write the same get the same."""
+    """Write the file in a fixed order, so that the same entries give the same file."""
     lines = [
-        "# Expected failures of the scoreboard: what fails and is not in here is red, and so is",
-        "# what is in here and passes. `isomorph scoreboard ledger` writes it; edit the reasons.",
+        "# Expected failures of the scoreboard: a failure that is not in here is red, and so is an",
+        "# entry that passes. `isomorph scoreboard ledger` writes this file; edit the reasons.",
     ]
     for e in sorted(entries, key=lambda e: (e.suite, e.test, e.backend, e.variant)):
         lines.append("\n[[expected]]")

@@ -1,5 +1,5 @@
-"""Tables in the form of the seeds: one Markdown file a suite, a badge and a link in every cell.
-They are read with markdown-it and written with tabulate, and what was read is written back byte for
+"""Tables like the seeds: one Markdown file per suite, a badge and a link in every cell. They are
+read with markdown-it and written with tabulate, and a table that was read is written back byte for
 byte.
 """
 
@@ -19,7 +19,7 @@ LINK = '<a href="{href}" rel="noopener noreferrer" target="_blank"><img src={bad
 LABELS = {states.PASSED: "success", states.FAILED: "failure"}
 HREF = re.compile(r'<a href="([^"]*)"')
 LABEL = re.compile(r"badge/-([^-]+(?:--[^-]+)*)-")
-# Characters that change the direction or the place of others: shown, never obeyed.
+# Characters that change the direction or the place of others: shown as escapes, never output.
 UNSEEN = re.compile(
     "[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
 )
@@ -34,7 +34,7 @@ class Seen(NamedTuple):
 
 
 def safe(text: str) -> str:
-    """A name or a message as a cell of a table: one line, no markup, not endless.
+    """A name or a message as a cell of a table: one line, without markup, shortened.
 
     >>> print(safe("a|b\\n<script>"))
     a&#124;b\\n&lt;script&gt;
@@ -122,7 +122,7 @@ def keep(store: Store, run: int, suite: str, seen: list[Seen]) -> None:
 
 
 def seed_table(store: Store, run: int, suite: str) -> str:
-    """An imported table, as it was."""
+    """An imported table, unchanged."""
     order = {
         axis: [
             row["name"]
@@ -144,8 +144,8 @@ def seed_table(store: Store, run: int, suite: str) -> str:
 
 
 def suite_file(board: Board, suite: Suite) -> str:
-    """One file: the table in the form of the seeds, then modes and worst errors in words, then the
-    tests of the suite that nobody expects in every run.
+    """One file: the table in the form of the seeds, then modes and largest errors as text, then the
+    tests of the suite that are not expected in every run.
     """
     first = [row for row in suite.rows if row.expected] or suite.rows
     more = [row for row in suite.rows if row not in first]
@@ -212,7 +212,7 @@ def short(error: float) -> str:
 
 
 def totals(board: Board) -> str:
-    """The counts of the expected rows, if there are such, else of all; every state in the sum."""
+    """The counts of the expected rows, or of all rows if there are none; every state counts."""
     counts = board.totals(board.has_expected())
     names = [b for b in counts if sum(counts[b].values())]
     seen = sorted({s for c in counts.values() for s in c}, key=lambda s: BY_CODE[s].rank)
@@ -233,7 +233,7 @@ def file_name(title: str) -> str:
 
 
 def index(board: Board, files: dict[str, str]) -> str:
-    """The first page: when, what commit, complete or not, totals, and the tables."""
+    """The first page: date, commit, whether complete, totals, and links to the tables."""
     run = board.run
     when = run["finished"] or run["started"] or "at an unknown date"
     state = "complete" if board.complete else f"INCOMPLETE ({safe('; '.join(board.gaps))})"
@@ -266,7 +266,7 @@ def write(board: Board, folder: Path) -> list[Path]:
     for suite in board.suites:
         if suite.main:
             name = file_name(suite.title) + ".md"
-            if name in files.values():  # two titles that read alike
+            if name in files.values():  # two titles that give the same file name
                 name = f"{name[:-3]}-{len(files)}.md"
             files[suite.title] = name
             written.append(folder / name)

@@ -1,4 +1,4 @@
-"""Shards into one file: in any order, and as often as one likes, the result says the same."""
+"""Merge shards into one file: the result does not depend on their order or on repetition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .store import COUNT_LIMIT, Planned, Result, Store
 
 
 def merge(out: str | Path, shards: Sequence[str | Path]) -> int:
-    """Put every run of `shards` into `out`; returns how many runs it has."""
+    """Put every run of `shards` into `out`; return the number of runs in it."""
     with Store(out) as into:
         for path in shards:
             with Store(path, write=False) as shard:
@@ -21,8 +21,8 @@ def merge(out: str | Path, shards: Sequence[str | Path]) -> int:
 def _run(into: Store, shard: Store, run) -> None:
     facts = {k: run[k] for k in ("sha", "branch", "dirty", "started", "note")}
     mine = into.begin(run["key"], run["kind"], 0 if run["run"] == 0 else None, **facts)
-    # A run began with its first shard and ended with its last; where shards do not agree on what
-    # they are, the order in which they come must not decide.
+    # A run began with its first shard and ended with its last; where shards disagree, the order in
+    # which they arrive must not decide.
     latest = ", ".join(
         f"{name} = nullif(max(coalesce({name}, ''), coalesce(:{name}, '')), '')"
         for name in ("finished", "sha", "branch")
@@ -43,7 +43,7 @@ def _run(into: Store, shard: Store, run) -> None:
                 " environment WHERE environment.environment = job.environment), '') < ?",
                 (number, jobs[job["job"]], job["facts"]),
             )
-        larger = ", ".join(  # of two that are known
+        larger = ", ".join(  # of two known values
             f"{name} = coalesce(max({name}, :{name}), {name}, :{name})"
             for name in ("url", "exit", "planned", "complete")
         )

@@ -1,5 +1,5 @@
-"""One static page: summary and red cells as plain HTML, the matrix built by a script from data that
-lies in the page itself. It asks nothing of a server and nothing of a network.
+"""One static page: summary and red cells as plain HTML; a script builds the matrix from data in the
+page itself. It needs no server and no network.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PARTS_SHOWN = 40
 
 
 def tone(code: int) -> str:
-    """Which colour a state has; the word and the glyph say the same."""
+    """The colour of a state; the word and the glyph say the same."""
     if states.red(code):
         return "bad"
     return {states.PASSED: "good", states.XFAILED: "warn"}.get(code, "none")
@@ -135,7 +135,7 @@ def _verdict(worse: list[Change], red: list, board: Board, before: Any) -> str:
         return f"✗ {cells} since run {before['run']}, on {', '.join(where)}."
     now = f"{len(red)} red cell{'' if len(red) == 1 else 's'}" if red else "nothing is red"
     sign = "✗" if red or board.gaps else "✓"
-    among = ", among what ran: the run is incomplete" if board.gaps else ""
+    among = ", but the run is incomplete" if board.gaps else ""
     if before is None:
         return f"{sign} No earlier run to compare with; {now}{among}."
     return f"{sign} Nothing got worse since run {before['run']}; {now}{among}."
@@ -146,7 +146,7 @@ def _since(counts: dict[str, int], before: Any) -> str:
         return ""
     order = ("fixed", "proved", "changed", "only here", "only there", "still failing", "same")
     words = {"proved": "green before without an assertion and proved now", "only here": "new",
-             "only there": "not heard of this time"}  # fmt: skip
+             "only there": "without a result this time"}  # fmt: skip
     parts = [f"{counts[k]} {words.get(k, k)}" for k in order if counts.get(k)]
     return f"Against run {before['run']}: {', '.join(parts)}." if parts else ""
 
@@ -192,7 +192,7 @@ def _card(board: Board, name: str, found: dict[int, int]) -> dict[str, Any]:
 
 
 def _data(store: Store, board: Board, before: Any, changes: dict[tuple, Change]) -> dict[str, Any]:
-    """What the script needs, small: trailing nothings of a cell are left out."""
+    """The data for the script, kept small: trailing empty values of a cell are left out."""
     modes = board.modes()
     texts: dict[int, int] = {}
     details: list[str] = []
@@ -278,7 +278,7 @@ def _finite(error: float | None) -> float | None:
 
 
 def _history(store: Store, board: Board) -> dict[tuple, list[int]]:
-    """The states of the last runs, the newest last, of cells that were not always the same."""
+    """The states of the last runs, the newest last, for cells whose state changed."""
     runs = [r["run"] for r in store.runs()]
     runs = runs[: runs.index(board.run["run"]) + 1][-RUNS_BACK:]
     found: dict[tuple, dict[int, int]] = {}

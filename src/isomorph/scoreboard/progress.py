@@ -1,6 +1,4 @@
-"""How far the run is, per backend: a live table where there is a terminal and rich, plain lines
-otherwise.
-"""
+"""The progress of a run per backend: a live table on a terminal with rich, else plain lines."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ class Progress:
         self.told = time.monotonic()
         self.screen: Any = None
         self.live = self._terminal()
-        # pytest takes stdout away while a test runs: the table has its own way to the terminal.
+        # pytest captures stdout while a test runs: the table writes to the terminal directly.
         self.terminal = os.dup(sys.stdout.fileno()) if self.live else None
 
     def _terminal(self) -> bool:
@@ -48,7 +46,7 @@ class Progress:
 
             reporter = self.config.pluginmanager.get_plugin("terminalreporter")
             if reporter is not None:
-                reporter.showfspath = False  # the names of files would tear the table
+                reporter.showfspath = False  # file names would break the table
             file = open(self.terminal, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
             self.screen = Live(
                 self._table(),
@@ -83,7 +81,7 @@ class Progress:
             self.terminal = None
 
     def lines(self) -> list[str]:
-        """One line a backend; every number has its word."""
+        """One line per backend; every number has its word."""
         lines = []
         for name in self._names():
             ran = self.ran.get(name, Counter())

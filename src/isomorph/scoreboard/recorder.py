@@ -1,8 +1,8 @@
-"""The side of the plugin that writes: one process, one open file, a commit every half second.
+"""The writing part of the plugin: one process, one open file, a commit every half second.
 
 The reports of a test's setup, call and teardown become one result. Results are written between
-tests, by the thread that runs them: one beside it would take its lock and its cache from it. A
-second thread only watches the clock, so that what is known is on disk even while one test takes
+tests, by the thread that runs them: another thread would compete for the lock and the cache. A
+second thread only watches the clock, so that results are on disk even while one test takes
 minutes.
 """
 
@@ -41,7 +41,7 @@ def now() -> str:
 
 
 class Quiet:
-    """No dots while there is a live table, which counts."""
+    """Suppresses pytest's dots while a live table counts."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
@@ -53,7 +53,7 @@ class Quiet:
 
 
 class Recorder:
-    """What is known of the run, and the file it goes to."""
+    """The state of the run, and its file."""
 
     def __init__(self, config: pytest.Config, watcher: Watcher) -> None:
         self.config, self.watcher = config, watcher
@@ -87,20 +87,20 @@ class Recorder:
         self.written = time.monotonic()
         self.over = threading.Event()
         self.offences: list[str] = []
-        self.skipped: dict[str, str] = {}  # files skipped as a whole, and why
+        self.skipped: dict[str, str] = {}  # files skipped as a whole -> the reason
         self.progress = Progress(config, self.settings)
         if self.progress.live:
             config.pluginmanager.register(Quiet(self.progress), "scoreboard-quiet")
         self.clock = threading.Thread(target=self._tick, daemon=True)
         self.clock.start()
 
-    # What pytest tells
+    # Hooks of pytest
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput["scoreboard_plan"] = str(self.told)
 
-    @pytest.hookimpl(trylast=True)  # the watcher knows by then
+    @pytest.hookimpl(trylast=True)  # the watcher has run by then
     def pytest_collection_finish(self) -> None:
         if not hasattr(self.config, "workerinput") and self.watcher.plan:
             self._planned(self.watcher.plan)
@@ -124,21 +124,21 @@ class Recorder:
                 self.store.db.commit()
 
     def pytest_enter_pdb(self) -> None:
-        self.progress.stop()  # the terminal belongs to the debugger
+        self.progress.stop()  # the debugger needs the terminal
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         nodeid, when, passed = report.nodeid, report.when, report.outcome == "passed"
         entry = self.open.get(nodeid)
         if entry is None and when == "setup" and passed:
-            return  # it says nothing yet
+            return  # no information yet
         if entry is None:
             entry = self.open[nodeid] = {"attempts": 1, "duration": 0.0, "seen": {}}
         entry["duration"] += report.duration or 0.0
-        # from a worker, or from here
+        # from a worker, or from this process
         seen = getattr(report, "scoreboard", None) or self.watcher.seen(report) or {}
         if report.outcome == "rerun":
             entry["attempts"] += 1
-            entry["again"] = True  # the teardown that may follow ends this attempt, not the test
+            entry["again"] = True  # a teardown that follows ends this attempt, not the test
             return
         if when in ("setup", "call"):
             entry["again"] = False
@@ -171,7 +171,7 @@ class Recorder:
     def _finish(self, nodeid: str, entry: dict[str, Any]) -> None:
         seen = entry["seen"]
         who = seen.get("who") or self.plan.get(nodeid) or self._read_plan().get(nodeid)
-        if who is None:  # a worker died before it could say what it collected
+        if who is None:  # a worker died before it reported its collection
             file, _, name = nodeid.partition("::")
             who = Planned(self.settings.suites.get(file, file), name, "", file, "", "")
         backend, node = who[4], who[5]
@@ -195,7 +195,7 @@ class Recorder:
         self.progress.count(backend, state)
         self._write_if_due()
 
-    # What is written
+    # Writing
 
     def _read_plan(self) -> dict[str, Planned]:
         if not self.plan and self.told.is_file():
@@ -217,7 +217,7 @@ class Recorder:
 
     def _write_if_due(self) -> None:
         if time.monotonic() - self.written >= SECONDS:
-            with suppress(sqlite3.OperationalError):  # the next time, or the end, says so
+            with suppress(sqlite3.OperationalError):  # reported the next time, or at the end
                 self.flush()
 
     def flush(self) -> None:
@@ -228,7 +228,7 @@ class Recorder:
                 if results:
                     self.store.add(self.run, self.job, results)
                 self.store.db.commit()
-            except sqlite3.Error:  # the file is locked, the disk is full: nothing is lost yet
+            except sqlite3.Error:  # the file is locked or the disk is full: nothing is lost yet
                 self.store.undo()
                 self.fresh = results
                 raise
@@ -259,8 +259,8 @@ class Recorder:
         self.offences = self._offences()
 
     def _uncollected(self) -> None:
-        """Cells known from earlier runs, in files that could not be read this time, or were skipped
-        before their tests were seen.
+        """Cells known from earlier runs, in files that could not be collected this time, or were
+        skipped before their tests were seen.
         """
         broken = self.store.db.execute(
             "SELECT file, detail FROM broken WHERE run = ?", (self.run,)
@@ -304,14 +304,14 @@ class Recorder:
         if len(self.offences) > 50:
             out.write_line(f"… and {len(self.offences) - 50} more", red=True)
         if self.run is None:
-            out.write_line("nothing ran, nothing is recorded")
+            out.write_line("no test ran, nothing is recorded")
             return
         if self.plan and not any(who.backend for who in self.plan.values()):
             names = ", ".join(sorted(self.watcher.parameters)) or "none"
             wanted = self.watcher.axis or " or ".join(AXES)
             out.write_line(
-                f"no test has a parameter or fixture called {wanted}: "
-                f"--scoreboard-axis NAME says which is the backend (parameters seen: {names})",
+                f"no test has a parameter or fixture called {wanted}: name the backend's with "
+                f"--scoreboard-axis NAME (parameters seen: {names})",
                 yellow=True,
             )
         out.write_line(f"run {self.run} in {self.path}")
@@ -324,7 +324,7 @@ class Recorder:
 
 
 def _together(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """What call and teardown saw: counts only grow, so the later report has them all."""
+    """The data of call and teardown: counts only grow, so the later report has them all."""
     return {**new, "timeout": old.get("timeout") or new.get("timeout")} if old else new
 
 

@@ -1,5 +1,5 @@
-"""What can become of a cell: one table with the number stored, the word, the glyph, how bad it is
-and whose fault it is. Colour comes third, from the page's style sheet.
+"""The states of a cell: one table with the stored number, the word, the glyph, how bad it is and
+whether it needs action. Colours come from the page's style sheet.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 
 class State(NamedTuple):
-    code: int  # in the database; -1 and -2 are the absence of a row
+    code: int  # in the database; -1 and -2 mean that there is no row
     word: str
     glyph: str
-    rank: int  # the worst of several wins
-    red: bool  # somebody must act
+    rank: int  # the highest of several wins
+    red: bool  # needs action
     badge: str  # the colour of its badge in Markdown
 
 
@@ -37,7 +37,7 @@ NOT_RUN, MISSING = -1, -2
 
 
 def worst(codes: list[int]) -> int:
-    """The state that speaks for several.
+    """The state that represents several.
 
     >>> BY_CODE[worst([PASSED, HOLLOW, PASSED])].word
     'hollow'

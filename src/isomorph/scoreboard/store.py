@@ -1,7 +1,7 @@
 """The SQLite file: one writer, rows that arrive in batches, runs found by number, key or `latest`.
 
-Names are turned into numbers once and kept in dictionaries, so that a result costs one row of small
-integers. A commit at least every second keeps what a killed run had.
+Names are turned into numbers once and cached in dictionaries, so that a result costs one row of
+small integers. A commit at least every second preserves the results of a killed run.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from .states import BY_CODE
 APPLICATION = 0x53424431  # 'SBD1', as in schema.sql
 COUNT_LIMIT = 1 << 40  # an infinite error, in thousandths of an ulp
 INSERT = "INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-NUMBERED = {  # what a row is known by, and what stands beside it
+NUMBERED = {  # the key columns of a table, and its other columns
     "environment": (("facts",), ()),
     "backend": (("name",), ()),
     "test": (("suite", "name", "variant"), ("file",)),
     "cell": (("test", "backend", "mode"), ("node",)),
     "detail": (("digest",), ("kind", "message", "text")),
 }
-ROOM = 1 << 28  # bytes of a file that is laid in order after every run
+ROOM = 1 << 28  # bytes up to which a file is vacuumed after every run
 
 
 class Result(NamedTuple):
-    """What one test did on one backend in one mode."""
+    """The result of one test on one backend in one mode."""
 
     suite: str
     name: str
@@ -79,7 +79,8 @@ class Store:
                 wal = self.path.with_name(self.path.name + "-wal")
                 if write or (wal.exists() and wal.stat().st_size):
                     raise
-                # A folder that nobody may write in, as an artifact of CI: read it as it lies.
+                # A folder without write permission, like a CI artifact: read the file without
+                # locks.
                 self.db.close()
                 self.db = sqlite3.connect(f"{self.path.absolute().as_uri()}?immutable=1", uri=True)
                 self.db.row_factory = sqlite3.Row
@@ -89,11 +90,11 @@ class Store:
                 f"scoreboard: needed a database that can be opened, got {path}: {error}"
             ) from error
         self._known: dict[str, dict[Any, int]] = {}
-        self._unfiled: set[int] | None = None  # tests of which no file is known
-        self._heard: dict[int, set[int]] = {}  # of runs begun here: cells that have a result
+        self._unfiled: set[int] | None = None  # tests whose file is unknown
+        self._heard: dict[int, set[int]] = {}  # for runs begun here: cells that have a result
 
     def _ready(self, write: bool) -> None:
-        """Lay out a new file; refuse one that is somebody else's, or of another time."""
+        """Create the tables of a new file; raise if the file is another program's or version's."""
         (version,), (owner,), (tables,) = (
             self.db.execute(question).fetchone()
             for question in (
@@ -102,10 +103,10 @@ class Store:
         )  # fmt: skip
         if tables and owner != APPLICATION:
             raise ValueError(
-                f"scoreboard: needed a scoreboard's database, {self.path} is another's"
+                f"scoreboard: needed a scoreboard's database, got another program's: {self.path}"
             )
         if tables and version != 1:
-            raise ValueError(f"scoreboard: needed schema 1, {self.path} has schema {version}")
+            raise ValueError(f"scoreboard: needed schema 1, got schema {version} in {self.path}")
         if write:
             self.db.execute("PRAGMA journal_mode=WAL")
             self.db.execute("PRAGMA synchronous=NORMAL")
@@ -118,7 +119,7 @@ class Store:
         self.db.close()
 
     def undo(self) -> None:
-        """Forget what was written since the last commit."""
+        """Discard everything since the last commit."""
         self.db.rollback()
         self._known.clear()
         self._unfiled = None
@@ -134,12 +135,12 @@ class Store:
     # Writing
 
     def begin(self, key: str, kind: str, number: int | None = None, **facts: Any) -> int:
-        """The run with this key, made if it is not there."""
+        """The run with this key, created if it does not exist."""
         found = self.db.execute("SELECT run FROM run WHERE key = ?", (key,)).fetchone()
         if found:
             return found[0]
-        names = ["run", "key", "kind", *facts]  # run 0 is kept for the seeds
-        made = self.db.execute(  # in one statement: another process may begin a run as well
+        names = ["run", "key", "kind", *facts]  # run 0 is reserved for the seeds
+        made = self.db.execute(  # in one statement: another process may begin a run too
             f"INSERT INTO run ({', '.join(names)})"
             f" SELECT coalesce(?, max(run) + 1, 1){', ?' * (len(names) - 1)} FROM run WHERE true"
             " ON CONFLICT (key) DO NOTHING",
@@ -169,7 +170,7 @@ class Store:
         ).fetchone()[0]
 
     def add(self, run: int, job: int, results: Iterable[Result]) -> None:
-        """Keep results; of two for one cell the worse is kept, whichever came first."""
+        """Store results; of two for one cell the worse is kept, whichever came first."""
         results = _written(results)
         self._learn_tests([r[:4] for r in results])
         tests, backends = self._all("test"), self._all("backend")
@@ -198,7 +199,7 @@ class Store:
         made = self.db.executemany(
             INSERT.replace("REPLACE", "IGNORE"), [(*row[:4], *row[5:]) for row in new]
         )
-        if new and made.rowcount < len(new):  # another process has a result for one of them
+        if new and made.rowcount < len(new):  # another process has stored a result for one of them
             again += new
         for row in again:
             old = self.db.execute(
@@ -215,7 +216,7 @@ class Store:
                     )
 
     def _prefers(self, new: tuple, old: tuple) -> bool:
-        """Whether of two results for one cell the first is kept: the worse, then the larger
+        """Whether the first of two results for one cell is kept: the worse, then the larger
         numbers, then the job whose key comes last; so the order of arrival does not matter.
         """
         if new[2] == old[2] or _order(new) != _order(old):
@@ -236,8 +237,8 @@ class Store:
         )
 
     def finish(self, run: int, job: int, complete: bool, exit: int, finished: str) -> None:
-        """Close a job: what was planned and has a result needs no plan any more, and the rows are
-        laid in order, which takes a quarter less room than as they came.
+        """Close a job: plans that have a result are deleted, and the rows are sorted on disk, which
+        takes a quarter less space.
         """
         heard = "" if complete else (
             " AND EXISTS (SELECT 1 FROM result JOIN cell USING (cell) WHERE result.run = plan.run"
@@ -253,11 +254,11 @@ class Store:
         )
         self.db.commit()
         if self.path.stat().st_size < ROOM:
-            with suppress(sqlite3.OperationalError):  # somebody reads: then it takes more room
+            with suppress(sqlite3.OperationalError):  # another process is reading
                 self.db.execute("VACUUM")
 
     def forget(self, run: int, job: int) -> None:
-        """Take out a job of which there is nothing to say, and its run if that was all of it."""
+        """Delete a job without results, and its run if it has no other job."""
         self.db.execute("DELETE FROM job WHERE job = ?", (job,))
         self.db.execute(
             "DELETE FROM run WHERE run = ?1 AND NOT EXISTS (SELECT 1 FROM job WHERE run = ?1)",
@@ -289,18 +290,18 @@ class Store:
         for test, (file,) in files.items():
             if not file:
                 self._unfiled.add(numbers[test])
-            elif numbers[test] in self._unfiled:  # known from a table, which names no file
+            elif numbers[test] in self._unfiled:  # known from a table, which has no file names
                 self.db.execute("UPDATE test SET file = ? WHERE test = ?", (file, numbers[test]))
                 self._unfiled.discard(numbers[test])
 
     def _learn(self, table: str, rows: dict[tuple, tuple]) -> None:
-        """Give a number to every key that has none; `rows` tells what stands beside it."""
+        """Give a number to every key that has none; `rows` maps keys to the other columns."""
         known = self._all(table)
         new = [(*key, *rest) for key, rest in rows.items() if key not in known]
         if new:
             key, rest = NUMBERED[table]
             columns = (*key, *rest)
-            self.db.executemany(  # or somebody else has by now
+            self.db.executemany(  # unless another process has inserted it by now
                 f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) "
                 f"VALUES ({', '.join('?' * len(columns))})",
                 new,
@@ -316,7 +317,7 @@ class Store:
         return known
 
     def _read_numbers(self, table: str) -> None:
-        """Take note of the rows that came since the last look."""
+        """Read the rows that were added since the last read."""
         known = self._known[table]
         last = next(reversed(known.values()), 0)
         cursor = self.db.cursor()
@@ -387,7 +388,7 @@ class Store:
         ).fetchall()
 
     def explain(self, detail: int) -> tuple[str, str, str]:
-        """What a detail says: its kind, its message, its text."""
+        """The contents of a detail: its kind, its message, its text."""
         row = self.db.execute(
             "SELECT kind, message FROM detail WHERE detail = ?", (detail,)
         ).fetchone()
@@ -411,13 +412,13 @@ class Store:
         ).fetchall()
 
     def complete(self, run: int) -> bool:
-        """Whether every job of a run came to its end and left nothing out."""
+        """Whether every job of a run finished and left nothing out."""
         jobs = self.db.execute("SELECT min(complete) FROM job WHERE run = ?", (run,)).fetchone()[0]
         return bool(jobs) and not self.planned(run)
 
     def content(self) -> list[str]:
-        """Everything that is said, without the numbers under which it is filed: two files that say
-        the same have equal contents.
+        """The whole content without internal numbers: two files with the same information have
+        equal contents.
         """
         queries = (
             "SELECT 'run', key, kind, sha, branch, dirty, started, finished, note FROM run",
@@ -444,7 +445,7 @@ class Store:
 
 
 def _utf8(value: Any) -> Any:
-    """Text that can be written down: half a surrogate pair is spelled out.
+    """Text that can be encoded: half a surrogate pair is escaped.
 
     >>> _utf8("a\\ud800")
     'a\\\\ud800'
@@ -455,7 +456,7 @@ def _utf8(value: Any) -> Any:
 
 
 def _written(rows: Iterable[Any]) -> list[Any]:
-    """Rows whose texts can be written down."""
+    """Rows whose texts can be encoded."""
     rows = list(rows)
     try:
         "".join([x for row in rows for x in row if type(x) is str]).encode()
@@ -469,5 +470,5 @@ def _milli(ulps: float | None) -> int | None:
 
 
 def _order(row: tuple) -> tuple:
-    """The rank of a state and the numbers beside it, without those that a file chose itself."""
+    """The rank of a state and its other values, without numbers that are internal to a file."""
     return (BY_CODE[row[3]].rank, *(-1 if x is None else x for x in row[4:9]))

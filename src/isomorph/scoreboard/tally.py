@@ -1,9 +1,9 @@
-"""What a test did while it ran: assertions executed, the worst error seen, the modes it ran in.
+"""What a test did: assertions executed, the largest error seen, the modes it ran in.
 
-pytest rewrites the `assert` statements of test files and, when asked to (its option
-`enable_assertion_pass_hook`), asks after each one that held whether anybody wants to know. That
-question is counted; nobody is told, so no value is ever printed. Known helpers of other packages
-are wrapped where they live and where test files have bound them.
+pytest rewrites the `assert` statements of test files and, with its option
+`enable_assertion_pass_hook`, checks after each assertion that held whether a plugin wants to know.
+These checks are counted; no plugin is told, so no value is ever printed. Known assertion helpers of
+other packages are wrapped in their modules and in test files that imported them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import wraps
 from typing import Any
 from unittest import TestCase
 
-# Modules whose assert_* functions are assertions, and the ones that compare two arrays.
+# Modules whose assert_* functions are assertions, and those that compare two arrays.
 HELPERS = (
     "numpy.testing",
     "torch.testing",
@@ -32,16 +32,16 @@ COMPARE = {
     "assert_equal",
     "assert_trees_all_close",
 }
-PAIR = ("actual", "x", "desired", "expected", "y")  # what is compared, by name
+PAIR = ("actual", "x", "desired", "expected", "y")  # names of the compared arguments
 CHECKS = ("raises", "warns", "deprecated_call")  # pytest's own
 
 
 class Tally:
-    """The counts of the test that runs now; of nobody while `on` is False."""
+    """The counts of the running test; nothing is counted while `on` is False."""
 
     def __init__(self) -> None:
         self.on = False
-        self.kind = "value"  # what the comparisons seen now are of
+        self.kind = "value"  # what the comparisons are of: values or gradients
         self.clear()
 
     def clear(self) -> None:
@@ -59,8 +59,8 @@ TALLY = Tally()
 
 
 def record_error(value: Any, reference: Any, kind: str = "value") -> float | None:
-    """Keep the error of `value` against `reference` for the cell of the running test, if it is the
-    worst one so far; `kind` is "value" or "gradient". Returns it in ulps.
+    """Store the error of `value` against `reference` for the cell of the running test, if it is the
+    largest so far; `kind` is "value" or "gradient". Returns it in ulps.
 
     >>> import numpy as np
     >>> record_error(np.float32(1) + np.spacing(np.float32(1)), 1.0)
@@ -75,7 +75,7 @@ def record_error(value: Any, reference: Any, kind: str = "value") -> float | Non
 
 @contextmanager
 def comparing(kind: str) -> Iterator[None]:
-    """Comparisons seen inside are of "value" or of "gradient".
+    """Comparisons inside the block are of "value" or of "gradient".
 
     >>> with comparing("gradient"):
     ...     pass
@@ -90,7 +90,7 @@ def comparing(kind: str) -> Iterator[None]:
 
 
 def record_mode(mode: str) -> None:
-    """Say that the running test ran in `mode`; nothing happens outside a scoreboard.
+    """Report that the running test ran in `mode`; without a scoreboard nothing happens.
 
     >>> record_mode("jit")
     """
@@ -98,16 +98,16 @@ def record_mode(mode: str) -> None:
         TALLY.modes.add(mode)
 
 
-# torch.compile, if it meets these inside what it compiles, runs them while it traces, and no more:
-# this is the mark that torch.compiler.assume_constant_result leaves, without importing torch.
+# If torch.compile meets these in a function that it compiles, it runs them only while it traces:
+# this is the mark of torch.compiler.assume_constant_result, set without importing torch.
 record_mode._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMemberAccess]
 
 
 def ulps(value: Any, reference: Any) -> float | None:
     """The largest error of an array against its reference, in units in the last place of the
-    reference's largest element (a reference of zeros: of one), in the dtype of `value`, or of the
-    reference where that is coarser. None for what is no array of floating numbers. A NaN or an
-    infinity that the other lacks is an infinite error.
+    reference's largest element (of 1 if the reference is zero), in the dtype of `value`, or of the
+    reference if that is coarser. None unless both are floating-point arrays. A NaN or an infinity
+    in only one of them is an infinite error.
 
     >>> import numpy as np
     >>> ulps(np.array([1.0, 2.0]), np.array([1.0, 2.0 + 4.5e-16]))
@@ -135,12 +135,12 @@ def ulps(value: Any, reference: Any) -> float | None:
         with np.errstate(all="ignore"):
             unit = float(np.spacing(np.asarray(top, own)))
             return float(np.abs((a - d)[~same]).max() / unit)
-    except (TypeError, ValueError, OverflowError, RuntimeError):  # no numbers, or no plain data
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # not numbers, or not plain data
         return None
 
 
 def _plain(x: Any) -> Any:
-    """The values of a framework's array, by its own way out."""
+    """The values of a framework's array, by its own conversion."""
     if hasattr(x, "detach"):
         x = x.detach()
         x = x.cpu() if hasattr(x, "cpu") else x
@@ -148,11 +148,11 @@ def _plain(x: Any) -> Any:
 
 
 class Counters:
-    """The counting of assertions, put in for one pytest session and taken out after it."""
+    """The counting of assertions, installed for one pytest session and removed after it."""
 
     def __init__(self, helpers: Iterable[str], roots: Iterable[str]) -> None:
         self.roots = tuple(roots)
-        # module -> its named functions, or None for all that are called assert_…
+        # module -> its named functions, or None for all whose names begin with assert_
         self.pending: dict[str, list[str] | None] = dict.fromkeys(HELPERS)
         for entry in helpers:
             module, _, name = entry.partition(":")
@@ -161,7 +161,7 @@ class Counters:
         self.swapped: dict[int, tuple[Any, Any]] = {}  # id of the original -> (original, wrapper)
 
     def start(self, rewriting: Any, pytest: Any) -> None:
-        """Count `assert`, through what pytest's rewritten statements ask, and pytest's checks."""
+        """Count `assert`, through the checks in pytest's rewritten statements, and its helpers."""
         asked = rewriting._check_if_assertion_pass_impl
 
         def ask() -> bool:
@@ -178,7 +178,7 @@ class Counters:
             self._wrap(TestCase, name)
 
     def catch_up(self) -> None:
-        """Wrap the helpers of modules that are imported by now."""
+        """Wrap the helpers of modules that have been imported meanwhile."""
         for module in [m for m in self.pending if m in sys.modules]:
             names = self.pending.pop(module)
             found = sys.modules[module]
@@ -188,7 +188,7 @@ class Counters:
                     self._wrap(found, name, name in COMPARE or names is not None)
 
     def rebind(self) -> None:
-        """Names that test files took with `from numpy.testing import …`, before or after."""
+        """Rebind names that test files imported with `from numpy.testing import …`."""
         for module in list(sys.modules.values()):
             if (getattr(module, "__file__", None) or "").startswith(self.roots):
                 for name, value in list(vars(module).items()):
@@ -213,7 +213,7 @@ class Counters:
 
 
 class Finder:
-    """Wraps the helpers of a module as soon as it is imported, be it in the middle of a test."""
+    """Wraps the helpers of a module as soon as it is imported, even in the middle of a test."""
 
     def __init__(self, counters: Counters) -> None:
         self.counters = counters

@@ -1,6 +1,6 @@
-"""The side of the plugin that sees tests run: in the one process, or in every worker of
-pytest-xdist. It tells who a test is (suite, name, variant, backend) and what it did, and hangs both
-on the test's reports, which travel to the process that writes.
+"""The observing part of the plugin: in the only process, or in every worker of pytest-xdist. It
+identifies a test (suite, name, variant, backend), records what it did, and attaches both to the
+test's reports, which are sent to the process that writes.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from .tally import TALLY, Counters
 IDENTITY = pytest.StashKey[Planned]()
 DECLARED = pytest.StashKey[list]()
 TIMEOUT = re.compile(r"Timeout \(?>")
-UNNAMED = re.compile(r" at 0x|^<lambda>$")  # what Python calls a thing that has no name
+UNNAMED = re.compile(r" at 0x|^<lambda>$")  # repr of objects without a name
 KIND = re.compile(r"([A-Za-z_][\w.]*)(?::|$)")
 
 
 def count_assertions(config: pytest.Config) -> None:
-    """Have pytest's rewritten `assert` statements ask after each one that held, and keep them in
-    files of their own beside the ones of plain runs.
+    """Make pytest's rewritten `assert` statements check in after each one that held, and cache them
+    in files separate from those of plain runs.
     """
     hook = config.pluginmanager.rewrite_hook
     if not isinstance(hook, rewriting.AssertionRewritingHook):
-        return  # --assert=plain: nobody counts
+        return  # --assert=plain: nothing can be counted
     config._inicache["enable_assertion_pass_hook"] = True  # pyright: ignore
     if ".scoreboard" not in rewriting.PYC_TAIL:
         rewriting.PYC_TAIL = ".scoreboard" + rewriting.PYC_TAIL
-    # Not the files of installed plugins, among which the library under test may be.
+    # Not the files of installed plugins, which may include the library under test.
     hook._must_rewrite.clear()
     names = {
         ".".join(parts[i:])
@@ -66,7 +66,7 @@ test_roots.__test__ = False  # pyright: ignore[reportFunctionMemberAccess]
 
 
 class Watcher:
-    """Who every test is, and what it does."""
+    """The identity of every test, and what it did."""
 
     def __init__(self, config: pytest.Config, worker: bool) -> None:
         self.config = config
@@ -83,7 +83,7 @@ class Watcher:
         self.plan: dict[str, Planned] = {}
         self.parameters: set[str] = set()  # of tests without a backend
         self.item: pytest.Item | None = None
-        self.told: tuple = ()  # what the last report said
+        self.told: tuple = ()  # the content of the last report
         self.usual = [self.settings.default_mode]
 
     @pytest.hookimpl(trylast=True)
@@ -111,15 +111,15 @@ class Watcher:
         TALLY.clear()
         TALLY.on = True
 
-    @pytest.hookimpl(tryfirst=True)  # before a worker packs the report
+    @pytest.hookimpl(tryfirst=True)  # before a worker serialises the report
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if self.worker and (seen := self.seen(report)):  # else the recorder asks
-            seen["who"] = list(seen["who"])  # what travels is plain
+        if self.worker and (seen := self.seen(report)):  # otherwise the recorder asks
+            seen["who"] = list(seen["who"])  # plain data for the transfer
             report.scoreboard = seen  # pyright: ignore[reportAttributeAccessIssue]
 
     def seen(self, report: pytest.TestReport) -> dict[str, Any] | None:
-        """What was seen of a test until this report; the setup of one that goes on says nothing,
-        nor does the end of one that has said all.
+        """What was seen of a test until this report; None for the setup of a test that continues,
+        and after everything was reported.
         """
         item, passed = self.item, report.outcome == "passed"
         if report.when == "setup" and passed:
@@ -169,7 +169,7 @@ class Watcher:
         return Planned(suite, name, self._variant(spec, axis, backend, node), file, backend, node)
 
     def _variant(self, spec: Any, axis: str, backend: str, node: str) -> str:
-        """The id without the backend; where the id does not show it, the ids of the others."""
+        """The id without the backend; if it is not in the id, the ids of the other parameters."""
         framed, part = f"-{node}-", f"-{backend}-"
         place = framed.find(part)
         if place >= 0:
@@ -177,7 +177,7 @@ class Watcher:
         return ",".join(f"{k}={v}" for k, v in ids(spec).items() if k != axis)
 
     def declared(self, item: pytest.Item) -> list[str]:
-        """The modes that a marker or a parameter named `mode` says."""
+        """The modes given by a marker or by a parameter named `mode`."""
         said = []
         if "mode" in item.keywords:
             said = [str(mark.args[0]) for mark in item.iter_markers("mode") if mark.args]
@@ -187,7 +187,7 @@ class Watcher:
         return [self.settings.modes.get(mode, mode) for mode in said]
 
     def modes(self, item: pytest.Item) -> list[str]:
-        """The modes a test ran in: those declared, less the ones that must be seen and were not,
+        """The modes a test ran in: those declared, except those that must be observed and were not,
         and those recorded.
         """
         if not TALLY.modes and not item.stash.get(DECLARED, None) and not item.user_properties:
@@ -202,9 +202,9 @@ class Watcher:
 
 
 def ids(spec: Any) -> dict[str, str]:
-    """An id for every parameter of a test: pytest's, or the parameter's name and its place."""
+    """An id for every parameter of a test: pytest's, or the parameter's name and its position."""
     told = list(getattr(spec, "_idlist", ()))
-    if len(told) == len(spec.params):  # each parametrized by itself
+    if len(told) == len(spec.params):  # each parametrized separately
         return dict(zip(spec.params, told))
     return {
         k: str(v) if isinstance(v, (str, int, float, bool)) else f"{k}{spec.indices[k]}"

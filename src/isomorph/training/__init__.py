@@ -1,1 +1,1 @@
-"""Training: checkpoints."""
+"""Training: steps, whole trainings, evaluation, checkpoints."""

@@ -1,5 +1,5 @@
-"""Checkpoints: nests of arrays, with what stands between them, in one file that every framework
-reads and that is never half there.
+"""Checkpoints: nests of arrays with their structure, in one file that every framework reads and
+that is replaced as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def save(path: Name, /, *nests: Any, **named: Any) -> None:
     """Write nests to a file, for `load` on any backend.
 
     Nests are dicts (with str and int keys), lists and tuples of arrays, Python numbers, strings and
-    None; a module counts as the nest of all arrays and state it holds. The file
-    takes the place of an old one as a whole: whatever happens meanwhile, one of the two is there.
-    It is a safetensors file; its tensors have the keys, joined with `/`, as names.
+    None; a module is saved as the nest of all its arrays and state. The new file replaces an old
+    one as a whole: whatever happens, one of the two exists. It is a safetensors file; its tensors
+    are named by their keys, joined with `/`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -53,14 +53,14 @@ def save(path: Name, /, *nests: Any, **named: Any) -> None:
 
 
 def load(path: Name, /, *like: Any, backend: str | None = None, **named_like: Any) -> Any:
-    """What `save` wrote: one nest, or a tuple of several, or a dict of named ones; where there are
-    both, a tuple that ends with the dict.
+    """The contents of a file of `save`: one nest, or a tuple of several, or a dict of named ones;
+    if there are both, a tuple that ends with the dict.
 
-    With nests to load it like, arrays are of their kinds, on their devices, and a module comes back
-    as one; forms, shapes and
-    dtypes must be those of the file, and every one that is not is named. All nests without a name
-    are asked for, of the named ones those that are wanted. Without any, arrays are NumPy's, or
-    those of `backend`. A file of the safetensors library is a dict of its tensors.
+    `like` and `named_like` are templates: arrays become those of the template's backend and device,
+    and a module comes back as a module. Structure, shapes and dtypes must be those of the file; the
+    error names every difference. Templates must be given for all unnamed nests, and for the named
+    ones that are wanted. Without templates, arrays are NumPy's, or those of `backend`. A file of
+    the safetensors library loads as a dict of its tensors.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -71,7 +71,7 @@ def load(path: Name, /, *like: Any, backend: str | None = None, **named_like: An
     given = bool(like or named_like)
     if given and backend is not None:
         raise ValueError(
-            f"load: needed nests to load it like or a backend, got both; {backend!r} is not needed"
+            f"load: needed templates or a backend, got both; leave out backend={backend!r}"
         )
     home = host() if backend is None else load_backend(backend)
     check_regular("load", Path(path))
@@ -105,7 +105,7 @@ def load(path: Name, /, *like: Any, backend: str | None = None, **named_like: An
 
 
 def _hold(tensors: dict[str, tuple[Any, str, tuple]], path: str, x: Any) -> dict[str, str]:
-    """The node of an array, which gets a name that no other has."""
+    """The node of an array, which gets a unique name."""
     word, shape = _kind(path, x)
     base = name = path.encode("utf-8", "backslashreplace").decode() or "array"
     while name in tensors or name == "__metadata__":
@@ -129,40 +129,40 @@ def _memory(name: str, x: Any) -> memoryview:
     xp: Any = find_backend(x)
     try:
         return xp.pack(x)[2]
-    except (TypeError, RuntimeError) as error:  # inside a transform it has no memory
-        raise TypeError(f"save: {name}: needed an array that has its values: {error}") from None
+    except (TypeError, RuntimeError) as error:  # inside a transform an array has no memory
+        raise TypeError(f"save: {name}: needed an array with known values: {error}") from None
 
 
 def _trees(content: layout.Content, path: str) -> tuple[list[Any], dict[str, Any]]:
-    """The nodes of a file; one that another wrote is a dict of its tensors."""
+    """The nodes of a file; a file of another library is a dict of its tensors."""
     if content.head is None:
         flat = [[name, {"array": name, "dtype": t.word}] for name, t in content.tensors.items()]
         return [{"dict": flat}], {}
     try:
         return _checked(content)
     except RecursionError:
-        raise CheckpointError(f"load: the head of {path} is damaged: nested too deep") from None
+        raise CheckpointError(f"load: the header of {path} is damaged: nested too deep") from None
     except ValueError as error:
-        raise CheckpointError(f"load: the head of {path} is damaged: {error}") from None
+        raise CheckpointError(f"load: the header of {path} is damaged: {error}") from None
 
 
 def _checked(content: layout.Content) -> tuple[list[Any], dict[str, Any]]:
-    """The nodes of a head of ours, all of which are in order; each tensor belongs to one."""
+    """The nodes of a header of ours, all checked; each tensor must belong to one node."""
     tree = (content.head or {}).get("tree")
     if type(tree) is not dict or tree.keys() != {"nests", "named"}:
-        raise ValueError("it has no tree of nests and named ones")
+        raise ValueError("it has no tree of nests and named nests")
     nests, named = tree["nests"], tree["named"]
     check_node({"list": nests}, "", names := _Names(content.tensors))
     check_node({"dict": named}, "", names)
     if not all(type(name) is str for name, _ in named):
-        raise ValueError("a nest has a name that is no string")
+        raise ValueError("a nest has a name that is not a string")
     if names.left:
         raise ValueError(f"{next(iter(names.left))} belongs to no nest")
     return nests, dict(named)
 
 
 class _Names:
-    """Says whether an array's node names a tensor of its kind that no other has named."""
+    """Check that an array's node names a tensor of its dtype that no other node names."""
 
     def __init__(self, tensors: dict[str, layout.Tensor]):
         self.left = dict(tensors)
@@ -170,14 +170,14 @@ class _Names:
     def __call__(self, name: Any, word: Any, path: str) -> None:
         tensor = self.left.pop(name, None) if type(name) is str else None
         if tensor is None:
-            raise ValueError(f"{path} is no tensor of its own: {name}")
+            raise ValueError(f"{path} has no tensor of its own: {name}")
         pair = layout.PAIRS.get(word) if type(word) is str else None
         if (word if pair is None else pair) != tensor.word or (pair and tensor.shape[-1:] != (2,)):
             raise ValueError(f"{path} is {word}, its tensor {tensor.word} of shape {tensor.shape}")
 
 
 def _spec(content: layout.Content, node: dict[str, str]) -> tuple[str, tuple[int, ...]]:
-    """Dtype and shape of a saved array: a complex one has an axis more in the file."""
+    """Dtype and shape of a saved array: a complex array has one more axis in the file."""
     word, shape = node["dtype"], content.tensors[node["array"]].shape
     ours = content.head is not None and word in layout.PAIRS
     return word, shape[:-1] if ours else shape
@@ -199,6 +199,4 @@ def _check(
         else:
             found.append(f"{name}: missing")
     if found:
-        raise CheckpointError(
-            f"load: {path} is not like what it should be loaded into:\n  " + "\n  ".join(found)
-        )
+        raise CheckpointError(f"load: {path} does not fit the template:\n  " + "\n  ".join(found))

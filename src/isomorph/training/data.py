@@ -1,5 +1,5 @@
-"""Batches: of arrays, in an order that a seed decides and that is the same on every backend, or of
-anything that can be iterated over.
+"""Batches of arrays, in an order that a seed decides and that is the same on every backend; or
+batches from any iterable.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Arrays:
         sizes = {path: int(x.shape[0]) for path, x in zip(paths, self.leaves)}
         if len(set(sizes.values())) > 1:
             listed = ", ".join(f"{n} at {path}" for path, n in sizes.items())
-            raise ValueError(f"{name}: needed arrays with as many examples each, got {listed}")
+            raise ValueError(f"{name}: needed arrays with equally many examples, got {listed}")
         self.examples = next(iter(sizes.values()))
         whole, rest = divmod(self.examples, size)
         self.batches = whole if drop or not rest else whole + 1
         if not self.batches:
             raise ValueError(
                 f"{name}: needed {f'at least {size} examples' if drop else 'examples'}, "
-                f"got {self.examples}{'; a smaller batch_size' if self.examples else ''}"
+                f"got {self.examples}{'; use a smaller batch_size' if self.examples else ''}"
             )
 
     def epoch(self, number: int, start: int = 0) -> Iterator[tuple]:
@@ -54,14 +54,14 @@ class Arrays:
 
 
 class Stream:
-    """The batches of something iterated over anew in every epoch."""
+    """The batches of an iterable, which is iterated over again in every epoch."""
 
     def __init__(self, name: str, items: Iterable[Any]):
         self.name, self.items = name, items
         length = getattr(items, "__len__", None)
         try:
             self.batches = None if length is None else int(length())
-        except TypeError:  # some say so only when asked
+        except TypeError:  # some have __len__, but it raises
             self.batches = None
         self.examples = None
 
@@ -85,7 +85,7 @@ class Stream:
             )
         if seen < start:
             raise ValueError(
-                f"{self.name}: needed the {start} batches that are done, and more, to go on in "
+                f"{self.name}: needed the {start} batches done before, and more, to resume in "
                 f"epoch {number + 1}, got {seen} from {kind}; give the same data as before"
             )
 
@@ -93,7 +93,7 @@ class Stream:
 def batches(
     name: str, data: Any, size: int, shuffle: bool, seed: int, drop: bool
 ) -> Arrays | Stream:
-    """Batches of arrays, or of what gives batches."""
+    """Batches of arrays, or of an iterable of batches."""
     leaves = tree.flatten(data)[0] if isinstance(data, (tuple, dict)) else [data]
     if leaves and all(find_backend(x) is not None for x in leaves):
         return Arrays(name, data, size, shuffle, seed, drop)
@@ -103,23 +103,23 @@ def batches(
             other = [x for x in leaves if find_backend(x) is None]
             fix = f" with a {type(other[0]).__name__} in it" if other else " with nothing in it"
         elif hasattr(type(data), "__getitem__") and not isinstance(data, (str, bytes)):
-            fix = "; hand it to a loader that makes batches of its examples"
+            fix = "; pass it to a loader that makes batches of its examples"
         raise TypeError(
-            f"{name}: needed arrays with one example per row, or something to iterate over that "
-            f"gives batches, got a {type(data).__name__}{fix}"
+            f"{name}: needed arrays with one example per row, or an iterable of batches, "
+            f"got a {type(data).__name__}{fix}"
         )
     return Stream(name, data)
 
 
 def as_batch(item: Any) -> tuple:
-    """The arguments that a batch is to a loss, after the model."""
+    """The arguments for a loss, after the model, from a batch."""
     if isinstance(item, (list, tuple)) and not hasattr(item, "_fields"):
         return tuple(item)
     return (item,)
 
 
 def check_batch(name: str, batch: tuple, xp: Any) -> int:
-    """How many examples a batch has, of the model's own kind of arrays."""
+    """The number of examples in a batch, whose arrays must be of the model's backend."""
     size = 0
     leaves: list[Any] = tree.flatten(batch)[0]
     for x, path in zip(leaves, tree.paths(batch)):
@@ -127,7 +127,7 @@ def check_batch(name: str, batch: tuple, xp: Any) -> int:
         if found is not None and found is not (xp := xp or found):
             raise TypeError(
                 f"{name}: needed batches of {xp.name} arrays, like the model's, got a {found.name} "
-                f"array at {path}; iso.convert(batch, {xp.name!r})"
+                f"array at {path}; use iso.convert(batch, {xp.name!r})"
             )
         if found is None and type(x) not in NUMBERS:
             raise TypeError(
@@ -141,10 +141,10 @@ def check_batch(name: str, batch: tuple, xp: Any) -> int:
 
 
 def check_taken(name: str, function: Callable[..., Any], batch: tuple) -> None:
-    """A function of a model and a batch can be called with as many parts as the batch has."""
+    """Check that a function of a model and a batch takes as many arguments as the batch has."""
     try:
         taken = signature(function, follow_wrapped=False).parameters.values()
-    except (TypeError, ValueError):  # some written in C do not tell
+    except (TypeError, ValueError):  # some functions written in C have no signature
         return
     placed = [p for p in taken if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     least = sum(p.default is p.empty for p in placed)
@@ -159,8 +159,8 @@ def check_taken(name: str, function: Callable[..., Any], batch: tuple) -> None:
     called = getattr(function, "__name__", type(function).__name__)
     listed = ", ".join(p.name for p in placed)
     raise TypeError(
-        f"{name}: needed batches for {called}({listed}), got {got}; data is a tuple of arrays, or "
-        "gives tuples: (x, y)"
+        f"{name}: needed batches for {called}({listed}), got {got}; give a tuple of arrays, "
+        "or an iterable of tuples: (x, y)"
     )
 
 

@@ -1,4 +1,4 @@
-"""Averages of a loss and of metrics over data, of a model as it is used, not as it is trained."""
+"""Averages of a loss and of metrics over data, with the model in `eval()`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Evaluation:
     def __init__(self, name: str, model: Any, metrics: Metrics, compiled: bool):
         self.name, self.metrics = name, dict(metrics)
         self.skeleton = _as_used(model) if isinstance(model, Module) else None
-        # a function is a model without arrays: none of what a program takes
+        # a function is a model without arrays: programs take no arrays from it
         self.function = model if self.skeleton is None and callable(model) else None
         self.program = jit(self._measure) if compiled else self._measure
 
@@ -40,7 +40,7 @@ class Evaluation:
             elif type(value) not in NUMBERS and (find_backend(value) is None or len(value.shape)):
                 shape = f" of shape {tuple(value.shape)}" if hasattr(value, "shape") else ""
                 raise TypeError(
-                    f"{self.name}: needed a number or an array without axes of the metric {name}, "
+                    f"{self.name}: needed a number or an array without axes from metric {name}, "
                     f"got a {type(value).__name__}{shape}; take the mean over the batch"
                 )
             found.append(value)
@@ -49,17 +49,17 @@ class Evaluation:
     def over(
         self, arrays: dict[str, Any], data: Arrays | Stream, number: int = 0
     ) -> dict[str, float]:
-        """Every metric, averaged over the examples of the data, or over what it counts itself; the
-        data are met for the time that `number` says.
+        """Every metric, averaged over the examples of the data, or over its own count; `number`
+        counts the passes over the data, from 0.
         """
         arrays = {name: nest for name, nest in arrays.items() if name != "optimizer"}
         known = [x for x in tree.flatten(arrays)[0] if find_backend(x) is not None]
-        xp: Any = find_backend(known[0]) if known else None  # some models hold no array
+        xp: Any = find_backend(known[0]) if known else None  # some models have no arrays
         sums = [Running() for _ in self.metrics]
         examples = 0
         for batch in data.epoch(number if isinstance(data, Stream) else 0):
             size = check_batch(self.name, batch, xp)
-            if not examples:  # the first
+            if not examples:  # the first batch
                 for metric in self.metrics.values():
                     check_taken(self.name, metric, batch)
             for running, found in zip(sums, self.program(arrays, batch)):
@@ -82,20 +82,20 @@ def evaluate(
     compiled: bool = True,
 ) -> dict[str, float]:
     """Every metric, a function of the model and a batch, averaged over the examples of the data,
-    with the model in `eval()`; the model given is left as it was. `data` is as in `fit`, in its own
-    order. A metric that is an `iso.Mean` is averaged over what it counts in place of examples; NaN
-    where that is nothing at all.
+    with the model in `eval()`; the given model is not changed. `data` is as in `fit`, in its own
+    order. A metric that returns an `iso.Mean` is averaged over its counts instead of examples; NaN
+    if all counts are 0.
 
     >>> x, y = np.eye(2, dtype=np.float32), np.array([0, 0])
     >>> iso.evaluate(iso.Activation("relu"), (x, y), {"accuracy": iso.metrics.accuracy})
     {'accuracy': 0.5}
     """
     if type(batch_size) is not int or batch_size < 1:
-        raise ValueError(f"evaluate: needed batch_size as an int of 1 or more, got {batch_size!r}")
+        raise ValueError(f"evaluate: needed batch_size as an int >= 1, got {batch_size!r}")
     found = batches("evaluate", data, batch_size, False, 0, False)
     known = check_metrics("evaluate", metrics)
     if not known:
-        raise ValueError("evaluate: needed a metric at least, got none")
+        raise ValueError("evaluate: needed at least one metric, got none")
     if isinstance(model, Module):
         parts = gather(model)
     else:
@@ -115,6 +115,6 @@ def check_metrics(name: str, metrics: Metrics | None) -> dict[str, Callable[...,
 
 
 def _as_used(model: Module) -> Skeleton:
-    """The form of a model in `eval()`, of which the model given knows nothing."""
+    """The structure of a model in `eval()`; the given model is not changed."""
     own = tree.renewed(model)
     return look(own.eval()).skeleton

@@ -1,9 +1,9 @@
-"""A training from the first batch to the last: epochs, validation, stopping early, checkpoints and
-going on from them, and an end without loss whatever happens.
+"""A whole training: epochs, validation, early stopping, checkpoints and resuming from them, and an
+orderly end after errors and interrupts.
 
-Everything that decides what comes next is in the checkpoint: the arrays, the place in the data, and
-the order of the data follows from a seed. So a training that was killed and goes on ends with the
-weights of one that was not.
+The checkpoint holds everything that decides the next steps: the arrays and the place in the data,
+whose order follows from a seed. So a training that was killed and resumed ends with the same
+weights as one that was not.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from .stepping import TrainState, TrainStep, copied, held
 
 @dataclass
 class Fit:
-    """What a training came to: the model, the loss of every step, a record per epoch.
+    """The result of a training: the model, the loss of every step, a record per epoch.
 
     >>> loss = lambda v, x: np.mean((v - x) ** 2)
     >>> iso.fit(np.zeros(1), np.ones((4, 1)), loss, iso.optimizers.sgd(0.5), progress=False)
     Fit(done after 1 steps, loss 1)
     """
 
-    model: Any  # of the last step; of the best epoch where `patience` is given
+    model: Any  # after the last step; with `patience`, after the best epoch
     losses: list[float]  # of every step
     history: list[dict[str, Any]]  # one record per epoch
     steps: int
@@ -57,8 +57,8 @@ class Fit:
 
 
 class NonFiniteError(ArithmeticError):
-    """A training came upon a loss, or made a variable, that is no finite number. `fit` is what it
-    had come to before, a `Fit`.
+    """A training met a loss, or made a variable, that is not finite. `fit` is the result up to that
+    point, a `Fit`.
 
     >>> issubclass(iso.NonFiniteError, ArithmeticError)
     True
@@ -69,14 +69,14 @@ class NonFiniteError(ArithmeticError):
 
 @dataclass
 class Record:
-    """All of a training that is no array of it, and goes into a checkpoint with them."""
+    """Everything about a training except its arrays; a checkpoint holds both."""
 
     settings: dict[str, Any]
     epoch: int = 0
     position: int = 0  # batches of this epoch that are done
     losses: list[float] = field(default_factory=list)
     history: list[dict[str, Any]] = field(default_factory=list)
-    running: Running = field(default_factory=Running)  # the loss of this epoch
+    running: Running = field(default_factory=Running)  # mean loss of this epoch
     best: float = math.inf
     waited: int = 0  # epochs since the best one
 
@@ -94,8 +94,8 @@ class Record:
         found = json.loads(text)
         if missing := sorted(vars(self).keys() - found):
             raise CheckpointError(
-                f"fit: needed {', '.join(missing)} in {path} to go on with the training, got a "
-                "file of an older version without"
+                f"fit: needed {', '.join(missing)} in {path} to resume the training, got a file "
+                "of an older version without them"
             )
         wrong = [
             f"{k} was {found['settings'].get(k)!r}, is {v!r}"
@@ -103,8 +103,8 @@ class Record:
         ]  # fmt: skip
         if wrong:
             raise ValueError(
-                f"fit: needed the settings of the training in {path} to go on with it, got others: "
-                f"{'; '.join(wrong)}; give the same ones, or another file"
+                f"fit: needed the settings of the training in {path} to resume it, got others: "
+                f"{'; '.join(wrong)}; give the same settings, or another file"
             )
         found["best"] = float.fromhex(found["best"])
         found["losses"] = [float.fromhex(x) for x in found["losses"]]
@@ -137,26 +137,26 @@ def fit(
     name: str | None = None,
     progress: bool = True,
 ) -> Fit:
-    """Train a model and return what it came to, a `Fit`; the model given is left as it was.
+    """Train a model and return the result, a `Fit`; the given model is not changed.
 
-    `data` is a nest of arrays with one example per row, cut into batches in an order that `seed`
-    decides, the same on every backend; or something to iterate over that gives batches, as the
-    frameworks' own loaders do. `loss(model, *batch)` is as in `train_step`, and so are `accumulate`
-    and `compute`. The loss of an epoch is the mean over its examples, or over what an `iso.Mean`
-    counts; a step that counts nothing, whose loss is NaN, changes nothing and does not end the
-    training. `steps` ends it after so many, whatever the epochs.
+    `data` is a nest of arrays with one example per row, split into batches in an order that `seed`
+    decides, the same on every backend; or an iterable of batches, such as the frameworks' own
+    loaders. `loss(model, *batch)` is as in `train_step`, and so are `accumulate` and `compute`. The
+    loss of an epoch is the mean over its examples, or over the counts of an `iso.Mean`; a step with
+    count 0, whose loss is NaN, changes nothing and does not end the training. `steps` limits the
+    number of steps, whatever the epochs.
 
-    After each epoch, and where `steps` ends one early, the loss and `metrics`, functions like it,
-    are averaged over `validation`, with the model in `eval()`. With `patience`, the training stops
-    when the loss there has not become less for so many epochs, and the model of the best epoch is
+    After each epoch, and if `steps` ends one early, the loss and `metrics`, functions like it, are
+    averaged over `validation`, with the model in `eval()`. With `patience`, the training stops when
+    the validation loss has not decreased for that many epochs, and the model of the best epoch is
     returned.
 
-    `checkpoint` is a file that holds the training after every `save_every` steps and every epoch;
-    with `resume` it goes on from there, if the file is there, and ends as if it had never stopped
-    (with a loader, if that gives the same batches again). Ctrl-C ends it cleanly after the step. A
-    loss or gradient that is not finite raises `NonFiniteError`, which names the array where that
-    began; the file stays as it was. A file that cannot be written is a warning. `log` is a file of
-    JSON lines, `name` the name it has in plots.
+    `checkpoint` is a file that holds the training after every `save_every` steps and every epoch.
+    With `resume` the training continues from that file, if it exists, and ends as if it had never
+    stopped (with a loader, if that gives the same batches again). Ctrl-C stops it after the current
+    step. A loss or gradient that is not finite raises `NonFiniteError`, which names the first array
+    that is not finite; the file is not changed. A file that cannot be written is a warning. `log`
+    is a file of JSON lines, `name` the name of the training in plots.
 
     >>> x = np.linspace(-1, 1, 64, dtype=np.float32)[:, None]
     >>> with iso.use_key(0):
@@ -171,7 +171,7 @@ def fit(
     if measured and validation is None:
         raise ValueError("fit: needed validation= for metrics, got none")
     if "loss" in measured:
-        raise ValueError("fit: needed another name than loss for a metric: that is measured anyway")
+        raise ValueError("fit: needed another name for a metric: loss is always measured")
     step = TrainStep(loss, optimizer, False, compiled, compute, accumulate, guard=True, name="fit")
     state = step.init(model)
     xp = backend_of(tree.flatten(state.arrays["variables"])[0][0])
@@ -213,20 +213,18 @@ class Training:
         self, step: TrainStep, state: TrainState, data: Arrays | Stream, record: Record, xp: Any
     ):
         self.step, self.state, self.data, self.record, self.xp = step, state, data, record, xp
-        self.unsaved: list[dict[str, Any]] = []  # of the history, what is in no checkpoint
-        self.taken = False  # the loss was seen to take such batches
-        self.rounds = 0  # over the validation data
-        self.waiting: list[
-            tuple[int, tuple, Any, Any]
-        ] = []  # steps whose loss nobody has looked at
-        self.saved: int | None = None  # the step that the file holds
+        self.unsaved: list[dict[str, Any]] = []  # records of the history that are in no checkpoint
+        self.taken = False  # whether the loss was checked to take such batches
+        self.rounds = 0  # passes over the validation data
+        self.waiting: list[tuple[int, tuple, Any, Any]] = []  # steps whose loss was not read yet
+        self.saved: int | None = None  # the step in the file
         self.began = time.monotonic()
         first = tree.flatten(state.arrays["variables"])[0][0]
-        # a device with a queue of its own is kept busy: the loss is looked at one step later
+        # keeps a device with a queue busy: the loss is read one step later
         self.ahead = int(xp.runs_ahead(first))
 
     def total(self) -> int | None:
-        """How many steps there will be."""
+        """The total number of steps."""
         epochs, steps = self.limits
         each = self.data.batches
         all_ = None if each is None else each * epochs
@@ -261,7 +259,7 @@ class Training:
         return steps is not None and self.record.step + len(self.waiting) >= steps
 
     def epoch(self, interrupted: Callable[[], bool]) -> None:
-        """One epoch, or what is left of it, or what somebody lets it do."""
+        """One epoch, or the rest of it, or as far as the step limit or an interrupt allows."""
         record = self.record
         for batch in self.data.epoch(record.epoch, record.position):
             rows = check_batch("fit", batch, self.xp)
@@ -286,7 +284,7 @@ class Training:
             self.save()
 
     def look(self, leave: int = 0) -> None:
-        """Take note of the losses of all steps but the last `leave`, which may still run."""
+        """Read the losses of all steps except the last `leave`, which may still run."""
         while len(self.waiting) > leave:
             number, batch, *found = self.waiting.pop(0)
             value, count = (float(to_numpy(x)) for x in found)
@@ -309,14 +307,14 @@ class Training:
         self.save()
 
     def end_early(self) -> None:
-        """What the steps of an epoch that is not over came to, for the result alone: going on from
-        the file, the epoch has its end yet to come.
+        """Summarise the steps of an unfinished epoch, for the result only: a resumed training will
+        finish that epoch.
         """
         self.unsaved.append(self.summary())
         self.log.write("end", **self.unsaved[-1])
 
     def summary(self) -> dict[str, Any]:
-        """This epoch so far, measured."""
+        """Measure this epoch so far."""
         self.look()
         self.check_arrays()
         record = self.record
@@ -336,7 +334,7 @@ class Training:
         self.progress.say(f"epoch {summary['epoch']}/{self.limits[0]}: loss {mean:.4g}{said}")
         return summary
 
-    # Keeping
+    # Checkpoints
 
     def save(self) -> None:
         self.look()
@@ -344,16 +342,16 @@ class Training:
         if self.path is None:
             return
         if self.saved == self.record.step and self.record.position:
-            return  # it is there already
+            return  # already saved
         best = {} if self.best is None else {"best": self.best}
         try:
             save(self.path, train=self.state.arrays, record=self.record.text(), **best)
             self.saved = self.record.step
         except (OSError, CheckpointError) as error:
-            kept = "none is there" if self.saved is None else f"that of step {self.saved} is there"
+            kept = "there is no file" if self.saved is None else f"the file holds step {self.saved}"
             warnings.warn(
                 f"fit: the checkpoint of step {self.record.step} could not be written, {kept}, the "
-                f"training goes on; make room for it: {error}",
+                f"training continues; free disk space: {error}",
                 RuntimeWarning,
                 stacklevel=2,
             )
@@ -370,7 +368,7 @@ class Training:
     def end_interrupted(self) -> None:
         where = ""
         if self.path is not None and self.saved == self.record.step:
-            where = f"; saved in {self.path}, resume=True goes on from there"
+            where = f"; saved in {self.path}, continue with resume=True"
         self.progress.say(f"fit: interrupted after step {self.record.step}{where}")
 
     def result(self, stopped: str) -> Fit:
@@ -388,17 +386,17 @@ class Training:
             )  # fmt: skip
         self.log.write("not finite", step=number, epoch=self.record.epoch + 1, why=what)
         error = NonFiniteError(
-            f"fit: needed finite numbers, got others at step {number}, epoch "
+            f"fit: needed finite numbers, got a value that is not finite at step {number}, epoch "
             f"{self.record.epoch + 1}: {what}{kept}"
         )
         error.fit = self.result("not finite")
         raise error
 
     def check_arrays(self) -> None:
-        """What finite gradients made of the arrays may have grown too large all the same."""
+        """Finite gradients may still have made an array too large."""
         bad = first_bad({k: self.state.arrays[k] for k in ("variables", "optimizer")})
         if bad is not None:
-            what = f"after finite gradients, {bad} is not finite; try a lower rate"
+            what = f"after finite gradients, {bad} is not finite; try a lower learning rate"
             self.raise_not_finite(self.record.step, what)
 
     def diagnosis(self, batch: tuple) -> str:
@@ -427,7 +425,7 @@ class Training:
 
 
 def first_bad(nest: Any) -> str | None:
-    """The path of the first floating-point array that has a value that is not finite."""
+    """The path of the first floating-point array with a value that is not finite."""
     for x, path in zip(tree.flatten(nest)[0], tree.paths(nest)):
         xp: Any = find_backend(x)
         if xp is not None and xp.is_float(x.dtype) and not bool(xp.all(xp.isfinite(x))):
@@ -437,15 +435,15 @@ def first_bad(nest: Any) -> str | None:
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C is taken note of, so that a step is never cut in two; the second one is as
-    always. Other threads than the main one are never interrupted.
+    """The first Ctrl-C is only recorded, so that a step is never cut in two; the second acts as
+    usual. Threads other than the main one are never interrupted.
     """
     asked: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
     before = signal.getsignal(signal.SIGINT)
-    if before in (None, signal.SIG_IGN):  # not Python's to handle, or not to be heard
+    if before in (None, signal.SIG_IGN):  # not handled by Python, or ignored
         yield lambda: False
         return
 
@@ -469,7 +467,7 @@ def _check(
     counts |= {k: v for k, v in optional.items() if v is not None}
     for name, value in counts.items():
         if type(value) is not int or value < 1:
-            raise ValueError(f"fit: needed {name} as an int of 1 or more, got {value!r}")
+            raise ValueError(f"fit: needed {name} as an int >= 1, got {value!r}")
     if type(seed) is not int or not -(2**63) <= seed < 2**64:
         raise ValueError(f"fit: needed seed as an int of 64 bits, got {seed!r}")
     if patience is not None and validation is None:
@@ -480,9 +478,11 @@ def _check(
         return
     path = Path(checkpoint)
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"fit: needed a folder for the checkpoint, got {path.parent}")
+        raise FileNotFoundError(
+            f"fit: needed an existing folder for the checkpoint, got {path.parent}"
+        )
     if not resume and path.exists():
         raise FileExistsError(
-            f"fit: needed a checkpoint that is not there yet, got {path}; resume=True goes on from "
-            "it, or name another file"
+            f"fit: needed a checkpoint file that does not exist, got {path}; continue with "
+            "resume=True, or name another file"
         )

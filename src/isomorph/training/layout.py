@@ -1,11 +1,11 @@
-"""The layout of a checkpoint: a safetensors file that says more about itself.
+"""The layout of a checkpoint: a safetensors file with additional metadata.
 
-Eight bytes of length, a head in JSON, the memory of the tensors one after the other. Under
-`__metadata__` the head has two entries of ours: `isomorph`, with the structure of the nests and a
-check of each tensor, and `isomorph.checksum`, the CRC-32 of the head itself with zeros in that
-place. The check of a tensor is the CRC-32 of the sums of each 64 KiB of it. Read and written
-directly, not by the library: that holds what it loads twice, and a check is known only when its
-tensor has been written.
+Eight bytes with the header's length, a header in JSON, then the memory of the tensors. Under
+`__metadata__` the header has two entries of ours: `isomorph`, with the structure of the nests and a
+checksum of each tensor, and `isomorph.checksum`, the CRC-32 of the header itself with zeros in that
+place. The checksum of a tensor is the CRC-32 of the CRC-32s of its 64 KiB blocks. The file is read
+and written directly, not by the safetensors library: that holds loaded data twice, and a checksum
+is known only after its tensor has been written.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .replacing import CheckpointError
 FORMAT = 1
 OURS, CHECK = "isomorph", "isomorph.checksum"
 TRUTHS = b"\x00\x01"
-LONGEST = 100_000_000  # of a head, as the library has it
-CHUNK = 1 << 18  # written and read at a time, while it is in the cache
-# names of dtypes in the file: ours, and how many bytes each number has
+LONGEST = 100_000_000  # of a header, as in the safetensors library
+CHUNK = 1 << 18  # bytes written and read at a time, small enough for the cache
+# dtype names in the file: our names, and the bytes per number
 CODES = {
     "BOOL": ("bool", 1), "U8": ("uint8", 1), "I8": ("int8", 1), "U16": ("uint16", 2),
     "I16": ("int16", 2), "F16": ("float16", 2), "BF16": ("bfloat16", 2), "U32": ("uint32", 4),
@@ -34,12 +34,13 @@ CODES = {
     "F64": ("float64", 8), "C64": ("complex64", 8),
 }  # fmt: skip
 WORDS = {word: code for code, (word, _) in CODES.items() if word != "complex64"}
-# a complex array is stored as real ones with one more axis: no version of the library misses these
+# a complex array is stored as a real one with one more axis, which every version of the library
+# reads
 PAIRS = {"complex64": "float32", "complex128": "float64"}
 
 
 class Tensor(NamedTuple):
-    """Where in a file a tensor lies, and what it is."""
+    """The place of a tensor in a file, its dtype and shape."""
 
     name: str
     word: str
@@ -49,16 +50,16 @@ class Tensor(NamedTuple):
 
 
 class Content(NamedTuple):
-    """What the head of a file says."""
+    """The contents of a file's header."""
 
     tensors: dict[str, Tensor]
-    head: dict[str, Any] | None  # ours, if it is one of ours
-    start: int  # of the memory
+    head: dict[str, Any] | None  # our metadata, if the file is one of ours
+    start: int  # where the memory of the tensors starts
 
 
 def write(file: int, head: dict[str, Any], tensors: Iterable[tuple[str, str, tuple, Any]]) -> None:
-    """Write tensors `(name, word, shape, memory)`, where `memory()` is asked for one at a time."""
-    held = sorted(tensors, key=lambda t: -_width(t[1]))  # so that each lies at a multiple of it
+    """Write tensors `(name, word, shape, memory)`; `memory()` is called for one at a time."""
+    held = sorted(tensors, key=lambda t: -_width(t[1]))  # widest first, so that each is aligned
     entries, position = {}, 0
     for name, word, shape, _ in held:
         stored = (*shape, 2) if word in PAIRS else shape
@@ -73,18 +74,18 @@ def write(file: int, head: dict[str, Any], tensors: Iterable[tuple[str, str, tup
     for name, _, _, memory in held:
         checks[name] = _checked(memory(), lambda chunk: _write(file, chunk))
     os.lseek(file, 0, os.SEEK_SET)
-    _write(file, memoryview(_head(head, checks, entries)))  # as long as the blank one
+    _write(file, memoryview(_head(head, checks, entries)))  # as long as the placeholder
 
 
 def read(file: FileIO) -> Content:
-    """The head of a file, every part of which has been checked."""
+    """The header of a file, completely checked."""
     path, size = file.name, os.fstat(file.fileno()).st_size
     length = int.from_bytes(file.read(8) or b"", "little")
     if size < 8 or not 2 <= length <= LONGEST:
         raise CheckpointError(f"load: needed a safetensors file, got {size} bytes in {path}")
     if length > size - 8:
         raise CheckpointError(
-            f"load: needed a head of {length} bytes, got {size - 8} in {path}: cut short, or no "
+            f"load: needed a header of {length} bytes, got {size - 8} in {path}: cut short, or no "
             "safetensors file"
         )
     raw = bytearray(length)
@@ -93,35 +94,35 @@ def read(file: FileIO) -> Content:
         entries = _parsed(raw)
         meta = entries.pop("__metadata__", {})
         if type(meta) is not dict or not all(type(word) is str for word in meta.values()):
-            raise ValueError("__metadata__ is no dict of strings")
+            raise ValueError("__metadata__ is not a dict of strings")
         tensors = {name: _tensor(name, entry) for name, entry in entries.items()}
         _check_places(list(tensors.values()))
         head = _own(bytes(raw), meta, tensors) if OURS in meta or CHECK in meta else None
     except Unread as error:
         raise CheckpointError(f"load: {path}: {error}") from None
     except RecursionError:
-        raise CheckpointError(f"load: the head of {path} is damaged: nested too deep") from None
+        raise CheckpointError(f"load: the header of {path} is damaged: nested too deep") from None
     except ValueError as error:
-        raise CheckpointError(f"load: the head of {path} is damaged: {error}") from None
+        raise CheckpointError(f"load: the header of {path} is damaged: {error}") from None
     position = max((tensor.end for tensor in tensors.values()), default=0)
     if 8 + length + position != size:
         raise CheckpointError(
             f"load: needed {8 + length + position} bytes, got {size} in {path}: the file is cut "
-            "short, or has been added to"
+            "short, or longer than it was"
         )
     return Content(tensors, head, 8 + length)
 
 
 class Unread(ValueError):
-    """What a file may hold, but no backend reads."""
+    """A dtype that a file may hold but no backend reads."""
 
 
 def _parsed(raw: bytes | bytearray | str) -> dict[str, Any]:
-    """A dict from JSON: in UTF-8, of which every key stands there once."""
+    """A dict from JSON: in UTF-8, with every key once."""
     text = raw if isinstance(raw, str) else raw.decode("utf-8")
     parsed = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
     if type(parsed) is not dict:
-        raise ValueError("it is no dict")
+        raise ValueError("it is not a dict")
     return parsed
 
 
@@ -130,30 +131,30 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} is there twice")
+        raise ValueError(f"the key {twice!r} occurs twice")
     return found
 
 
 def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def fill(file: FileIO, content: Content, tensor: Tensor) -> Callable[[memoryview], None]:
-    """What reads the memory of a tensor, and checks it."""
+    """The function that reads the memory of a tensor and checks it."""
 
     def into(memory: memoryview) -> None:
         file.seek(content.start + tensor.begin)
         check = _checked(memory, lambda chunk: _read(file, chunk, tensor))
         if content.head is not None and content.head["checks"].get(tensor.name) != check:
             raise CheckpointError(
-                f"load: {tensor.name} in {file.name} is damaged: its check differs"
+                f"load: {tensor.name} in {file.name} is damaged: its checksum differs"
             )
 
     return into
 
 
 def _checked(memory: memoryview, move: Callable[[memoryview], None]) -> str:
-    """The check of memory, each chunk of it after it has been written or read."""
+    """The checksum of memory, updated after each chunk was written or read."""
     check, sums = 0, host().sums
     for at in range(0, len(memory), CHUNK):
         chunk = memory[at : at + CHUNK]
@@ -171,7 +172,7 @@ def _read(file: FileIO, chunk: memoryview, tensor: Tensor | None = None) -> None
             raise CheckpointError(f"load: {file.name} is cut short in {what}")
         chunk = chunk[count:]
     if tensor is not None and tensor.word == "bool" and bytes(whole).strip(TRUTHS):
-        raise CheckpointError(f"load: {what} in {file.name} is damaged: a truth value is 0 or 1")
+        raise CheckpointError(f"load: {what} in {file.name} is damaged: a boolean is not 0 or 1")
 
 
 def _write(file: int, chunk: memoryview) -> None:
@@ -180,36 +181,36 @@ def _write(file: int, chunk: memoryview) -> None:
 
 
 def _head(head: dict[str, Any], checks: dict[str, str], entries: dict[str, Any]) -> bytes:
-    """The first bytes of a file, up to the memory."""
+    """The first bytes of a file, up to the memory of the tensors."""
     own = json.dumps({**head, "checks": checks}, separators=(",", ":"))
     whole = {"__metadata__": {OURS: own, CHECK: "0" * 8}, **entries}
     raw = json.dumps(whole, separators=(",", ":")).encode()
     raw += b" " * (-len(raw) % 8)
     if len(raw) > LONGEST:
-        raise CheckpointError(f"save: needed a head of {LONGEST} bytes at most, got {len(raw)}")
+        raise CheckpointError(f"save: needed a header of {LONGEST} bytes at most, got {len(raw)}")
     return len(raw).to_bytes(8, "little") + _signed(raw, f"{crc32(raw):08x}")
 
 
 def _signed(raw: bytes, check: str) -> bytes:
-    """A head with another checksum in its place."""
-    place = f'"{CHECK}":"'.encode()  # in no string: there every quote has a backslash
+    """A header with another checksum in its place."""
+    place = f'"{CHECK}":"'.encode()  # never inside a string, where a quote has a backslash
     before, found, after = raw.partition(place)
     return before + found + check.encode() + after[8:]
 
 
 def _own(raw: bytes, meta: dict[str, str], tensors: dict[str, Tensor]) -> dict[str, Any]:
-    """Our part of a head, which must be the one that was written."""
+    """Our part of a header, checked against its checksum."""
     if meta.get(CHECK) != f"{crc32(_signed(raw, '0' * 8)):08x}":
         raise ValueError("its checksum differs")
     head = _parsed(meta.get(OURS, ""))
     if head.get("format") != FORMAT or type(head["format"]) is not int:
         raise Unread(
-            f"needed format {FORMAT}, got {head.get('format')}; it was made by isomorph "
+            f"needed format {FORMAT}, got {head.get('format')}; it was written by isomorph "
             f"{head.get('version')}"
         )
     checks: Any = head.get("checks")
     if type(checks) is not dict or checks.keys() != tensors.keys():
-        raise ValueError("the checks are not those of its tensors")
+        raise ValueError("the checksums do not match its tensors")
     return head
 
 
@@ -224,7 +225,7 @@ def _tensor(name: str, entry: Any) -> Tensor:
     if type(code) is not str:
         raise ValueError(f"{name} has the dtype {code}")
     if code not in CODES:
-        raise Unread(f"{name} is of dtype {code}, needed one of {', '.join(CODES)}")
+        raise Unread(f"{name} has dtype {code}, needed one of {', '.join(CODES)}")
     word, width = CODES[code]
     if math.prod(shape) * width != offsets[1] - offsets[0]:
         size = offsets[1] - offsets[0]
@@ -233,13 +234,13 @@ def _tensor(name: str, entry: Any) -> Tensor:
 
 
 def _check_places(tensors: list[Tensor]) -> None:
-    """Tensors lie one after the other."""
+    """Check that tensors lie one after the other."""
     before = Tensor("the head", "", (), 0, 0)
     for tensor in sorted(tensors, key=lambda t: (t.begin, t.end)):
         if tensor.begin < before.end:
             raise ValueError(f"{before.name} and {tensor.name} overlap")
         if tensor.begin > before.end:
-            raise ValueError(f"between {before.name} and {tensor.name} it leaves bytes out")
+            raise ValueError(f"unused bytes between {before.name} and {tensor.name}")
         before = tensor
 
 

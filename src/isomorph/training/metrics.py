@@ -1,6 +1,6 @@
-"""What is measured of a model beside its loss: functions of the model and a batch, whose results
-are averaged over examples, or over what they count where they are an `iso.Mean`. One with an
-attribute `finish` has that applied to the average.
+"""Metrics: functions of a model and a batch. Their results are averaged over examples, or over
+their own counts if they are an `iso.Mean`. The attribute `finish` of a metric is applied to the
+average.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def __dir__() -> list[str]:
 
 
 def accuracy(model: Callable[..., Any], x: Any, labels: Any, /) -> Any:
-    """The share of examples whose largest output stands at the label.
+    """The fraction of examples whose largest output is at the label.
 
     Outputs are [..., classes], labels integers [...].
 
@@ -36,8 +36,8 @@ def accuracy(model: Callable[..., Any], x: Any, labels: Any, /) -> Any:
 
 
 def perplexity(model: Callable[..., Any], x: Any, labels: Any, /) -> Any:
-    """The exponential of the mean cross entropy, over all examples. (Of one batch, the function
-    gives the cross entropy.)
+    """The exponential of the mean cross entropy over all examples. (For one batch, the function
+    returns the cross entropy.)
 
     Outputs are [..., classes], labels integers [...].
 

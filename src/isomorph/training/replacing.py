@@ -1,8 +1,8 @@
-"""A file that is replaced as a whole or not at all.
+"""Replace a file as a whole or not at all.
 
-It is written beside the old one under another name, made safe on the disk, and only then given the
-name. Whoever dies on the way leaves a file that the next one removes; a lock tells it from one that
-is still being written.
+The new file is written next to the old one under another name, flushed to the disk, and only then
+renamed. A process that dies meanwhile leaves a file that the next writer removes; a lock marks
+files that are still being written.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from secrets import token_hex
 
 try:
     import fcntl
-except ImportError:  # where there are no such locks, an open file cannot be removed either
+except ImportError:  # systems without such locks do not remove open files either
     fcntl = None
 
 END = ".partial"
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that could not be written whole, or that is not whole, or not like what it
-    should be loaded into; nothing has been changed or loaded.
+    """A checkpoint that could not be written completely, is damaged, or does not fit the template
+    it is loaded into; nothing has been changed or loaded.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
@@ -38,9 +38,9 @@ class CheckpointError(ValueError):
 
 @contextmanager
 def replacing(path: Path) -> Iterator[int]:
-    """A descriptor to write to, whose file takes the place of `path` when the block ends well."""
+    """A descriptor to write to; its file replaces `path` if the block ends without an error."""
     check_regular("save", path)
-    path = Path(os.path.realpath(path))  # what a link points to is replaced, not the link
+    path = Path(os.path.realpath(path))  # replace the target of a link, not the link
     _remove_left(path)
     partial, file = _begin(path)
     try:
@@ -56,7 +56,7 @@ def replacing(path: Path) -> Iterator[int]:
         with suppress(FileNotFoundError):
             os.unlink(partial)
         if isinstance(error, OSError):
-            kept = "the file that was there is unchanged" if path.exists() else "nothing is there"
+            kept = "the old file is unchanged" if path.exists() else "there is no file"
             raise CheckpointError(
                 f"save: {path} could not be written: {error.strerror or error}; {kept}"
             ) from error
@@ -65,9 +65,7 @@ def replacing(path: Path) -> Iterator[int]:
 
 
 def check_regular(function: str, path: Path) -> None:
-    """Raise where there is something else than a file: a folder, a pipe, a device, a link that
-    leads to itself.
-    """
+    """Raise unless it is a file: for a folder, a pipe, a device, a link that points to itself."""
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
@@ -75,12 +73,12 @@ def check_regular(function: str, path: Path) -> None:
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
-        raise CheckpointError(f"{function}: {path} is a link that leads to itself") from None
+        raise CheckpointError(f"{function}: {path} is a link that points to itself") from None
     if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, f"{function}: needed the name of a file", str(path))
+        raise IsADirectoryError(errno.EISDIR, f"{function}: needed a file name", str(path))
     if not stat.S_ISREG(mode):
         kind = next((word for is_kind, word in OTHERS if is_kind(mode)), "no file")
-        raise CheckpointError(f"{function}: needed the name of a file, got {kind} at {path}")
+        raise CheckpointError(f"{function}: needed a file name, got {kind} at {path}")
 
 
 OTHERS = (
@@ -92,28 +90,28 @@ OTHERS = (
 
 
 def _begin(path: Path) -> tuple[Path, int]:
-    """A new file beside `path`, locked."""
+    """A new file next to `path`, locked."""
     while True:
         partial = path.with_name(f".{path.name}.{token_hex(8)}{END}")
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         file = os.open(partial, flags, 0o666)
         if fcntl is not None:
-            with suppress(OSError):  # a disk without locks: there nobody takes it away either
+            with suppress(OSError):  # a disk without locks: nobody removes the file there
                 fcntl.flock(file, fcntl.LOCK_EX)
-        if os.fstat(file).st_nlink:  # nobody took it for left behind before it was locked
+        if os.fstat(file).st_nlink:  # not removed by another process before it was locked
             return partial, file
         os.close(file)
 
 
 def _remove_left(path: Path) -> None:
-    """Remove what others began and did not end; who is still at it holds a lock."""
+    """Remove files that other processes began and left; running writers hold a lock."""
     begin = f".{path.name}."
     for name in os.listdir(path.parent):
         if not (name.startswith(begin) and name.endswith(END)):
             continue
         token = name[len(begin) : -len(END)]
         if len(token) != 16 or not set(token) <= set("0123456789abcdef"):
-            continue  # that of another file, whose name begins alike
+            continue  # belongs to another file, whose name begins the same
         left = path.with_name(name)
         with suppress(OSError):
             file = os.open(left, os.O_RDWR)
@@ -128,14 +126,14 @@ def _remove_left(path: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Make the new name safe on the disk, where folders can be opened."""
+    """Make the new name safe on the disk, if folders can be opened."""
     if fcntl is None:
         return
     file = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(file)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a disk that has no such thing
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # not supported by this disk
             raise
     finally:
         os.close(file)

@@ -1,5 +1,5 @@
-"""What a training says while it runs: a bar where there is a terminal and rich, a line now and then
-otherwise, and a log of JSON lines for those who plot.
+"""Progress of a training: a bar on a terminal with rich, otherwise a line now and then, and a log
+of JSON lines for plots.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 EVERY = 10.0  # seconds between plain lines
-BEGIN = b'{"event": '  # of every line of a log
+BEGIN = b'{"event": '  # how every line of a log begins
 
 
 class Progress:
-    """Loss, rate and time left, on standard error."""
+    """Loss, steps per second and time left, on standard error."""
 
     def __init__(self, shown: bool, total: int | None, done: int):
         self.shown, self.total, self.done, self.first = shown, total, done, done
@@ -46,7 +46,7 @@ class Progress:
             )
 
     def rate(self) -> float:
-        """Steps a second."""
+        """Steps per second."""
         return (self.done - self.first) / max(time.monotonic() - self.began, 1e-9)
 
     def left(self) -> float:
@@ -94,13 +94,13 @@ def _clock(seconds: float) -> str:
 
 
 class Log:
-    """JSON lines: one per step and one per epoch; a training that goes on drops what it will do
-    again.
+    """JSON lines: one per step and one per epoch. A resumed training drops the lines of steps that
+    it will repeat.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, step: int, epoch: int, **facts: Any):
         self.file = None
-        self.lines = True  # what is written so far ends with a whole line
+        self.lines = True  # whether the file so far ends with a whole line
         if path is None:
             return
         self.path = path = Path(path)
@@ -113,7 +113,7 @@ class Log:
             and not path.read_bytes().startswith(BEGIN[: path.stat().st_size])
         ):
             raise FileExistsError(
-                f"fit: needed a log, or no file, got {path}, which is something else; another name"
+                f"fit: needed a log or a new file name as log, got {path}, which is another file"
             )
         kept = [x for x in found if _is_before(x, step, epoch)] if step else []
         part = path.with_name(f"{path.name}.partial")
@@ -123,7 +123,7 @@ class Log:
         self.write("resume" if step else "start", step=step, **facts)
 
     def write(self, event: str, **facts: Any) -> None:
-        """A line, if the disk takes it: a training does not end for its log."""
+        """Write a line. If the disk refuses it, the training continues with a warning."""
         if self.file is None:
             return
         line = json.dumps({"event": event, **_plain(facts)}).encode() + b"\n"
@@ -136,7 +136,7 @@ class Log:
         except OSError as error:
             warnings.warn(
                 f"fit: the log {self.path} could not be written at {event} {facts.get('step')}, "
-                f"the training goes on: {error.strerror or error}",
+                f"the training continues: {error.strerror or error}",
                 RuntimeWarning,
                 stacklevel=3,
             )
@@ -147,7 +147,7 @@ class Log:
 
 
 def _is_before(record: dict[str, Any], step: int, epoch: int) -> bool:
-    """Whether a record is of what a training that goes on has done."""
+    """Whether a record is of a step or epoch that a resumed training has already done."""
     event = record["event"]
     if event == "epoch":
         return record["epoch"] <= epoch
@@ -155,7 +155,7 @@ def _is_before(record: dict[str, Any], step: int, epoch: int) -> bool:
 
 
 def read_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The records of a log, without lines that a kill or a full disk left half written."""
+    """The records of a log, without lines that a kill or a full disk cut short."""
     if not Path(path).is_file():
         return []
     records = []
@@ -170,15 +170,15 @@ def read_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 
 def _plain(x: Any) -> Any:
-    """As JSON has it, which knows no NaN."""
+    """A value that JSON can hold: JSON has no NaN."""
     if isinstance(x, dict):
         return {k: _plain(y) for k, y in x.items()}
     return str(x) if isinstance(x, float) and not math.isfinite(x) else x
 
 
 def plot_logs(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str]) -> Path:
-    """Draw the losses of logs over each other, as a picture in the format that the name of `out`
-    says (svg, png, pdf). Needs matplotlib.
+    """Draw the losses of logs in one picture, in the format given by the name of `out` (svg, png,
+    pdf). Needs matplotlib.
     """
     try:
         from matplotlib.figure import Figure
@@ -203,9 +203,9 @@ def plot_logs(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[st
             linestyle=styles[i % 4], linewidth=max(4 - i, 1), alpha=0.8,
         )  # fmt: skip
     if not drawn:
-        raise ValueError("plot: needed a log of fit at least, got none")
+        raise ValueError("plot: needed at least one log of fit, got none")
     axes.set(xlabel="step", ylabel="loss")
-    if 0 < lowest < math.inf:  # else none is a number
+    if 0 < lowest < math.inf:  # otherwise there is no finite loss
         axes.set_yscale("log")
     axes.legend()
     axes.grid(alpha=0.3)

@@ -1,8 +1,8 @@
-"""One step of training as one pure function: loss, gradients, optimizer and what a model keeps
-besides, compiled as a whole.
+"""One training step as one pure function: loss, gradients, optimizer and the state of the model,
+compiled as a whole.
 
-The arrays of a training are a nest of dicts, apart from the module they belong to, so that a step
-costs no walk over the module; the module is put together again when somebody asks for it.
+The arrays of a training are a nest of dicts, separate from their module, so that a step does not
+walk over the module; the module is rebuilt when it is needed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .weighing import Part, averaged, counted, settled
 
 
 class TrainState:
-    """What a training has at one moment: `state.model` is the model, `state.optimizer` the state of
-    the optimizer, `state.arrays` the nest of everything, which `iso.save` takes.
+    """A training at one moment: `state.model` is the model, `state.optimizer` the state of the
+    optimizer, `state.arrays` the nest of all arrays, which `iso.save` takes.
 
     >>> step = iso.train_step(lambda v, x: np.sum(v * x), iso.optimizers.sgd(1.0))
     >>> step.init(np.ones(2)).model
@@ -43,7 +43,7 @@ class TrainState:
 
     @property
     def model(self) -> Any:
-        """The model, of arrays of its own: a step may use up those of the state."""
+        """The model, with copies of the arrays: a step may overwrite those of the state."""
         return built(self.skeleton, held(copied(self.arrays)))
 
     @property
@@ -67,7 +67,7 @@ class TrainStep:
         if compute not in (None, "bfloat16", "float16"):
             raise ValueError(f'{name}: needed compute as "bfloat16" or "float16", got {compute!r}')
         if type(accumulate) is not int or accumulate < 1:
-            raise ValueError(f"{name}: needed accumulate as an int of 1 or more, got {accumulate}")
+            raise ValueError(f"{name}: needed accumulate as an int >= 1, got {accumulate}")
         self.loss, self.pair, self.has_aux = loss, optimizer, has_aux
         self.compiled, self.compute, self.accumulate = compiled, compute, accumulate
         self.guard, self.name = guard, name
@@ -84,7 +84,7 @@ class TrainStep:
             kind = type(model).__name__
             raise ValueError(
                 f"{self.name}: needed a model with variables to train, got none in a {kind}; "
-                "a module that has them, or a nest of floating-point arrays"
+                "give a module with variables, or a nest of floating-point arrays"
             )
         for x, path in zip(leaves, tree.paths(parts.variables)):
             xp: Any = find_backend(x)
@@ -104,7 +104,7 @@ class TrainStep:
         return self.begun(copied({**parts._asdict(), "optimizer": optimizer}), skeleton)
 
     def begun(self, arrays: dict[str, Any], skeleton: Skeleton | None) -> TrainState:
-        """A state of arrays that are nobody else's."""
+        """A state of arrays that nothing else refers to."""
         slot = lambda x: x if (xp := find_backend(x)) is None else xp.slot(x, self.compiled)
         return TrainState(tree.map(slot, arrays), skeleton, is_new=True)
 
@@ -113,21 +113,21 @@ class TrainStep:
         return state, ((value, aux) if self.has_aux else value)
 
     def run(self, state: TrainState, batch: tuple) -> tuple[TrainState, Any, Any, Any]:
-        """The next state, the loss, what the loss counts (None: a scalar, as much as its rows) and
-        what it gave beside.
+        """The next state, the loss, the count of the loss (None for a scalar, which counts its
+        rows) and its aux.
         """
         if not isinstance(state, TrainState):
             raise TypeError(
-                f"train_step: needed the state that init made, got a {type(state).__name__}; "
+                f"train_step: needed the state made by init, got a {type(state).__name__}; write "
                 "state = step.init(model), then state, loss = step(state, *batch)"
             )
-        if state.is_new:  # no step has placed its arrays yet
+        if state.is_new:  # no step has placed its arrays on their device yet
             state.arrays, state.is_new = placed(state.arrays, batch), False
         arrays, *outs = self._program(state.skeleton)(state.arrays, batch)
         return TrainState(arrays, state.skeleton), *outs
 
     def _known(self, skeleton: Skeleton) -> Skeleton:
-        """An equal one that there is a program for, or this one."""
+        """An equal skeleton that has a program, or this one."""
         for known, _ in self._programs:
             if known is not None and known == skeleton:
                 return known
@@ -141,7 +141,7 @@ class TrainStep:
         def one(arrays: dict, batch: tuple) -> tuple:
             return self._one(skeleton, arrays, batch)
 
-        # by the name of the loss the compiler is heard of
+        # so that the slow-compilation warning names the loss
         one.__qualname__ = getattr(self.loss, "__qualname__", one.__qualname__)
         program = jit(one, donate=0) if self.compiled else one
         self._programs.append((skeleton, program))
@@ -152,7 +152,7 @@ class TrainStep:
         xp: Any = backend_of(tree.flatten(old.variables)[0][0])
         objective = partial(self._objective, xp, skeleton, old)
         objective = value_and_grad_alone(self.name, objective)
-        beside = [old.state, None]  # state and aux, after every part anew
+        beside = [old.state, None]  # state and aux, updated after every part
 
         def parts() -> Iterator[Part]:
             for part in split(self.name, batch, self.accumulate):
@@ -173,8 +173,8 @@ class TrainStep:
         return new, loss, count, aux
 
     def _after(self, xp: Any, loss: Any, grads: Any, optimizer: Any, v: Any, count: Any) -> tuple:
-        """What comes after the gradients: the loss, the variables and the optimizer; and whether
-        the step counts, unless that is certain.
+        """The steps after the gradients: returns loss, variables and optimizer state; and whether
+        the step is valid, unless that is certain.
         """
         good = counted(xp, count)
         known = None if good is None else xp.at_hand(good)
@@ -192,9 +192,9 @@ class TrainStep:
         return loss, *kept(xp, good, new, (v, optimizer)), good
 
     def _descended(self, grads: Any, optimizer: Any, v: Any, certain: bool) -> tuple[Any, Any]:
-        """The variables and the optimizer after it. Where no compiler looks on, which writes into
-        donated arrays itself, the optimizer may: the state is used up. A step that may come to
-        nothing needs it as it was.
+        """The variables and optimizer state after an update. The old state is used up, so the
+        optimizer may overwrite its arrays where nothing is compiled (a compiler writes into donated
+        arrays itself). A step that may turn out invalid needs the old arrays unchanged.
         """
         if isinstance(self.pair, Writing) and certain:
             written = self.pair.into(grads, optimizer, v)
@@ -215,7 +215,7 @@ class TrainStep:
         is_pair = isinstance(out, tuple) and len(out) == 2 and not isinstance(out, Mean)
         if self.has_aux and not is_pair:
             raise TypeError(
-                f"train_step: needed (loss, aux) of a loss with has_aux, got a {type(out).__name__}"
+                f"train_step: needed a loss that returns (loss, aux), got a {type(out).__name__}"
             )
         value, aux = out if self.has_aux else (out, None)
         value, count = settled(self.name, xp, value)
@@ -230,19 +230,19 @@ def train_step(
     loss: Callable[..., Any], optimizer: Optimizer, /, *, has_aux: bool = False,
     compiled: bool = True, compute: str | None = None, accumulate: int = 1, guard: bool = False,
 ) -> TrainStep:  # fmt: skip
-    """One step of training, compiled as a whole: `state = step.init(model)`, then
-    `state, loss = step(state, *batch)`, and `state.model` when it is done.
+    """One training step, compiled as a whole: `state = step.init(model)`, then
+    `state, loss = step(state, *batch)`, and `state.model` at the end.
 
-    `loss(model, *batch)` gives a 0-d array, or an `iso.Mean` where parts of a batch count
-    unequally, of which the second result is the value; with `has_aux` it gives `(loss, aux)`, and
-    so does the step. The model is a module, whose state (running statistics, keys of dropout) goes
-    along, or a nest of arrays. A state is used up by the step it is given to. With `compute`,
-    "bfloat16" or "float16", variables and floating-point batches are narrowed for the loss and its
-    gradients, while the variables that are kept stay as they are. With `accumulate`, a batch is
-    taken in that many parts of as many rows, whose gradients are averaged: those of a scalar alike,
-    those of a `Mean` by their counts. A step whose counts are all 0, and with `guard` one whose
-    loss or gradients are not finite, changes nothing and gives NaN; only keys of random numbers go
-    on: state that is uint32 of shape (2,), as `iso.random.key` makes it.
+    `loss(model, *batch)` returns a 0-d array, or an `iso.Mean` if parts of a batch have unequal
+    weights (the step then returns its value); with `has_aux` it returns `(loss, aux)`, and so does
+    the step. The model is a module, whose state (running statistics, dropout keys) is updated too,
+    or a nest of arrays. Do not use a state again after passing it to a step. With `compute`,
+    "bfloat16" or "float16", variables and floating-point batches are cast to that dtype for the
+    loss and its gradients, while the stored variables keep theirs. With `accumulate`, a batch is
+    split into that many parts with equally many rows, whose gradients are averaged: with equal
+    weights for a scalar loss, by their counts for a `Mean`. A step whose counts are all 0, and with
+    `guard` one whose loss or gradients are not finite, changes nothing and returns NaN; only random
+    keys advance: state that is uint32 of shape (2,), as `iso.random.key` makes it.
 
     >>> step = iso.train_step(lambda v, x: np.sum((v["w"] - x) ** 2), iso.optimizers.sgd(0.25))
     >>> state = step.init({"w": np.zeros(2)})
@@ -259,20 +259,20 @@ def held(arrays: dict[str, Any]) -> Held:
 
 
 def built(skeleton: Skeleton | None, parts: Held) -> Any:
-    """The model: a module, or the nest that its variables are."""
+    """The model: a module, or the nest of its variables."""
     return parts.variables if skeleton is None else skeleton.filled(parts)
 
 
 def placed(arrays: dict[str, Any], batch: tuple) -> dict[str, Any]:
-    """The arrays of a state where the results of its first step will be."""
+    """The arrays of a state, on the devices of the results of its first step."""
     xp: Any = backend_of(tree.flatten(arrays["variables"])[0][0])
     leaves, form = tree.flatten(arrays)
     return tree.unflatten(form, xp.placed(leaves, tree.flatten(batch)[0]))
 
 
 def copied(nest: Any) -> Any:
-    """The same values in memory of their own, row by row: another order of it would give other
-    last bits, and a file does not keep it.
+    """The same values in new memory, in row-major order: another memory order changes the last bits
+    of results, and a file does not keep it.
     """
 
     def copy(x: Any) -> Any:
@@ -295,7 +295,7 @@ def narrowed(xp: Any, nest: Any, dtype: str | None) -> Any:
 
 
 def lowered(xp: Any, skeleton: Skeleton | None, state: Any, dtype: str | None) -> Any:
-    """State with its frozen variables in a narrower dtype: what is no variable stays as it is."""
+    """State with its frozen variables in a narrower dtype; other state is unchanged."""
     if dtype is None or skeleton is None:
         return state
     form, parts = by_place(skeleton, state)
@@ -303,7 +303,7 @@ def lowered(xp: Any, skeleton: Skeleton | None, state: Any, dtype: str | None) -
 
 
 def raised(xp: Any, skeleton: Skeleton | None, state: Any, old: Any) -> Any:
-    """State after a call that had `lowered` state, in the dtypes it had before."""
+    """State after a call with `lowered` state, in its original dtypes."""
     if skeleton is None:
         return state
     like = lambda x, y: xp.astype(x, y.dtype) if find_backend(x) is xp and x.dtype != y.dtype else x
@@ -314,32 +314,30 @@ def raised(xp: Any, skeleton: Skeleton | None, state: Any, old: Any) -> Any:
 
 
 def by_place(skeleton: Skeleton, state: Any) -> tuple[Any, list[tuple[bool, Any]]]:
-    """The state by the places that a module has for it: whether a frozen variable is there, and
-    what is.
-    """
+    """The state by its places in a module: whether each holds a frozen variable, and its value."""
     form, numbers, _ = skeleton.nests[STATE]
     is_frozen = [skeleton.kinds[n] != STATE for n in numbers]
     return form, list(zip(is_frozen, form.flatten_up_to(state)))
 
 
 def finite(xp: Any, nest: Any) -> Any:
-    """Whether all values of a nest of floating-point arrays are."""
+    """Whether all values of a nest of floating-point arrays are finite."""
     found = [xp.all(xp.isfinite(x)) for x in tree.flatten(nest)[0]]
     return reduce(xp.logical_and, found)
 
 
 def kept(xp: Any, good: Any, new: Any, old: Any) -> Any:
-    """The new arrays where all is good, else the old ones; keys are always the new ones."""
+    """The new arrays if `good`, else the old ones; keys are always the new ones."""
     value = xp.at_hand(good)
     if value is not None and value:
         return new
     pick = (lambda x, y: xp.where(good, x, y)) if value is None else (lambda x, y: y)
-    # leaf by leaf: a compiler makes it a part of the update
+    # leaf by leaf, so that a compiler fuses it with the update
     return tree.map(lambda x, y: x if x is y or is_key(x) else pick(x, y), new, old)
 
 
 def as_one(xp: Any, func: Callable[..., Any], *nests: Any) -> Any:
-    """The function of the nests, as a program of its own where `xp` compiles such parts only."""
+    """The function of the nests, as a separate program if `xp` compiles only such parts."""
     if not xp.compiles_parts():
         return func(*nests)
     arrays, form = tree.flatten(nests)
@@ -365,7 +363,7 @@ def split(name: str, batch: tuple, parts: int) -> list[tuple]:
         if not size or size % parts:
             raise ValueError(
                 f"{name}: needed batches that can be cut into {parts} equal parts, got "
-                f"{size} examples at {path}; a batch size that is a multiple of it, drop_last=True"
+                f"{size} examples at {path}; use a batch_size divisible by {parts}, drop_last=True"
             )
         n = size // parts
         cut.append([x[i * n : (i + 1) * n] for i in range(parts)])

@@ -1,9 +1,9 @@
-"""The structure of nests as JSON, and nests put together again from it.
+"""The structure of nests as JSON, and nests rebuilt from it.
 
-A node is None, or a dict with one word for what it is: `dict` (pairs of key and node), `list`,
-`tuple`, `array` (the name of its tensor), or the type of a Python scalar. Keys of a dict are
-strings and integers; a tuple with names is a tuple here, and takes its names from what it is loaded
-like.
+A node is None, or a dict with one entry that names its kind: `dict` (pairs of key and node),
+`list`, `tuple`, `array` (the name of its tensor), or the type of a Python scalar. Keys of a dict
+are strings and integers; a named tuple is stored as a tuple, and gets its type from the template
+it is loaded into.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ..dispatch import dtype_of, find_backend
 Node = Any
 WRITE: dict[type, Callable[[Any], Any]] = {
     bool: bool,
-    int: hex,  # a decimal one has a longest length
-    float: float.hex,  # NaN and infinity are no JSON
+    int: hex,  # decimal digits are limited in length
+    float: float.hex,  # JSON has no NaN and infinity
     complex: lambda x: [x.real.hex(), x.imag.hex()],
     str: str,
 }
@@ -31,7 +31,7 @@ READ: dict[str, Callable[[Any], Any]] = {
 }
 
 
-# A number that a program has counted with is an array without axes: one is loaded like the other.
+# A number that a program computed is an array without axes: each can be loaded as the other.
 NUMBERS = (bool, int, float, complex)
 KINDS = {
     "bool": ("bool",),
@@ -42,23 +42,23 @@ KINDS = {
 
 
 def _is_number(kind: str, word: str, shape: tuple[int, ...]) -> bool:
-    """Whether an array of this dtype and shape can stand for a Python number of that kind."""
+    """Whether an array of this dtype and shape can replace a Python number of that kind."""
     return kind in KINDS and shape == () and word.rstrip("0123456789") in KINDS[kind]
 
 
 def _parts(x: Any) -> Any:
-    """What is saved of an object: of a module the nest of all it holds, anything else as it is."""
+    """The part of an object that is saved: for a module the nest of all it holds, else itself."""
     return x.take_saved() if isinstance(x, tree.Node) else x
 
 
 def describe(
     nest: Any, path: str, hold: Callable[[str, Any], Node], above: tuple[int, ...] = ()
 ) -> Node:
-    """The node of a nest; `hold(path, array)` gives that of an array. `above` are the nests it is
-    part of.
+    """The node of a nest; `hold(path, array)` returns the node of an array. `above` are the nests
+    that contain it.
     """
     if id(nest) in above:
-        raise ValueError(f"save: needed a nest that ends, got one that holds itself{at(path)}")
+        raise ValueError(f"save: needed a nest without cycles, got a cycle{at(path)}")
     if isinstance(nest, (dict, list, tuple)):
         above = (*above, id(nest))
     nest = _parts(nest)
@@ -86,17 +86,17 @@ def describe(
 
 
 def check_node(node: Any, path: str, names: Callable[[Any, Any, str], None]) -> None:
-    """Raise ValueError where a node is none that `describe` makes; `names(name, dtype, path)` says
-    what it thinks of an array's.
+    """Raise ValueError if a node could not have come from `describe`; `names(name, dtype, path)`
+    checks the node of an array.
     """
     if node is None:
         return
     where = path or "the nest"
     if type(node) is not dict:
-        raise ValueError(f"{where} is no node: {str(node)[:40]}")
+        raise ValueError(f"{where} is not a node: {str(node)[:40]}")
     kinds = [kind for kind in node if kind != "dtype"]
     if len(kinds) != 1 or ("dtype" in node) != (kinds == ["array"]):
-        raise ValueError(f"{where} is no node: it has {', '.join(node) or 'nothing'}")
+        raise ValueError(f"{where} is not a node: it has {', '.join(node) or 'nothing'}")
     kind, inner = kinds[0], node[kinds[0]]
     if kind == "array":
         names(inner, node["dtype"], where)
@@ -106,23 +106,23 @@ def check_node(node: Any, path: str, names: Callable[[Any, Any, str], None]) -> 
     elif kind == "dict":
         pairs = [tuple(_listed(pair, where)) for pair in _listed(inner, where)]
         if any(len(pair) != 2 or type(pair[0]) not in (str, int) for pair in pairs):
-            raise ValueError(f"{where} is no dict of keys and nodes")
+            raise ValueError(f"{where} is not a dict of keys and nodes")
         if len(dict(pairs)) < len(pairs):
             raise ValueError(f"{where} has a key twice")
         for key, child in pairs:
             check_node(child, join(path, key), names)
     elif kind not in READ or not _is_written(kind, inner):
-        raise ValueError(f"{where} is no {kind}: {str(inner)[:40]}")
+        raise ValueError(f"{where} is not a {kind}: {str(inner)[:40]}")
 
 
 def _listed(x: Any, where: str) -> list:
     if type(x) is not list:
-        raise ValueError(f"{where} is no node: needed a list, got {str(x)[:40]}")
+        raise ValueError(f"{where} is not a node: needed a list, got {str(x)[:40]}")
     return x
 
 
 def _is_written(kind: str, inner: Any) -> bool:
-    """Whether a scalar is as `WRITE` writes it."""
+    """Whether a scalar has the form in which `WRITE` writes it."""
     try:
         value = READ[kind](inner)
         return WRITE[type(value)](value) == inner and type(inner) is type(WRITE[type(value)](value))
@@ -131,7 +131,7 @@ def _is_written(kind: str, inner: Any) -> bool:
 
 
 def build(node: Node, like: Any, array: Callable[[Node, Any], Any]) -> Any:
-    """The nest of a node, with the types of `like` where there is one; `array(node, like)` gives
+    """The nest of a node, with the types of `like` where it is given; `array(node, like)` returns
     an array.
     """
     if node is None:
@@ -141,7 +141,7 @@ def build(node: Node, like: Any, array: Callable[[Node, Any], Any]) -> Any:
         return like.put_saved(build(node, like.take_saved(), array))
     if kind == "dict":
         built = {k: build(x, None if like is None else like[k], array) for k, x in inner}
-        # in the order of what it is like, and of its type
+        # in the order of `like`, and with its type
         return built if like is None else _filled(like, {k: built[k] for k in like})
     if kind in ("list", "tuple"):
         likes = [None] * len(inner) if like is None else like
@@ -158,7 +158,7 @@ def build(node: Node, like: Any, array: Callable[[Node, Any], Any]) -> Any:
 
 
 def _array_like(value: Any, like: Any) -> Any:
-    """A number as an array without axes, of the kind and dtype of another."""
+    """A number as an array without axes, of the backend and dtype of another."""
     xp: Any = find_backend(like)
     return xp.asarray(value, dtype=like.dtype, device=xp.device_of(like))
 
@@ -166,7 +166,7 @@ def _array_like(value: Any, like: Any) -> Any:
 def _filled(like: dict, built: dict) -> dict:
     if type(like) is dict:
         return built
-    copy = like.copy()  # keeps what else such a dict has, a default say
+    copy = like.copy()  # keeps other attributes of such a dict, for example a default
     copy.update(built)
     return copy
 
@@ -174,13 +174,13 @@ def _filled(like: dict, built: dict) -> dict:
 def differences(
     node: Node, like: Any, path: str, spec: Callable[[Node], tuple[str, tuple[int, ...]]]
 ) -> list[str]:
-    """Every way in which a saved nest is not what it should be loaded like; `spec` gives dtype and
-    shape of a saved array.
+    """Every difference between a saved nest and the template it is loaded into; `spec` returns
+    dtype and shape of a saved array.
     """
     like = _parts(like)
     needed, got = _kind(like), _saved(node)
     if needed is None:
-        return [f"{path or 'the template'}: needed no {type(like).__name__}"]
+        return [f"{path or 'the template'}: cannot load into a {type(like).__name__}"]
     if needed != got:
         if got == "array" and _is_number(needed, *spec(node)):
             return []
@@ -197,13 +197,13 @@ def differences(
             if key in like:
                 found += differences(child, like[key], join(path, key), spec)
             else:
-                found.append(f"{join(path, key)}: not needed{_other(key, like)}")
+                found.append(f"{join(path, key)}: unexpected{_other(key, like)}")
     elif needed in ("list", "tuple"):
         saved = node[needed]
         for i, (child, y) in enumerate(zip(saved, like)):
             found += differences(child, y, join(path, i), spec)
         found += [f"{join(path, i)}: missing" for i in range(len(saved), len(like))]
-        found += [f"{join(path, i)}: not needed" for i in range(len(like), len(saved))]
+        found += [f"{join(path, i)}: unexpected" for i in range(len(like), len(saved))]
     elif needed == "array":
         word, shape = spec(node)
         wanted = _word(like)
@@ -238,9 +238,9 @@ def _said(kind: str) -> str:
 
 
 def _other(key: Any, keys: Any) -> str:
-    """A hint where the same key is there as another type."""
+    """A hint if the same key exists as another type."""
     twin = str(key) if isinstance(key, int) else int(key) if key.lstrip("-").isdecimal() else None
-    return f" as {key!r}, there is {twin!r}" if twin is not None and twin in keys else ""
+    return f" as {key!r}, but {twin!r} exists" if twin is not None and twin in keys else ""
 
 
 def join(path: str, key: Any) -> str:

@@ -1,7 +1,7 @@
-"""One mean of the parts of a batch: losses and gradients, each weighed by what it is a mean of.
+"""One mean over the parts of a batch: losses and gradients, each weighted by its count.
 
-A loss that is a scalar counts as any other of as many rows; one that is an `iso.Mean` says itself
-what it counts.
+Scalar losses of parts have equal weights, because the parts have equally many rows; a loss that is
+an `iso.Mean` has its own count.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ..optimizers.lifting import cast
 
 
 class Part(NamedTuple):
-    """The loss of a part of a batch and its gradients, both as means, and what they count: a
-    number, an array without axes, or None, as much as any other part.
+    """The loss of a part of a batch and its gradients, both as means, and their count: a number, an
+    array without axes, or None if all parts have the same weight.
     """
 
     loss: Any
@@ -27,9 +27,7 @@ class Part(NamedTuple):
 
 
 def settled(name: str, xp: Any, loss: Any) -> tuple[Any, Any]:
-    """What is differentiated of a loss, which is finite where it counts nothing, and what it
-    counts.
-    """
+    """The value of a loss to differentiate, finite even if its count is 0, and the count."""
     if not isinstance(loss, Mean):
         _check_loss(name, loss)
         return loss, None
@@ -40,7 +38,7 @@ def settled(name: str, xp: Any, loss: Any) -> tuple[Any, Any]:
 
 
 def averaged(xp: Any, parts: Iterator[Part]) -> Part:
-    """All parts as one. A part that counts nothing adds nothing, whatever its gradients are."""
+    """All parts as one. A part with count 0 adds nothing, whatever its gradients are."""
     whole, number = next(parts), 1
     for part in parts:
         whole = _joined(xp, _cleared(xp, whole) if number == 1 else whole, part)
@@ -52,7 +50,7 @@ def averaged(xp: Any, parts: Iterator[Part]) -> Part:
 
 
 def counted(xp: Any, count: Any) -> Any:
-    """Whether a count is not 0: an array, or None where nobody has to ask."""
+    """Whether a count is not 0, as an array; None if that is certain."""
     if count is None or (find_backend(count) is None and count):
         return None
     return xp.asarray(False) if find_backend(count) is None else count != 0
@@ -80,7 +78,7 @@ def _joined(xp: Any, one: Part, other: Part) -> Part:
 
 
 def _cleared(xp: Any, part: Part) -> Part:
-    """The part with zeros where it counts nothing."""
+    """The part with zeros if its count is 0."""
     some = counted(xp, part.count)
     known = True if some is None else xp.at_hand(some)
     if known is not None and known:
@@ -95,4 +93,4 @@ def _check_loss(name: str, value: Any) -> None:
         if not len(value.shape):
             return
         found = f"one of shape {tuple(value.shape)}; return its mean"
-    raise TypeError(f"{name}: needed a loss that is an array without axes, got {found}")
+    raise TypeError(f"{name}: needed an array without axes as loss, got {found}")

@@ -33,7 +33,7 @@ MAKE = [
     (lambda: o.scale(float("inf")), ValueError, "needed a finite factor, got inf"),
     (lambda: o.scale_by_schedule(0.1), TypeError, "needed a schedule, got a float"),
     (lambda: o.ema(1.0), ValueError, "needed decay to be 0 or more and below 1, got 1.0"),
-    (lambda: o.accumulate(o.sgd(0.1), every=0), ValueError, "needed every as an int of 1 or more"),
+    (lambda: o.accumulate(o.sgd(0.1), every=0), ValueError, "needed every as an int >= 1"),
     (lambda: o.accumulate(0.1, every=2), TypeError, "needed an Optimizer, got a float"),
     (lambda: iso.chain(o.sgd(0.1), 3), TypeError, "needed an Optimizer as argument 1, got a int"),
     (lambda: o.masked(3, "*"), TypeError, "optimizers.masked: needed an Optimizer, got a int"),
@@ -106,7 +106,7 @@ def test_a_state_must_be_the_one_of_the_optimizer(backend, xp):
         o.adam(0.1).update(v, ((), ()), v)
     with pytest.raises(ValueError, match=r"a dict with trace, got \['step', 'mean', 'square'\]"):
         o.sgd(0.1, momentum=0.9).update(v, o.adam(0.1).init(v), v)
-    with pytest.raises(ValueError, match="chain: needed the state that init made, a tuple of 2"):
+    with pytest.raises(ValueError, match="chain: needed the state made by init, a tuple of 2"):
         o.adam(0.1).update(v, (), v)
     with pytest.raises(ValueError, match="optimizers.sgd: trace has no entry b"):
         state = o.sgd(0.1, momentum=0.9).init(v)
@@ -117,8 +117,8 @@ def test_a_state_must_be_the_one_of_the_optimizer(backend, xp):
 def test_masks_must_fit(backend, xp):
     v = {"a": xp.ones(2), "b": {"w": xp.ones(1)}}
     for mask, error, words in [
-        ("c*", ValueError, "mask 'c*' fits no path of v, which has a, b/w"),
-        (["a", "w"], ValueError, "mask 'w' fits no path of v, which has a, b/w"),
+        ("c*", ValueError, "mask 'c*' matches no path of v, which has a, b/w"),
+        (["a", "w"], ValueError, "mask 'w' matches no path of v, which has a, b/w"),
         ({"a": True}, ValueError, "mask has no entry b/w"),
         ({"a": True, "b": {"w": 1}}, TypeError, "needed True or False as mask at b/w, got int"),
         ({"a": True, "b": True}, ValueError, "mask has no entry b/w"),

@@ -193,5 +193,5 @@ def test_a_mask_that_does_not_fit_is_refused(backend):
     to = load(backend).from_numpy
     with pytest.raises(ValueError, match=r"needed mask that broadcasts to \[2, 3, 4, 5\], got \[2"):
         call(to, to(Q), to(K), mask=to(np.ones((N, L, S), bool)))
-    with pytest.raises(TypeError, match="needed mask boolean or float64, as query is, got int"):
+    with pytest.raises(TypeError, match="needed mask boolean or float64.* got int"):
         call(to, to(Q), to(K), mask=to(np.ones((L, S), np.int64)))

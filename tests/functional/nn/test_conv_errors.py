@@ -14,16 +14,16 @@ def of(backend):
 
 def test_wrong_numbers_of_axes(of):
     with pytest.raises(
-        ValueError, match=r"conv2d: needed x and filters of 4 axes, got \[5, 5, 3\]"
+        ValueError, match=r"conv2d: needed x and filters with 4 axes, got \[5, 5, 3\]"
     ):
         iso.conv2d(of(5, 5, 3), of(3, 3, 3, 2), 1, 0)
-    with pytest.raises(ValueError, match=r"conv3d: needed .* of 5 axes, got .* and \[3, 3, 3, 2\]"):
+    with pytest.raises(ValueError, match=r"conv3d: needed .* 5 axes, got .* and \[3, 3, 3, 2\]"):
         iso.conv3d(of(1, 5, 5, 5, 3), of(3, 3, 3, 2), 1, 0)
-    with pytest.raises(ValueError, match="conv_general_dilated: needed dims of 1, 2 or 3, got 4"):
+    with pytest.raises(ValueError, match="conv_general_dilated: needed dims as 1, 2 or 3, got 4"):
         iso.conv_general_dilated(of(1, 5, 3), of(3, 3, 2), 1, 0, dims=4)
     with pytest.raises(ValueError, match=r"depthwise_conv2d: needed .*\[k, k, in\] .*, got"):
         iso.depthwise_conv2d(of(1, 5, 5, 3), of(3, 3, 4), 1, 0)
-    with pytest.raises(TypeError, match="conv1d: needed an array of filters, got float"):
+    with pytest.raises(TypeError, match="conv1d: needed an array as filters, got float"):
         iso.conv1d(of(1, 5, 3), 1.0, 1, 0)
 
 
@@ -84,12 +84,10 @@ def test_strides_and_dilations_that_are_not_positive(of):
 
 
 def test_results_that_would_be_empty(of):
-    message = (
-        r"conv1d: needed sizes of at least \[7\] under the filters, dilated, got \[6\], padded"
-    )
+    message = r"conv1d: needed padded sizes of at least .*\[7\], got \[6\]"
     with pytest.raises(ValueError, match=message):
         iso.conv1d(of(1, 4, 3), of(4, 3, 2), 1, 1, dilations=2)
-    with pytest.raises(ValueError, match="conv1d: needed sizes of at least"):
+    with pytest.raises(ValueError, match="conv1d: needed .*sizes of at least"):
         iso.conv1d(of(1, 4, 3), of(2, 3, 2), 1, -2)
     with pytest.raises(ValueError, match="conv1d: needed x and filters with known sizes of at"):
         iso.conv1d(of(1, 0, 3), of(2, 3, 2), 1, "SAME")
@@ -107,7 +105,7 @@ def test_an_empty_batch_is_no_error(of):
 
 def test_output_shapes_that_cannot_be(of):
     x, w = of(2, 4, 4, 3), of(3, 3, 3, 2)
-    message = r"conv2d_transpose: needed output sizes from 9 to 10, 9 to 10, .*got \[9, 11\]"
+    message = r"conv2d_transpose: needed output sizes from 9 to 10, 9 to 10.*got \[9, 11\]"
     with pytest.raises(ValueError, match=message):
         iso.conv2d_transpose(x, w, 2, "VALID", output_shape=(9, 11))
     with pytest.raises(ValueError, match="needed output sizes from 7 to 8, 7 to 8"):
@@ -124,11 +122,15 @@ def test_bias_and_dtypes(of):
     x, w = of(1, 5, 3), of(2, 3, 4)
     with pytest.raises(ValueError, match=r"conv1d: needed bias \[out\], \[4\], got \[3\]"):
         iso.conv1d(x, w, 1, 0, bias=of(3))
-    with pytest.raises(TypeError, match="needed x, filters and bias of one dtype, got .*float64"):
+    with pytest.raises(
+        TypeError, match="needed x, filters and bias of the same dtype, got .*float64"
+    ):
         iso.conv1d(x, of(2, 3, 4, dtype=np.float64), 1, 0)
-    with pytest.raises(TypeError, match="needed x, filters and bias of one dtype, got .*float64"):
+    with pytest.raises(
+        TypeError, match="needed x, filters and bias of the same dtype, got .*float64"
+    ):
         iso.conv1d(x, w, 1, 0, bias=of(4, dtype=np.float64))
-    with pytest.raises(TypeError, match="conv1d: needed an array of bias, got float"):
+    with pytest.raises(TypeError, match="conv1d: needed an array as bias, got float"):
         iso.conv1d(x, w, 1, 0, bias=1.0)
 
 

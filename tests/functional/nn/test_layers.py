@@ -304,9 +304,9 @@ def test_dropout(backend, xp):
 
     # bad input
     for prob in (-0.1, 1.0, 1.5, float("nan"), "0.5"):
-        with pytest.raises(ValueError, match="dropout: needed prob as a number from 0"):
+        with pytest.raises(ValueError, match="dropout: needed prob as a number"):
             iso.dropout(x, prob, rng=key)
-    with pytest.raises(ValueError, match="dropout: needed a key as rng to drop anything"):
+    with pytest.raises(ValueError, match="dropout: needed a key as rng"):
         iso.dropout(x, 0.5)
     with pytest.raises(TypeError, match="dropout: needed a key, uint32"):
         iso.dropout(x, 0.5, rng=xp.asarray([1.0, 2.0]))

@@ -109,12 +109,12 @@ def test_what_is_not_a_number_shows(backend, xp):
 def test_bad_input(backend, xp):
     x = xp.asarray(np.ones((1, 4, 3)))
     cases = [
-        (lambda: iso.max_pool(x, 5), r"at least the window \[5\], got \[4\] of x \[1, 4, 3\]"),
-        (lambda: iso.max_pool(x, 2, 1, 2), r"padding from 0 to less than the window \[2\], got 2"),
+        (lambda: iso.max_pool(x, 5), r"at least the window \[5\], got \[4\].* x \[1, 4, 3\]"),
+        (lambda: iso.max_pool(x, 2, 1, 2), r"0 <= padding < window \[2\], got 2"),
         (lambda: iso.max_pool(x, 0), "needed window as a positive int"),
         (lambda: iso.avg_pool(x, 2, data_format="NWC"), "needed data_format"),
-        (lambda: iso.adaptive_avg_pool(x, 9), r"at most the sizes \[4\] of x, got \[9\]"),
-        (lambda: iso.max_pool(xp.asarray(np.ones((1, 4))), 2), "batch, sizes and channels"),
+        (lambda: iso.adaptive_avg_pool(x, 9), r"at most \[4\].* got \[9\]"),
+        (lambda: iso.max_pool(xp.asarray(np.ones((1, 4))), 2), "batch, .*sizes, channels"),
     ]
     for call, match in cases:
         with pytest.raises(ValueError, match=match):

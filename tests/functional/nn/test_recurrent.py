@@ -121,7 +121,7 @@ def test_wrong_arguments_of_a_recurrence(backend, xp):
     x, h, c, kernel, recurrent, bias, _ = map(xp.asarray, arrays_of(4))
     for message, args, kw in (
         ("x .*batch, time, in., got .3.", (x[0, 0, :], h, c, kernel, recurrent), {}),
-        ("x .*of one step at least", (x[:, :0, :], h, c, kernel, recurrent), {}),
+        ("x .*at least one step", (x[:, :0, :], h, c, kernel, recurrent), {}),
         ("kernel .in, 4·out., .3, 16., got .2, 16.", (x, h, c, kernel[:2, :], recurrent), {}),
         ("recurrent_kernel .out, 4·out., got", (x, h, c, kernel, recurrent[:3, :]), {}),
         ("init_h .*batch, out., .2, 4., got .1, 4.", (x, h[:1, :], c, kernel, recurrent), {}),
@@ -130,7 +130,9 @@ def test_wrong_arguments_of_a_recurrence(backend, xp):
     ):
         with pytest.raises(ValueError, match=f"lstm_update: needed {message}"):
             iso.lstm_update(*args, **kw)
-    with pytest.raises(TypeError, match="lstm_update: needed arrays of one real floating dtype"):
+    with pytest.raises(
+        TypeError, match="lstm_update: needed arrays of the same real floating dtype"
+    ):
         iso.lstm_update(x, h, c, xp.astype(kernel, xp.float32), recurrent)
     with pytest.raises(ValueError, match="gru_update: needed recurrent_kernel .out, 3·out."):
         iso.gru_update(x, h, kernel, recurrent)

@@ -1,5 +1,6 @@
 """What layers refuse: the same words on every backend, before a framework sees the arrays."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -27,17 +28,15 @@ def lstm(a, x=(2, 3, 4), h=(2, 5), c=(2, 5), kernel=(4, 20), recurrent=(5, 20), 
     return iso.lstm_update(a(*x), a(*h), a(*c), a(*kernel), a(*recurrent), **kw)
 
 
-# A call on arrays of ones, and the words it is refused with, after the name of the function.
+# A call on arrays of ones, and the facts of its message; "…" is any text between two facts.
 REFUSED = {
     "empty": (
         lambda a: iso.conv2d(a(1, 4, 4, 3), a(3, 3, 3, 2), 1, 0, dilations=(1, 2)),
-        "conv2d: needed sizes of at least [3, 5] under the filters, dilated, got [4, 4], padded, "
-        "of x [1, 4, 4, 3]",
+        "conv2d: needed padded sizes of at least…[3, 5], got [4, 4]…x [1, 4, 4, 3]",
     ),
     "cropped": (
         lambda a: iso.conv_general_dilated(a(1, 4, 4, 3), a(3, 3, 3, 2), 1, -1),
-        "conv_general_dilated: needed sizes of at least [3, 3] under the filters, dilated, got "
-        "[2, 2], padded, of x [1, 4, 4, 3]",
+        "conv_general_dilated: needed padded sizes of at least…[3, 3], got [2, 2]…x [1, 4, 4, 3]",
     ),
     "channels": (
         lambda a: iso.conv3d(a(1, 4, 4, 4, 3), a(2, 2, 2, 4, 2), 1, 0),
@@ -47,7 +46,7 @@ REFUSED = {
     "depthwise": (
         lambda a: iso.depthwise_conv2d(a(1, 4, 4, 3), a(2, 2, 4, 1), 1, 0),
         "depthwise_conv2d: needed x of 4 axes and filters [k, k, in] or [k, k, in, multiplier] "
-        "with in its channels, got [1, 4, 4, 3] and [2, 2, 4, 1]",
+        "with…channels…got [1, 4, 4, 3] and [2, 2, 4, 1]",
     ),
     "groups": (
         lambda a: iso.conv_general_dilated(
@@ -67,17 +66,15 @@ REFUSED = {
         lambda a: iso.conv2d_transpose(
             a(2, 4, 4, 3), a(3, 3, 3, 2), 2, "VALID", output_shape=(9, 11)
         ),
-        "conv2d_transpose: needed output sizes from 9 to 10, 9 to 10, which x [2, 4, 4, 3] can "
-        "come from, got [9, 11]",
+        "conv2d_transpose: needed output sizes from 9 to 10, 9 to 10…x [2, 4, 4, 3], got [9, 11]",
     ),
     "output_shape_below": (
         lambda a: iso.conv1d_transpose(a(2, 4, 3), a(3, 3, 2), 3, "SAME", output_shape=(9,)),
-        "conv1d_transpose: needed output sizes from 10 to 12, which x [2, 4, 3] can come from, got "
-        "[9]",
+        "conv1d_transpose: needed output sizes from 10 to 12…x [2, 4, 3], got [9]",
     ),
     "filters_dtype": (
         lambda a: iso.conv1d(a(2, 4, 3), a(3, 3, 2, dtype=np.float64), 1, 0),
-        "conv1d: needed x, filters and bias of one dtype, got float32, float64",
+        "conv1d: needed x, filters and bias of the same dtype, got float32, float64",
     ),
     "mask": (
         lambda a: attend(a, mask=a(3, 5, dtype=bool)),
@@ -89,7 +86,7 @@ REFUSED = {
     ),
     "mask_dtype": (
         lambda a: attend(a, mask=a(4, 5, dtype=np.int32)),
-        "scaled_dot_product_attention: needed mask boolean or float32, as query is, got int32",
+        "scaled_dot_product_attention: needed mask boolean or float32…got int32",
     ),
     "attention_mask": (
         lambda a: heads(a, attention_mask=a(3, 4, dtype=bool)),
@@ -109,8 +106,8 @@ REFUSED = {
     ),
     "query_groups": (
         lambda a: iso.grouped_query_attention(a(5, 4, 6), a(2, 4, 6), a(2, 4, 6)),
-        "grouped_query_attention: needed as many heads of value as of key, and a number of them "
-        "that divides the heads of query, got 5 of query, 2 of key and 2 of value",
+        "grouped_query_attention: needed as many heads in value as in key, and a number that "
+        "divides…query, got 5…query, 2…key and 2…value",
     ),
     "features": (
         lambda a: iso.scaled_dot_product_attention(a(4, 6), a(4, 5), a(4, 5)),
@@ -119,16 +116,15 @@ REFUSED = {
     ),
     "prob": (
         lambda a: iso.dropout(a(3), 1.0, rng=a(2, dtype=np.uint32)),
-        "dropout: needed prob as a number from 0 up to 1, which is left out, got 1.0; in a "
-        "compiled function, name it in static=",
+        "dropout: needed prob as a number…0 <= prob < 1, got 1.0;…name it in static=",
     ),
     "dropout_p": (
         lambda a: attend(a, dropout_p=-0.5),
-        "scaled_dot_product_attention: needed dropout_p from 0 up to, not including, 1, got -0.5",
+        "scaled_dot_product_attention: needed 0 <= dropout_p < 1, got -0.5",
     ),
     "dropout_of_heads": (
         lambda a: heads(a, dropout=1.0, training=True),
-        "multi_head_attention: needed dropout from 0 up to, not including, 1, got 1.0",
+        "multi_head_attention: needed 0 <= dropout < 1, got 1.0",
     ),
     "noise_shape": (
         lambda a: iso.dropout(a(3, 4), 0.5, rng=a(2, dtype=np.uint32), noise_shape=(3, 2)),
@@ -148,25 +144,25 @@ REFUSED = {
     ),
     "linear_dtypes": (
         lambda a: iso.linear(a(2, 4), a(3, 4, dtype=np.float64)),
-        "linear: needed x, weight and bias of one dtype, got float32, float64",
+        "linear: needed x, weight and bias of the same dtype, got float32, float64",
     ),
     "linear_number": (
         lambda a: iso.linear(1.0, a(3, 4)),
-        "linear: needed arrays of x, weight and bias, got float and {array} and NoneType",
+        "linear: needed arrays as x, weight and bias, got float and {array} and NoneType",
     ),
     "list": (
         lambda a: iso.linear([1.0, 2.0], a(3, 2)),
-        f"no backend speaks for builtins.list: needed an array of {', '.join(names()[:-1])} or "
+        f"no backend handles builtins.list: needed an array of {', '.join(names()[:-1])} or "
         f"{names()[-1]}",
     ),
     "attention_number": (
         lambda a: iso.scaled_dot_product_attention(a(2, 3), 1.0, a(2, 3)),
-        "scaled_dot_product_attention: needed arrays of query, key and value, got {array} and "
+        "scaled_dot_product_attention: needed arrays as query, key and value, got {array} and "
         "float and {array}",
     ),
     "dropout_word": (
         lambda a: attend(a, dropout_p="0.5"),
-        "scaled_dot_product_attention: needed dropout_p from 0 up to, not including, 1, got '0.5'",
+        "scaled_dot_product_attention: needed 0 <= dropout_p < 1, got '0.5'",
     ),
     "half_heads": (
         lambda a: heads(a, num_heads=2.0),
@@ -178,11 +174,11 @@ REFUSED = {
     ),
     "dims": (
         lambda a: iso.conv_general_dilated(a(1, 4, 3), a(2, 3, 2), 1, 0, dims=[1]),
-        "conv_general_dilated: needed dims of 1, 2 or 3, got [1]",
+        "conv_general_dilated: needed dims as 1, 2 or 3, got [1]",
     ),
     "half_dims": (
         lambda a: iso.conv_general_transpose(a(1, 4, 3), a(2, 3, 2), 1, 0, dims=1.0),
-        "conv_general_transpose: needed dims of 1, 2 or 3, got 1.0",
+        "conv_general_transpose: needed dims as 1, 2 or 3, got 1.0",
     ),
     "kernel": (
         lambda a: lstm(a, kernel=(3, 20)),
@@ -198,7 +194,7 @@ REFUSED = {
     ),
     "no_steps": (
         lambda a: lstm(a, x=(2, 0, 4)),
-        "lstm_update: needed x [*batch, time, in] of one step at least, got [2, 0, 4]",
+        "lstm_update: needed x [*batch, time, in] …at least one step, got [2, 0, 4]",
     ),
     "recurrent_bias": (
         lambda a: lstm(a, recurrent_bias=a(5)),
@@ -206,7 +202,7 @@ REFUSED = {
     ),
     "window": (
         lambda a: iso.max_pool(a(1, 4, 3), 5),
-        "max_pool: needed padded sizes of at least the window [5], got [4] of x [1, 4, 3]",
+        "max_pool: needed padded sizes of at least the window [5], got [4]…x [1, 4, 3]",
     ),
     "norm_groups": (
         lambda a: iso.group_norm(a(2, 3, 4), 3),
@@ -215,12 +211,17 @@ REFUSED = {
 }
 
 
+def pinned(words, **kinds):
+    """The pattern of a message: its facts in order, with any text for "…" between them."""
+    return re.compile(".+".join(map(re.escape, words.format(**kinds).split("…"))))
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_the_words_of_a_refusal(backend, name):
     call, words = REFUSED[name]
     with pytest.raises((TypeError, ValueError)) as caught:
         call(lambda *shape, dtype=np.float32: of(backend, *shape, dtype=dtype))
-    assert str(caught.value) == words.format(array=type(of(backend, 1)).__name__)
+    assert pinned(words, array=type(of(backend, 1)).__name__).fullmatch(str(caught.value))
     # it was raised by the layer itself, not by what it had handed the arrays to
     frames = [entry.path for entry in caught.traceback]
     own = [path.relative_to(LAYERS) for path in map(Path, frames) if path.is_relative_to(LAYERS)]
@@ -235,4 +236,4 @@ def test_a_refusal_while_compiled_says_the_same(backend, name):
     call, words = REFUSED[name]
     with pytest.raises((TypeError, ValueError)) as caught:
         iso.jit(lambda: call(lambda *shape, dtype=np.float32: of(backend, *shape, dtype=dtype)))()
-    assert words in str(caught.value)
+    assert pinned(words).search(str(caught.value))

@@ -1,4 +1,4 @@
-"""JAX: `jax.numpy` has the whole vocabulary, but for a few dtypes of results (`names`)."""
+"""JAX: `jax.numpy` has the whole vocabulary, except for some result dtypes (`names`)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .literals import LITERALS, native
 
 
 def _hosts() -> list[Any]:
-    """The host, where JAX computes elsewhere unless it is told to."""
+    """The CPU device, if JAX computes elsewhere by default."""
     try:
         return [] if jax.default_backend() == "cpu" else jax.devices("cpu")
-    except RuntimeError:  # it was told to know of no host
+    except RuntimeError:  # JAX was configured without a CPU
         return []
 
 
@@ -51,11 +51,11 @@ class JAX(Layers):
         return outs, lambda cotangents: _conj(pull(_conj(cotangents))), aux
 
     def custom_call(xp, rule, arrays):
-        # NumPy arrays and Python numbers of JAX's own transforms come as they are, or as literals:
-        # the rule is of arrays.
+        # In JAX's own transforms, NumPy arrays and Python numbers arrive unchanged, or as literals;
+        # the rule needs arrays.
         def bwd(kept, upstream):
             residuals, arrays = kept
-            # JAX gives the outputs that are no floats gradients of a dtype of its own
+            # JAX gives outputs that are not floats gradients of a special dtype
             upstream = [
                 jnp.zeros(np.shape(g), int) if _is_float0(g) else native(g) for g in upstream
             ]
@@ -65,7 +65,7 @@ class JAX(Layers):
             arrays = tuple(map(native, arrays))
             outs, residuals = rule.fwd(*arrays)
             if any(isinstance(x, Tracer) for x in arrays):
-                outs = call(*arrays)  # an outer differentiation shall use the rule as well
+                outs = call(*arrays)  # an outer differentiation uses the rule as well
             return outs, (residuals, arrays)
 
         call = jax.custom_vjp(lambda *arrays: rule.func(*map(native, arrays)))
@@ -90,23 +90,23 @@ class JAX(Layers):
             if got != dtypes:
                 raise TypeError(
                     f"host_function: needed {dtypes}, got {got}: JAX called it where 64 bits are "
-                    "off, as they are in threads of its own inside `jax.enable_x64()`; use "
+                    "off, as in JAX's own threads inside `jax.enable_x64()`; use "
                     'jax.config.update("jax_enable_x64", True)'
                 )
             return xp.host_results(host.func(*found), likes)
 
-        # its derivative is the rule around it: a callback refuses to have any
+        # its derivative is the rule around it: a callback cannot have one
         arrays = jax.lax.stop_gradient(arrays)
         return tuple(jax.pure_callback(call, kinds, *arrays, vmap_method="sequential"))
 
     def placed(xp, arrays, others):
-        """An array that is committed to a device commits all that is computed of it, and JAX makes
-        another program for what is committed.
+        """An array that is committed to a device commits all results computed from it, and JAX
+        compiles another program for committed arrays.
         """
         is_there = lambda x: isinstance(x, jax.Array) and not isinstance(x, Tracer)
         fixed = [x for x in (*arrays, *others) if is_there(x) and x.committed]
         devices = {device for x in fixed for device in x.devices()}
-        if len(devices) != 1:  # nothing is committed, or JAX shares it out
+        if len(devices) != 1:  # nothing is committed, or the array is sharded
             return arrays
         move = lambda x: jax.device_put(x, *devices) if is_there(x) and not x.committed else x
         return [move(x) for x in arrays]
@@ -114,12 +114,12 @@ class JAX(Layers):
     def jit(xp, func, places=(), names=(), notices=None):
         run = explained(xp, func)
 
-        def traced(*args, **kw):  # a new one: jax.jit knows functions again
+        def traced(*args, **kw):  # a new function: jax.jit caches by function
             if notices is not None and get_ident() not in notices and not TRACING.get():
                 notices[get_ident()] = Notice(func, xp.name)
             return run(*args, **kw)
 
-        traced.__name__ = name_of(func)  # for what JAX says and profiles
+        traced.__name__ = name_of(func)  # shown in JAX's messages and profiles
         return jax.jit(traced, donate_argnums=places, donate_argnames=names)
 
     def explain(xp, error):
@@ -152,7 +152,7 @@ class JAX(Layers):
         after = {}
 
         def flat(*arrays):
-            full = list(leaves)  # JAX would take numbers for arrays, and refuses anything else
+            full = list(leaves)  # JAX would turn numbers into arrays, and refuses other leaves
             for i, x in zip(where, arrays):
                 full[i] = x
             args, kw = tree.unflatten(form, full)
@@ -211,7 +211,7 @@ class JAX(Layers):
         return super().unpack(word, shape, fill, device)
 
     def borrow(xp, x):
-        # JAX would narrow these unseen; by way of NumPy their values are looked at
+        # JAX would silently narrow these; through NumPy their values are checked
         wide = any(word in str(x.dtype) for word in ("int64", "float64", "complex128"))
         return None if wide and not _has_64_bits() else super().borrow(x)
 
@@ -223,7 +223,7 @@ class JAX(Layers):
         return any(isinstance(x, Tracer) for x in arrays)
 
     def device_of(xp, x):
-        # asked for its device, a tracer searches its whole program for the reason to have none
+        # a tracer asked for its device searches its whole program for a reason to have none
         return None if isinstance(x, (Tracer, *LITERALS)) else x.device
 
     def runs_ahead(xp, x):
@@ -233,7 +233,7 @@ class JAX(Layers):
         return [f"{d.platform}:{d.id}" for d in (*jax.devices(), *_hosts())]
 
     def thirds(xp, x):
-        return jnp.split(x, 3, -1)  # whose gradient is one array, not a sum of three
+        return jnp.split(x, 3, -1)  # its gradient is one array, not a sum of three
 
     def attention(xp, *arrays):
         return jitted_layers.attention(xp, *arrays)
@@ -248,7 +248,7 @@ class JAX(Layers):
         return jax.default_backend() == "cpu"
 
     def cond(xp, pred, true, false, arrays):
-        if not isinstance(pred, Tracer):  # known: nothing is to be compiled
+        if not isinstance(pred, Tracer):  # known: nothing is compiled
             return super().cond(pred, true, false, arrays)
         return explained(xp, jax.lax.cond)(pred, true, false, *arrays)
 
@@ -288,7 +288,7 @@ class JAX(Layers):
         return {"float16": jnp.float16, "bfloat16": jnp.bfloat16}.get(name)
 
 
-# Of errors about arrays as indices, which are of no class of their own.
+# Parts of errors about arrays as indices, which have no class of their own.
 WORDS = ("can be converted to a scalar index", "Indexer must have integer or boolean type")
 ENDLESS = (
     "while_loop: the gradient of a loop in JAX needed a number of steps known beforehand; use "
@@ -297,7 +297,7 @@ ENDLESS = (
 
 
 def _is_of_a_sequence(error: BaseException) -> bool:
-    """Whether NumPy put its own words about a sequence after those of JAX: `a[i] = x`."""
+    """Whether NumPy appended its own text about a sequence to JAX's message: `a[i] = x`."""
     cause = error.__cause__
     return isinstance(error, ValueError) and isinstance(cause, jax.errors.ConcretizationTypeError)
 
@@ -307,7 +307,7 @@ def _has_64_bits() -> bool:
 
 
 def _narrowed(x: np.ndarray, dtype: Any) -> np.ndarray:
-    """The values in the narrower dtype that JAX has for them, where they fit."""
+    """The values in the narrower dtype that JAX has for them, if they fit."""
     with np.errstate(over="ignore", invalid="ignore"):
         y = x.astype(dtype)
     fits = y == x if x.dtype.kind in "iu" else np.isfinite(y) | ~np.isfinite(x)

@@ -1,7 +1,7 @@
-"""NumPy's meaning of an index: JAX moves what is out of bounds to the edge or drops it, and takes
+"""NumPy's indexing: JAX moves indices that are out of bounds to the edge or drops them, and takes
 no sequences.
 
-What is known when the call is made is checked by NumPy itself, on an array of one byte; traced
+Indices that are known at the call are checked by NumPy itself, on an array of one byte; traced
 indices keep JAX's rule.
 """
 
@@ -42,22 +42,22 @@ def update(x: Any, index: Any, value: Any, how: str) -> Any:
 
 
 def window(xp: Any, x: Any, start: Any, length: int, axis: int) -> Any:
-    """`Backend.window`, of which XLA makes one slice."""
+    """`Backend.window`, which XLA compiles to one slice."""
     start, fits = placed(xp, start, length, x.shape[axis])
     part = jax.lax.dynamic_slice_in_dim(x, start, length, axis)
     return jnp.where(fits, part, jnp.nan) if jnp.issubdtype(x.dtype, jnp.inexact) else part
 
 
 def put_window(xp: Any, x: Any, part: Any, start: Any, axis: int) -> Any:
-    """`Backend.put_window`, which XLA does in place where nobody else reads."""
+    """`Backend.put_window`, which XLA does in place if nothing else reads the array."""
     start, fits = placed(xp, start, part.shape[axis], x.shape[axis])
     there = jax.lax.dynamic_slice_in_dim(x, start, part.shape[axis], axis)
     return jax.lax.dynamic_update_slice_in_dim(x, jnp.where(fits, part, there), start, axis)
 
 
 def distance(start: Any, stop: Any) -> int | None:
-    """`Backend.distance`. JAX has no public way to ask a tracer what it was made of: where this one
-    leads nowhere, nothing is seen.
+    """`Backend.distance`. JAX has no public way to ask a tracer how it was computed: if the private
+    way fails, the difference is unknown.
     """
     apart = affine.constant_difference(_mapped(start), _mapped(stop))
     if apart is not None:
@@ -68,7 +68,7 @@ def distance(start: Any, stop: Any) -> int | None:
 
 
 def _mapped(x: Any) -> tuple[tuple, Any]:
-    """The numbers of all examples, where vmap knows them, and by what they are mapped."""
+    """The numbers of all examples, if vmap knows them, and the maps that apply to them."""
     maps: tuple = ()
     while isinstance(x, Tracer):
         maps += private.map_of(x)
@@ -92,14 +92,14 @@ def _step(x: Any) -> tuple[Any, int] | None:
 
 
 def _constant(x: Any) -> int | None:
-    for _ in range(3):  # a literal holds its number once more, or an array of it
+    for _ in range(3):  # a literal may contain its number again, or an array of it
         inner = private.inner(x)
         x = x if inner is None else inner
     return int(x) if isinstance(x, (int, np.generic, np.ndarray)) else None
 
 
 def _updated(x: Any, index: tuple, value: Any, how: str) -> Any:
-    if how in COMBINE and not _repeats(x, index):  # JAX differentiates these only by parts
+    if how in COMBINE and not _repeats(x, index):  # JAX does not differentiate all of these
         value, how = COMBINE[how](x[index], value), "set"
     if how == "multiply" and jnp.issubdtype(x.dtype, jnp.inexact):
         places = jnp.arange(x.size).reshape(x.shape)
@@ -111,13 +111,13 @@ def _updated(x: Any, index: tuple, value: Any, how: str) -> Any:
 
 @jax.custom_jvp
 def _multiplied(x: Any, value: Any, where: Any) -> Any:
-    """A product over flat positions, which may repeat; those out of bounds are dropped."""
+    """A product over flat positions, which may repeat; positions out of bounds are dropped."""
     return x.reshape(-1).at[where].multiply(value, mode="drop").reshape(x.shape)
 
 
 @_multiplied.defjvp
 def _multiplied_jvp(primals: tuple, tangents: tuple) -> tuple:
-    """JAX has no derivative of that."""
+    """JAX has no derivative for it."""
     x, value, where = primals
     rows = jnp.arange(x.size)
 
@@ -128,42 +128,40 @@ def _multiplied_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 def _fitted(place: tuple[int, ...], value: Any, how: str) -> Any:
-    """The value without the leading axes of one element that NumPy passes over."""
+    """The value without leading axes of size 1, which NumPy ignores."""
     value = jnp.asarray(value)
     extra = max(value.ndim - len(place), 0)
     rest = value.shape[extra:]
     pairs = zip(reversed(rest), reversed(place))
     if any(n != 1 for n in value.shape[:extra]) or any(n not in (1, m) for n, m in pairs):
         raise ValueError(
-            f"at(x)[index].{how}: needed a value that broadcasts to the shape {place} of the "
-            f"place, got shape {value.shape}"
+            f"at(x)[index].{how}: needed a value that broadcasts to the selected shape {place}, "
+            f"got shape {value.shape}"
         )
     return value.reshape(rest)
 
 
 def _ready(x: Any, index: Any) -> tuple[Any, tuple]:
-    """An array and a checked index into it that JAX understands: those given, or `x` flat and
-    positions in it.
-    """
+    """An array and a checked index for JAX: the given ones, or `x` flattened and its positions."""
     parts = index if isinstance(index, tuple) else (index,)
     if not BASIC.issuperset(map(type, parts)):
         parts = tuple(_part(i) for i in parts)
-        if any(isinstance(i, np.ndarray) and i.ndim == 0 for i in parts):  # one truth value
+        if any(isinstance(i, np.ndarray) and i.ndim == 0 for i in parts):  # a single boolean
             return x.reshape(-1), (_positions(x, parts),)
     _check(x.shape, parts)
     return x, parts
 
 
 def _part(i: Any) -> Any:
-    """One entry of an index, a sequence or truth value as an array, a NumPy number as an int."""
+    """One entry of an index: a sequence or boolean as an array, a NumPy number as an int."""
     if isinstance(i, (list, tuple, range)):
         held = any(isinstance(x, jax.Array) for x in jax.tree.leaves(i))
         i = jnp.asarray(i) if held else np.asarray(i)
-        return i if i.size else i.astype(int)  # nothing chosen: NumPy takes [] so
+        return i if i.size else i.astype(int)  # empty: NumPy accepts [] as integers
     if isinstance(i, (bool, np.bool_)):
         return np.asarray(i)
     if isinstance(i, (np.ndarray, np.generic)) and i.dtype.kind in "iu":
-        # JAX counts a negative index from the end in its own dtype, which may be too narrow
+        # JAX wraps a negative index in its own dtype, which may be too narrow
         return i.astype(int) if i.ndim else i.item()
     if isinstance(i, jax.Array):
         if i.dtype == bool:
@@ -174,14 +172,14 @@ def _part(i: Any) -> Any:
             f"at(x)[index]: needed an index of ints, slices, and arrays of JAX or NumPy, got "
             f"{type(i).__module__}.{type(i).__qualname__}; move it with iso.convert first"
         )
-    return i  # the check says whether it is an index
+    return i  # the check raises if it is not an index
 
 
 def _check(shape: tuple[int, ...], parts: tuple) -> None:
-    """NumPy's IndexError where the index does not fit an array of this shape."""
+    """NumPy's IndexError if the index does not fit an array of this shape."""
     if any(isinstance(i, Tracer) and i.dtype == bool for i in parts):
-        return  # JAX says what it thinks of these
-    # Axes of slices, and those left out, fit anything: with one element there the result is small.
+        return  # JAX raises its own error for these
+    # Axes that are sliced or left out fit any size: with size 1 there the test array stays small.
     sizes, host, axis = [1] * len(shape), [], 0
     free = max(len(shape) - sum(_width(i) for i in parts), 0)
     for i in parts:
@@ -196,7 +194,7 @@ def _check(shape: tuple[int, ...], parts: tuple) -> None:
 
 
 def _width(i: Any) -> int:
-    """How many axes an entry of an index uses up."""
+    """How many axes an entry of an index consumes."""
     if i is None or i is Ellipsis:
         return 0
     is_mask = isinstance(i, (np.ndarray, jax.Array)) and i.dtype == bool
@@ -204,16 +202,16 @@ def _width(i: Any) -> int:
 
 
 def _positions(x: Any, parts: tuple) -> np.ndarray:
-    """The places in `x` made flat that a known index chooses."""
+    """The positions in the flattened `x` that a known index selects."""
     if any(isinstance(i, Tracer) for i in parts):
-        raise TypeError("at(x)[index]: a truth value cannot stand beside a traced array")
+        raise TypeError("at(x)[index]: a boolean cannot be combined with a traced array")
     return np.arange(x.size).reshape(x.shape)[
         tuple(np.asarray(i) if isinstance(i, jax.Array) else i for i in parts)
     ]
 
 
 def _repeats(x: Any, index: tuple) -> bool:
-    """Whether an index may take one position twice: its integer arrays do, or are traced."""
+    """Whether an index may select a position twice: its integer arrays do, or are traced."""
     arrays = [i for i in index if isinstance(i, (np.ndarray, jax.Array))]
     if any(isinstance(i, Tracer) for i in arrays):
         return True

@@ -1,5 +1,5 @@
-"""Meanings that JAX runs as one program each, also where nobody compiles around them: a loop is
-traced anew at each call otherwise, and attention is nine calls.
+"""Layers that JAX runs as one compiled program each, even where nothing else is compiled: otherwise
+a loop is traced again at each call, and attention is nine calls.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NARROW = (jnp.bfloat16, jnp.float16)
 def attention(
     xp: Any, query: Any, key: Any, value: Any, scale: Any, mask: Any, is_causal: bool
 ) -> Any:
-    """By cuDNN where that has a kernel, a GPU and narrow floats, and no row attends to nothing."""
+    """By cuDNN if it has a kernel (a GPU, narrow floats) and no row is fully masked."""
     if mask is None and query.dtype in NARROW and _is_fused(query, key, value, scale):
         q, k, v = (jnp.swapaxes(x, 1, 2) for x in (query, key, value))
         y = jax.nn.dot_product_attention(
@@ -46,7 +46,7 @@ def _is_fused(query: Any, key: Any, value: Any, scale: Any) -> bool:
 
 
 def _devices(x: Any) -> Any:
-    """Where `x` is; where it is going to be while a program is traced."""
+    """The devices of `x`; while a program is traced, those it will be on."""
     return jax.devices() if isinstance(x, Tracer) else x.devices()
 
 

@@ -1,4 +1,4 @@
-"""What JAX has of its own for layers."""
+"""JAX's own functions for layers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Layers(Backend):
         return super().rms_norm(_wide(x), _wide(weight), axes, epsilon).astype(x.dtype)
 
     def label_scores(xp, logits: Any, labels: Any, axis: int) -> Any:
-        # not log_softmax: of its pullback less is known to be zero
+        # not log_softmax: JAX knows fewer zeros in its pullback
         lower = logits - jax.lax.stop_gradient(jnp.max(logits, axis, keepdims=True))
         return xp.picked(lower, labels, axis) - jnp.log(jnp.sum(jnp.exp(lower), axis))
 
@@ -99,11 +99,12 @@ _ramped = jax.jit(ramped, static_argnums=(0, 2))
 
 
 def _wide(x: Any) -> Any:
-    """For statistics, of which narrow floats keep two digits."""
+    """A wider dtype for statistics: narrow floats keep two digits."""
     return None if x is None else x.astype(jnp.float32)
 
 
-# A gather whose pullback is no scatter into zeros of the size of `x`, but fuses with what follows.
+# A gather whose pullback does not scatter into zeros of the size of `x`, but fuses with later
+# steps.
 _picked = jax.custom_jvp(Backend.picked, nondiff_argnums=(0, 3))
 
 

@@ -1,6 +1,5 @@
-"""What JAX makes of NumPy arrays and Python numbers that its own transforms are given: types of its
-own, which its rules and `jax.lax.stop_gradient` hand out, and whose arithmetic is NumPy's or
-Python's.
+"""Private types that JAX wraps around NumPy arrays and Python numbers in its own transforms. Its
+rules and `jax.lax.stop_gradient` return them, and their arithmetic is NumPy's or Python's.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from ...dispatch import NUMBERS
 
 
 def _kinds() -> tuple[type, ...]:
-    """Those types: JAX has no public name for them, so it is asked to hand some out. None where a
-    version hands out what it was given.
+    """These types: JAX has no public name for them, so they are found by example. None if a version
+    returns what it was given.
     """
     found: list[type] = []
 
@@ -26,7 +25,7 @@ def _kinds() -> tuple[type, ...]:
         return xs[0]
 
     ask.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
-    with jax.ensure_compile_time_eval():  # also where a program is being traced
+    with jax.ensure_compile_time_eval():  # also while a program is traced
         ask(1.0, 1, 1j, np.ones(1, np.float32), np.float32(1))
     return tuple({kind: None for kind in found if kind.__module__.partition(".")[0] == "jax"})
 
@@ -36,5 +35,5 @@ OTHERS = frozenset((*LITERALS, *NUMBERS, np.ndarray, *np.sctypeDict.values()))
 
 
 def native(x: Any) -> Any:
-    """`x` as an array of JAX, of the dtype that JAX has for it; an array or a tracer as it is."""
+    """`x` as an array of JAX, with JAX's dtype for it; arrays and tracers are unchanged."""
     return jnp.asarray(x) if type(x) in OTHERS else x

@@ -20,12 +20,12 @@ from ..limits import FloatInfo
 erf = jax.scipy.special.erf
 
 
-# Rows and elements by number: JAX moves what is out of bounds to the edge, or into a NaN.
+# Taking by index: JAX moves indices out of bounds to the edge, or returns NaN.
 
 
 def take(x, indices, /, *, axis=None):
-    """What is out of bounds raises where indices can be read; else it is NaN, or the nearest
-    integer.
+    """Out of bounds raises if the indices can be read; otherwise the result is NaN, or for integers
+    the nearest element.
     """
     if axis is None and x.ndim != 1:
         raise ValueError(f"take: needed an axis for {x.ndim} dimensions, got None")
@@ -46,19 +46,19 @@ def take_along_axis(x, indices, /, *, axis=-1):
 
 
 def _wide(indices):
-    """JAX counts a negative index from the end in its own dtype, which may be too narrow."""
+    """JAX wraps a negative index in its own dtype, which may be too narrow."""
     return counting(indices) if isinstance(indices, jax.Array) else indices
 
 
 def counting(indices):
-    """Integers in a dtype that holds every size: promoted with a signed one, unsigned ones of 64
-    bits would become floats.
+    """Integers in a dtype that holds every size: uint64 promoted with a signed dtype would become a
+    float.
     """
     return indices.astype(jnp.int32) if indices.dtype.itemsize < 4 else indices
 
 
 def _bounded(function, x, indices, size):
-    """None for indices known to be in bounds, else what JAX shall do about the others."""
+    """None for indices known to be in bounds, else how JAX should treat the others."""
     found = span(indices)
     if found is None:
         return "fill" if jnp.issubdtype(x.dtype, jnp.inexact) else "clip"
@@ -69,7 +69,7 @@ def _bounded(function, x, indices, size):
 
 
 def _counted(indices, size, mode):
-    """Indices counted from the front, those out of bounds at the edge, or as the one beyond it."""
+    """Indices without negative ones; those out of bounds are at the edge, or one beyond it."""
     wide = counting(indices)
     if jnp.issubdtype(wide.dtype, jnp.signedinteger):
         wide = jnp.where(wide < 0, wide + size, wide)
@@ -79,8 +79,8 @@ def _counted(indices, size, mode):
 
 
 def span(indices):
-    """The least and the greatest of an array of integers on a CPU, (0, -1) of none; None while it
-    is traced, or where a device would have to be waited for.
+    """The minimum and maximum of an array of integers on a CPU, (0, -1) if it is empty; None while
+    it is traced, or if a device would have to be waited for.
     """
     if isinstance(indices, Tracer):
         return None
@@ -98,12 +98,12 @@ def pad(x, widths, /, mode="constant", *, constant_values=0):
 
 
 def permute_dims(x, /, axes):
-    """`jnp.permute_dims` counts no axes from the end."""
+    """`jnp.permute_dims` does not accept negative axes."""
     return jnp.transpose(x, axes)
 
 
 def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Integers are widened as `prod` widens them."""
+    """Integers are widened like in `prod`."""
     if dtype is None and jnp.issubdtype(x.dtype, jnp.integer):
         signed = jnp.issubdtype(x.dtype, jnp.signedinteger)
         dtype = canonicalize_dtype(np.int64 if signed else np.uint64)
@@ -111,7 +111,7 @@ def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
 
 
 def searchsorted(x1, x2, /, *, side="left", sorter=None):
-    """Positions in the dtype of every other index."""
+    """Positions in the dtype of all other indices."""
     places = jnp.searchsorted(x1, x2, side=side, sorter=sorter)
     return places.astype(canonicalize_dtype(np.int64))
 
@@ -130,7 +130,7 @@ def finfo(type, /):
 
 
 def acosh(x, /):
-    """JAX's derivative of a complex one has the wrong sign left of the imaginary axis."""
+    """JAX's derivative for complex numbers has the wrong sign left of the imaginary axis."""
     return _acosh(x) if jnp.iscomplexobj(x) else jnp.acosh(x)
 
 
@@ -160,7 +160,7 @@ def _logaddexp(x1, x2):
 
 
 def hypot(x1, x2, /):
-    """JAX's derivative squares, which overflows, and is no 0 at the origin."""
+    """JAX's derivative squares, which overflows, and is not 0 at the origin."""
     return _compiled_hypot(x1, x2)
 
 
@@ -186,7 +186,7 @@ def _compiled_hypot(x1, x2):
 
 
 def sign(x, /):
-    """JAX's derivative of a complex one, the point on the unit circle, is zero."""
+    """JAX's derivative for complex numbers, of the point on the unit circle, is zero."""
     return _sign(x) if jnp.iscomplexobj(x) else jnp.sign(x)
 
 
@@ -197,7 +197,7 @@ def _sign(z):
 
 @_sign.defjvp
 def _sign_jvp(primals, tangents):
-    """What of the change runs around the circle; none at zero."""
+    """The part of the change along the unit circle; zero at zero."""
     (z,), (dz,) = primals, tangents
     y = _sign(z)
     length = jnp.abs(jnp.where(z == 0, 1, z))
@@ -206,7 +206,7 @@ def _sign_jvp(primals, tangents):
 
 
 def pow(x1, x2, /):
-    """JAX's derivative of zero to the power 0.0 is 0 times inf; that of a constant is 0."""
+    """JAX's derivative of 0**0.0 is 0 times inf; that of a constant is 0."""
     if isinstance(x2, (int, float, complex)) and (x2 != 0 or isinstance(x2, int)):
         return jnp.pow(x1, x2)
     return _compiled_pow(x1, x2)
@@ -217,17 +217,17 @@ def _pow(x, y):
     z = jnp.pow(x, y)
     if not jnp.iscomplexobj(z):
         return z
-    return jnp.where((x == 0) & (jnp.real(y) > 0), 0, z)  # by logarithms that is NaN
+    return jnp.where((x == 0) & (jnp.real(y) > 0), 0, z)  # computed by logarithms it is NaN
 
 
 def _pow_jvp(primals, tangents):
     (x, y), (dx, dy) = primals, tangents
     z = _pow(x, y)
     dz = jnp.zeros_like(z)
-    if type(dx) is not SymbolicZero:  # anything to the power zero is the constant 1, NaN too
+    if type(dx) is not SymbolicZero:  # x**0 is the constant 1, even for NaN
         constant = y == 0
         dz += dx * jnp.where(constant, 0, y * _pow(x, jnp.where(constant, 1, y - 1)))
-    if type(dy) is not SymbolicZero:  # zero to a power is a constant, below the power zero infinite
+    if type(dy) is not SymbolicZero:  # 0**y is constant; infinite for y < 0
         constant = (x == 0) & (jnp.real(y) >= 0)
         dz += dy * jnp.where(constant, 0, z * jnp.log(jnp.where(constant, 1, x)))
     return z, dz
@@ -245,14 +245,14 @@ def _compiled_pow(x1, x2):
 
 
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):
-    """Where it would divide by nothing or less, JAX gives NaN, but the gradient 0."""
+    """If it would divide by 0 or a negative number, JAX gives NaN, but the gradient 0."""
     if correction == 0 or edges.is_left(x.shape, axis, correction):
         return jnp.var(x, axis, correction=correction, keepdims=keepdims)
     return jnp.mean(x, axis, keepdims=keepdims) * jnp.nan
 
 
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
-    """JAX's derivative for equal numbers is 0/0; here it is 0, as that of a norm at 0."""
+    """JAX's derivative for equal numbers is 0/0; here it is 0, like that of a norm at 0."""
     if correction == 0 or edges.is_left(x.shape, axis, correction):
         return _compiled_std(x, axis, correction, keepdims)
     return jnp.mean(x, axis, keepdims=keepdims) * jnp.nan
@@ -268,7 +268,7 @@ def _std_jvp(axis, correction, keepdims, primals, tangents):
     y = _std(*primals, axis, correction, keepdims)
     var = partial(jnp.var, axis=axis, correction=correction, keepdims=keepdims)
     dv = jax.jvp(var, primals, tangents)[1]
-    # Up to the rounding of their mean: a quotient of two roundings is no derivative.
+    # Equal up to the rounding of their mean: a quotient of two rounding errors is not a derivative.
     center = jnp.abs(jnp.mean(jax.lax.stop_gradient(primals[0]), axis, keepdims=keepdims))
     flat = y <= 8 * jnp.finfo(jnp.promote_types(y.dtype, jnp.float32)).eps * center
     return y, jnp.where(flat, 0, dv / (2 * jnp.where(flat, 1, y)))
@@ -277,7 +277,7 @@ def _std_jvp(axis, correction, keepdims, primals, tangents):
 _compiled_std = jax.jit(_std, static_argnums=(1, 2, 3))
 
 
-# The largest and the smallest: compiled, XLA drops the NaN of JAX's derivative beside a NaN.
+# Maximum and minimum: XLA drops the NaN of JAX's derivative next to a NaN.
 
 
 def max(x, /, *, axis=None, keepdims=False):
@@ -366,7 +366,7 @@ _compiled_norm = jax.jit(_norm, static_argnums=(1, 2, 3))
 
 
 def det(x, /):
-    """JAX has no derivative of that of nothing, which is the constant 1."""
+    """JAX has no derivative for an empty matrix, whose determinant is the constant 1."""
     if x.ndim > 1 and x.shape[-2:] == (0, 0):
         return jnp.ones(x.shape[:-2], x.dtype)
     return _small_det(x) if x.ndim > 1 and x.shape[-2:] in ((2, 2), (3, 3)) else jnp.linalg.det(x)
@@ -374,8 +374,8 @@ def det(x, /):
 
 @jax.custom_jvp
 def _small_det(x):
-    """With the derivatives of its products: since 0.11 JAX's own second ones at singular matrices
-    are wrong, or no numbers.
+    """With the derivatives of its products: since 0.11 JAX's own second derivatives at singular
+    matrices are wrong, or NaN.
     """
     return jnp.linalg.det(x)
 
@@ -395,12 +395,12 @@ def _products(x):
     return sum((-1) ** i * x[..., 0, i] * minors[i] for i in range(n))
 
 
-# Decompositions of which NumPy reads one triangle, and JAX the mean of both.
+# Decompositions for which NumPy reads one triangle, and JAX the mean of both.
 
 
 @jax.custom_jvp
 def _hermitian(x):
-    """The matrix of which `x` is the lower triangle; its gradient is Hermitian as well."""
+    """The Hermitian matrix with the lower triangle of `x`; its gradient is Hermitian as well."""
     below, diagonal = jnp.tril(x, -1), jnp.real(jnp.linalg.diagonal(x))
     return below + jnp.conj(jnp.matrix_transpose(below)) + _diagonal(diagonal).astype(x.dtype)
 
@@ -449,7 +449,7 @@ class UniqueInverse(NamedTuple):
 
 
 def unique_all(x, /, *, size=None, fill_value=None):
-    """Each value is taken from where it stands first, so that it can be differentiated."""
+    """Each value is taken from its first position, so that it can be differentiated."""
     x = jnp.asarray(x)
     found = jnp.unique_all(jax.lax.stop_gradient(x), size=size, fill_value=fill_value)
     taken = x.reshape(-1)[found.indices]

@@ -1,4 +1,4 @@
-"""Random draws in JAX: its own hash, in a program of its own where that pays."""
+"""Random draws in JAX: its own hash, in a separate program if that pays."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from jax.core import Tracer
 from jax.dtypes import canonicalize_dtype
 from jax.extend.random import threefry2x32_p
 
-FEW = 2**18  # numbers that NumPy draws before a program were compiled
+FEW = 2**18  # up to this many, NumPy draws faster than a program compiles
 
 
 def words(key: Any, counts: Any) -> tuple:
     first, second, zeros = key[0], key[1], jnp.zeros_like(counts)
-    if counts.size == 1:  # one that may be batched alone, and then all have to be
+    if counts.size == 1:  # a single counter may be batched alone; then all must be
         zeros = counts * 0
         first, second = first + zeros, second + zeros
     return tuple(threefry2x32_p.bind(first, second, zeros, counts))
 
 
 def draw(xp: Any, meaning: Any, key: Any, start: int, shape: tuple, args: tuple) -> Any:
-    # JAX would leave float64 out without a word; what is returned has no need for it
+    # JAX would silently drop float64, which the result does not need
     with jax.enable_x64(True):
         return _drawn(key, xp, meaning, start, shape, args)
 
@@ -36,7 +36,7 @@ def _drawn(key: Any, xp: Any, meaning: Any, start: int, shape: tuple, args: tupl
 
 
 def is_small(key: Any, shape: tuple, args: tuple) -> bool:
-    """Whether a draw is NumPy's."""
+    """Whether NumPy makes the draw."""
     for word in args:
         if word in ("float64", "uint64") and canonicalize_dtype(word) != word:
             raise TypeError(

@@ -22,7 +22,7 @@ from .updating import updated
 class NumPy(Backend):
     name = "numpy"
     arrays = (np.ndarray, np.generic, Traced)
-    refused = (np.matrix, np.ma.MaskedArray)  # * multiplies matrices; masks would be dropped
+    refused = (np.matrix, np.ma.MaskedArray)  # * multiplies matrices; masks would be lost
 
     def vjp(xp, func, leaves, once=False, has_aux=True):
         return vjp(func, leaves)
@@ -39,7 +39,7 @@ class NumPy(Backend):
     def explain(xp, error):
         cause = error.__cause__
         if isinstance(error, ValueError) and type(cause) is TypeError and LOST in str(cause):
-            add(error, ASSIGN)  # NumPy puts its own words about a sequence after ours
+            add(error, ASSIGN)  # NumPy appends its own text about a sequence to ours
         elif isinstance(error, TypeError) and "list indices must be" in str(error):
             add(error, INDEX)
 
@@ -66,9 +66,9 @@ class NumPy(Backend):
         return writing.adam(rows, numbers)
 
     def expect_repeats(xp):
-        # The C library of Linux gives freed memory back, and pages that come again cost more than
-        # what is computed in them, but it keeps twice the largest array that there has been so far,
-        # up to this size.
+        # The C library of Linux returns freed memory to the system, and allocating it again costs
+        # more than the computation. But it keeps up to twice the largest freed array so far, up to
+        # this size; so one such array is made and freed.
         np.empty((1 << 25) - (1 << 13), np.uint8)
 
     def at_hand(xp, x):
@@ -76,7 +76,7 @@ class NumPy(Backend):
 
     def is_inside(xp, x, size):
         x = concrete(x)
-        if x.dtype.kind == "i":  # one look for both ends: what is negative is large without a sign
+        if x.dtype.kind == "i":  # one comparison: unsigned, a negative number is large
             unsigned = np.dtype(f"u{x.dtype.itemsize}")
             size = min(size, 1 << (8 * unsigned.itemsize - 1))
             x = x.view(unsigned.newbyteorder(x.dtype.byteorder))
@@ -162,7 +162,7 @@ class NumPy(Backend):
         return fused.label_scores(composed, logits, labels, axis)
 
     def counter(xp, i, beside):
-        return i  # an integer array would widen what it is multiplied with
+        return i  # an integer array would widen the dtype of products
 
     def index_get(xp, x, index):
         return x[index]
@@ -180,7 +180,7 @@ class NumPy(Backend):
         return np.dtype(super().dtype(name)) if name is not None else None
 
     def clip(xp, x, /, min=None, max=None):
-        """`np.clip`, whose bounds come both or by name."""
+        """`np.clip`, whose bounds may be given by name."""
         return np.clip(x, min, max)
 
     def pad(xp, x, widths, /, mode="constant", *, constant_values=0):
@@ -189,30 +189,30 @@ class NumPy(Backend):
         return np.pad(x, widths, constant_values=constant_values)
 
     def sort(xp, x, /, *, axis=-1, descending=False, stable=True):
-        """`np.sort`, which knows no `descending`."""
+        """`np.sort`, which has no `descending`."""
         if not descending:
             return np.sort(x, axis=axis, stable=stable)
         return np.take_along_axis(x, xp.argsort(x, axis=axis, descending=True), axis)
 
     def argsort(xp, x, /, *, axis=-1, descending=False, stable=True):
-        """`np.argsort`, which knows no `descending`: ties stay in their order."""
+        """`np.argsort`, which has no `descending`: ties keep their order."""
         if not descending:
             return np.argsort(x, axis=axis, stable=stable)
         turned = np.argsort(np.flip(x, axis), axis=axis, stable=True)
         return x.shape[axis] - 1 - np.flip(turned, axis)
 
     def var(xp, x, /, *, axis=None, correction=0.0, keepdims=False):
-        """`np.var`, but NaN where it would divide by nothing or less."""
+        """`np.var`, but NaN where it would divide by 0 or a negative number."""
         y = np.var(x, axis=axis, correction=correction, keepdims=keepdims)
         return y if correction == 0 or is_left(x.shape, axis, correction) else y * np.nan
 
     def std(xp, x, /, *, axis=None, correction=0.0, keepdims=False):
-        """`np.std`, but NaN where it would divide by nothing or less."""
+        """`np.std`, but NaN where it would divide by 0 or a negative number."""
         y = np.std(x, axis=axis, correction=correction, keepdims=keepdims)
         return y if correction == 0 or is_left(x.shape, axis, correction) else y * np.nan
 
     def logsumexp(xp, x, axis, keepdims):
-        with np.errstate(divide="ignore"):  # the logarithm of nothing is -inf, as it should be
+        with np.errstate(divide="ignore"):  # log(0) is -inf, as it should be
             return super().logsumexp(x, axis, keepdims)
 
     def conv(xp, x, w, bias, plan):
@@ -224,7 +224,7 @@ class NumPy(Backend):
     def narrow(xp, name):
         return np.float16 if name == "float16" else None
 
-    if isinstance(np.count_nonzero(1), int):  # NumPy 2.1 counts all into no array
+    if isinstance(np.count_nonzero(1), int):  # NumPy 2.1 counts over all axes into an int
 
         def count_nonzero(xp, x, /, *, axis=None, keepdims=False):
             found = np.count_nonzero(x, axis=axis, keepdims=keepdims)

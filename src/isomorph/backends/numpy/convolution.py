@@ -1,14 +1,14 @@
 """Convolution in NumPy: windows of x laid out as rows of a matrix (im2col), times the filters.
 
-A convolution is linear in x, in the filters and, as ⟨conv(x, w), g⟩, in its cotangent; the three
-primitives here are the three derivatives of that one number, so each is the derivative of the
-others and any order follows.
+A convolution is linear in x, in the filters and, as ⟨conv(x, w), g⟩, in its cotangent. The three
+primitives here are the three derivatives of that number, so each is the derivative of the others,
+and all orders follow.
 
-The matrix of windows is made in pieces: as many samples as fit into `PIECE` bytes, or, of a sample
-that does not fit, as many rows of its output, one at least. What else is made is as large as x,
-padded, or as the result. All of it computes with channels last: an x with channels first is copied
-once, where it is padded anyway, and its result is a view of one with channels last, which the next
-convolution takes as it is.
+The matrix of windows is made in pieces: as many samples as fit into `PIECE` bytes, or, if one
+sample does not fit, as many rows of its output, at least one. All other arrays are as large as the
+padded x or the result. Everything is computed with channels last: an x with channels first is
+copied once, when it is padded anyway, and its result is a view of an array with channels last,
+which the next convolution takes without a copy.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ...layers.conv_plan import Plan
 from .rules.elementwise import conj
 from .tape import primitive, rule
 
-np: Any = numpy  # its stubs know no traced values
-PIECE = 1 << 21  # bytes of windows made at a time: what the cache of a core holds
+np: Any = numpy  # its stubs have no traced values
+PIECE = 1 << 21  # bytes of windows made at a time: what fits into the cache of a core
 
 
 @primitive
@@ -66,7 +66,7 @@ def back_x(g: Any, w: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         for piece in _split(whole, k, plan):
             rows = _grouped(g[piece], plan)
             buffer = _room(buffer, (*rows.shape[:2], matrices.shape[-1]), g.dtype)
-            parts = windows[(slice(None), *piece)]  # they overlap: one place at a time
+            parts = windows[(slice(None), *piece)]  # they overlap: add one place at a time
             terms = np.reshape(np.matmul(rows, matrices, out=buffer), parts.shape)
             for place in product(*map(range, k)):
                 at = (..., *place, slice(None))
@@ -104,8 +104,8 @@ def back_w(x: Any, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
 
 
 def transposed(x: Any, w: Any, plan: Plan) -> Any:
-    """The transposed convolution, without bias: `back_x` of the convolution it is the gradient of,
-    whose filters, channels last, are `[*k, out/groups, in]`.
+    """The transposed convolution, without bias: `back_x` of the convolution that it is the gradient
+    of, whose filters, channels last, are `[*k, out/groups, in]`.
     """
     w, each = (w, w.shape[1]) if plan.filters_first else (np.swapaxes(w, -1, -2), w.shape[-1])
     out = each * plan.groups
@@ -115,7 +115,7 @@ def transposed(x: Any, w: Any, plan: Plan) -> Any:
 
 
 def biased(y: Any, bias: Any, plan: Plan) -> Any:
-    """`y`, which nobody else holds, with its bias."""
+    """`y`, which may be overwritten, plus the bias."""
     if bias is None:
         return y
     if plan.first:
@@ -162,24 +162,24 @@ def _filters(w: Any, plan: Plan) -> Any:
 
 
 def _is_depthwise(w: Any, plan: Plan) -> bool:
-    """Whether each channel is convolved by itself: then there is no matrix to multiply with."""
+    """Whether each channel is convolved on its own: then there is no matrix product."""
     return w.shape[-2] == 1 and plan.groups > 1
 
 
 def _matrices(w: Any, plan: Plan) -> Any:
-    """The filters as one matrix a group, `[groups, places·in, out]`."""
+    """The filters as one matrix per group, `[groups, places·in, out]`."""
     rows, each = prod(w.shape[:-1]), w.shape[-1] // plan.groups
     return np.moveaxis(np.reshape(w, (rows, plan.groups, each)), 1, 0)
 
 
 def _grouped(y: Any, plan: Plan) -> Any:
-    """A piece of the output as one matrix a group, a view of it."""
+    """A piece of the output as one matrix per group, a view of it."""
     each = y.shape[-1] // plan.groups
     return np.swapaxes(np.reshape(y, (prod(y.shape[:-1]), plan.groups, each)), 0, 1)
 
 
 def _places(k: tuple[int, ...], plan: Plan) -> list[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """Each place in the filter, and the elements of a padded sample that meet it."""
+    """Each place in the filter, and the elements of a padded sample that it is multiplied with."""
     found = []
     for place in product(*map(range, k)):
         starts = [i * d for i, d in zip(place, plan.dilations)]
@@ -189,7 +189,7 @@ def _places(k: tuple[int, ...], plan: Plan) -> list[tuple[tuple[int, ...], tuple
 
 
 def _windows(x: Any, k: tuple[int, ...], plan: Plan) -> Any:
-    """The windows of a padded x, `[groups, batch, *sizes, *k, in]`, all on the memory of x."""
+    """The windows of a padded x, `[groups, batch, *sizes, *k, in]`, all views of x."""
     each = x.shape[-1] // plan.groups
     batch, *axes, channel = x.strides
     strides = [a * s for a, s in zip(axes, plan.strides)]
@@ -213,8 +213,8 @@ def _split(x: Any, k: tuple[int, ...], plan: Plan) -> list[tuple[slice, slice]]:
 
 
 def _pieces(x: Any, k: tuple[int, ...], plan: Plan) -> Iterator[tuple[Any, tuple[slice, ...]]]:
-    """The windows of a padded x as rows, `[groups, rows, places·in]`, piece by piece, each in the
-    memory of the one before, and where in the output a piece belongs.
+    """The windows of a padded x as rows, `[groups, rows, places·in]`, piece by piece, all in the
+    same memory, and the place of each piece in the output.
     """
     if prod(k) == prod(plan.strides) == plan.groups == 1 and x.flags.c_contiguous:
         yield np.reshape(x, (1, prod(x.shape[:-1]), x.shape[-1])), (slice(None),)
@@ -230,12 +230,12 @@ def _pieces(x: Any, k: tuple[int, ...], plan: Plan) -> Iterator[tuple[Any, tuple
 
 
 def _room(buffer: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """An array of that shape: the last one again, if it is of that shape."""
+    """An array of that shape: the buffer, if it has that shape."""
     return buffer if buffer is not None and buffer.shape == shape else np.empty(shape, dtype)
 
 
 def _padded(x: Any, plan: Plan) -> Any:
-    """`x` with zeros between its elements and around it, the channels side by side in memory."""
+    """`x` with zeros between its elements and around it, channels last in memory."""
     sizes = _padded_sizes(x.shape[1:-1], plan)
     if sizes == x.shape[1:-1] and not any(map(any, plan.pads)):
         return x if x.strides[-1] == x.itemsize else _contiguous(x)
@@ -255,7 +255,7 @@ def _padded_sizes(sizes: tuple[int, ...], plan: Plan) -> tuple[int, ...]:
 def _inside(
     sizes: tuple[int, ...], padded: tuple[int, ...], plan: Plan
 ) -> tuple[list[slice], list[slice]]:
-    """Where in the padded array x is, and which part of x that is: all but what is cropped."""
+    """The place of x in the padded array, and the part of x there: all that is not cropped."""
     inside, kept = [], []
     for n, size, e, (low, _) in zip(sizes, padded, plan.x_dilations, plan.pads):
         start = -(min(low, 0) // e)

@@ -1,9 +1,10 @@
-"""Layers as one operation of the tape: few passes over memory, few arrays kept for the way back.
+"""Layers as one operation of the tape: few passes over memory, few arrays kept for the backward
+pass.
 
-Each is `layer(composed, *arrays, …)`: `composed` is the meaning, which is used wherever the numbers
-are themselves being differentiated, or are no plain arrays of float32 or float64. A way back is
-linear in `g` with constants that it holds, so where only `g` is traced, it says the same in
-expressions that the tape knows.
+Each is `layer(composed, *arrays, …)`. `composed` is the formula over the array API; it is used when
+the arrays are themselves being differentiated, or are not plain arrays of float32 or float64. A
+backward function is linear in `g`, with constants that it holds; if only `g` is traced, it computes
+the same with operations that the tape knows.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from .tape import Tape, recorded
 from .traced import Traced
 from .writing import PIECE, empty
 
-np: Any = numpy  # its stubs know no traced values
+np: Any = numpy  # its stubs have no traced values
 ndarray = numpy.ndarray
 KINDS = (np.dtype(np.float32), np.dtype(np.float64))
 INTEGERS = {np.dtype(np.float32): np.int32, np.dtype(np.float64): np.int64}
 
 
 def fused(forward: Callable, composed: Callable, *arrays: Any) -> Any:
-    """`forward(*arrays) -> (y, backs)`, with one function of the gradient per array or one for all;
-    an array may be None.
+    """`forward(*arrays) -> (y, backs)`, with one backward function per array or one for all; an
+    array may be None.
     """
     tape: Tape | None = None
     values = list(arrays)
@@ -55,22 +56,22 @@ def _relu(x: ndarray) -> tuple[ndarray, tuple]:
     y = np.maximum(x, 0)
 
     def back(g: Any) -> Any:
-        off = y <= 0  # not where it is NaN, whose gradient passes as its value does
+        off = y <= 0  # not where it is NaN, whose gradient passes like its value
         if type(g) is Traced:
             return np.where(off, 0.0, g)
-        bits = INTEGERS[g.dtype]  # all of them or none: a choice costs ten times as much
+        bits = INTEGERS[g.dtype]  # all bits or none: np.where costs ten times as much
         return np.bitwise_and(g.view(bits), off.view(np.int8) - np.int8(1)).view(g.dtype)
 
     return y, (back,)
 
 
 def gelu(composed: Callable, x: Any) -> Any:
-    """That with tanh."""
+    """The version with tanh."""
     return fused(_gelu if type(x) is Traced else _gelu_alone, composed, x)
 
 
 A, C = 0.044715, sqrt(2 / pi)  # x·½(1 + tanh(C (x + A x³)))
-WIDE = 100.0  # where tanh is 1 long since, and no power overflows
+WIDE = 100.0  # beyond this tanh is 1; no power overflows
 
 
 def _gelu_alone(x: ndarray) -> tuple[ndarray, tuple]:
@@ -79,14 +80,14 @@ def _gelu_alone(x: ndarray) -> tuple[ndarray, tuple]:
         np.clip(x_, -WIDE, WIDE, out=y_)
         np.square(y_, out=s)
         _share(y_, s, s)
-        np.maximum(x_, -WIDE, out=y_)  # times 0: at -inf that is no number
+        np.maximum(x_, -WIDE, out=y_)  # x times 0, which at -inf is NaN
         y_ *= s
     return y, ()
 
 
 def _gelu(x: ndarray) -> tuple[ndarray, tuple]:
-    """The derivative is computed on the way forward, while its parts are at hand, and kept in place
-    of x: ½(1 + t) + ½ x (1 − t²) C (1 + 3 A x²), with t the tanh, and h = ½(1 + t) that is
+    """The derivative is computed in the forward pass, while its parts are available, and stored
+    instead of x: ½(1 + t) + ½ x (1 − t²) C (1 + 3 A x²), with t the tanh; with h = ½(1 + t) that is
     h + 2 x h (1 − h) C (1 + 3 A x²).
     """
     y, d = empty(x.shape, x.dtype), empty(x.shape, x.dtype)
@@ -117,7 +118,7 @@ def _share(x: ndarray, square: ndarray, out: ndarray) -> None:
 
 
 def pieces(x: ndarray, *outs: ndarray) -> Any:
-    """Pieces of `x` and of new arrays of its shape, and as many more to write to."""
+    """Pieces of `x` and of new arrays of its shape, and of the arrays `outs`."""
     flat = [x.reshape(-1), *(y.reshape(-1) for y in outs)]
     free = [empty((min(PIECE, x.size),), x.dtype) for _ in outs]
     for i in range(0, x.size, PIECE):
@@ -151,19 +152,19 @@ def _softmax(x: ndarray) -> tuple[ndarray, tuple]:
 
 
 def to_weights(y: ndarray) -> None:
-    """Powers of what is at most 0, each divided by the sum of its row."""
+    """Exponentials of numbers <= 0, each divided by the sum of its row."""
     np.exp(y, out=y)
     y /= row_sums(y)
 
 
 def row_maxima(x: ndarray) -> ndarray:
-    """`np.max(x, -1, keepdims=True)`, which is slower than to find where it is."""
+    """`np.max(x, -1, keepdims=True)`; finding the position first is faster."""
     return np.take_along_axis(x, np.argmax(x, axis=-1, keepdims=True), -1)
 
 
 def row_sums(x: ndarray) -> ndarray:
-    """`np.sum(x, -1, keepdims=True)`, of short rows as a product with ones, which is faster."""
-    if x.shape[-1] > 1024:  # as exact as sums by pairs no longer
+    """`np.sum(x, -1, keepdims=True)`; for short rows a product with ones is faster."""
+    if x.shape[-1] > 1024:  # no longer as exact as pairwise sums
         return np.sum(x, axis=-1, keepdims=True)
     return (x @ np.ones(x.shape[-1], x.dtype))[..., None]
 
@@ -230,7 +231,7 @@ def layer_norm(
 
 
 def attention(composed: Callable, q: Any, k: Any, v: Any, scale: Any, is_causal: bool) -> Any:
-    """Without a mask but the causal one; all leading axes alike."""
+    """With no mask or the causal one; all leading axes must be equal."""
     one = q.shape[:-2] == k.shape[:-2] == v.shape[:-2]
     if not one or type(scale) is not float or not k.shape[-2]:
         return composed(q, k, v)
@@ -241,7 +242,7 @@ def attention(composed: Callable, q: Any, k: Any, v: Any, scale: Any, is_causal:
             later = np.triu(np.full(p.shape[-2:], -np.inf, p.dtype), 1)
             if np.isfinite(p).all():
                 p += later
-            else:  # what is NaN, or inf, is not to be seen by those before it
+            else:  # NaN or inf must not reach the queries before it
                 np.copyto(p, -np.inf, where=later < 0)
         p -= row_maxima(p)
         to_weights(p)
@@ -272,7 +273,7 @@ def label_scores(composed: Callable, logits: Any, labels: Any, axis: int) -> Any
     last = axis in (-1, logits.ndim - 1) and logits.shape[-1] > 0
     if not last or type(labels) is not ndarray:
         return composed(logits)
-    labels = labels.astype(np.intp)[..., None]  # a copy: the way back reads it again
+    labels = labels.astype(np.intp)[..., None]  # a copy: the backward pass reads it again
 
     def forward(x: ndarray) -> tuple[ndarray, tuple]:
         x = np.subtract(x, row_maxima(x), out=empty(x.shape, x.dtype))

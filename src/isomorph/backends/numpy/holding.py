@@ -1,4 +1,4 @@
-"""Arrays that are read-only for a while, and whether they can be made writeable again."""
+"""Arrays that are read-only for some time, and whether they can be made writeable again."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ TRIES = 1000
 
 
 def release(x: ndarray) -> None:
-    """Make an array writeable again; its owners stay as they are. One at a time, but another thread
-    may hold an owner in between: then once more.
+    """Make an array writeable again; its owners keep their flags. Another thread may make an owner
+    read-only meanwhile: then it is tried again.
     """
     for attempt in range(TRIES):
         try:
@@ -32,8 +32,8 @@ def release(x: ndarray) -> None:
 
 
 def owners(x: ndarray) -> list[ndarray]:
-    """The arrays whose memory an array is a part of, the next one first; NumPy's own windows have
-    an object in between.
+    """The arrays whose memory an array is a view of, the nearest first; NumPy's own windows have an
+    object in between.
     """
     found = []
     base = x.base
@@ -45,8 +45,8 @@ def owners(x: ndarray) -> list[ndarray]:
 
 
 def is_releasable(x: ndarray) -> bool:
-    """Whether NumPy lets an array be writeable again: not one in memory of which it knows only the
-    address, a tensor's for one.
+    """Whether NumPy allows an array to be writeable again: not if NumPy knows only the address of
+    its memory, as for a tensor's.
     """
     last = x
     while isinstance(last.base, ndarray):

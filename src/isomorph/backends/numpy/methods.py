@@ -1,10 +1,10 @@
 """The methods of `np.ndarray`, for traced values: each is the NumPy function of the same name.
 
-Those that change the array in place, or hand out its memory, raise and say what to write instead.
+Those that change the array in place, or give access to its memory, raise and say what to write.
 """
 
 # pyright: reportArgumentType=false, reportCallIssue=false
-# NumPy's stubs do not know of __array_function__.
+# NumPy's stubs do not know __array_function__.
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from typing import Any, NoReturn
 
 import numpy
 
-np: Any = numpy  # its stubs know no traced values
+np: Any = numpy  # its stubs have no traced values
 
 
 def _refuse(method: str, reason: str, fix: str) -> Callable[..., NoReturn]:
     def refuse(self: Any, *args: Any, **kw: Any) -> NoReturn:
-        raise TypeError(f"x.{method} {reason}, which a traced NumPy value cannot: {fix}")
+        raise TypeError(
+            f"x.{method} {reason}, which is not possible for a traced NumPy value: {fix}"
+        )
 
     return refuse
 
@@ -30,7 +32,7 @@ def _changes(method: str, fix: str) -> Callable[..., NoReturn]:
 def _reads(
     method: str, fix: str = "use it outside, or on iso.stop_gradient(x)"
 ) -> Callable[..., NoReturn]:
-    return _refuse(method, "hands out plain data, without a gradient", fix)
+    return _refuse(method, "returns plain data, without a gradient", fix)
 
 
 class Methods:

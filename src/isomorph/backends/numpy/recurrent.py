@@ -1,8 +1,9 @@
-"""Recurrent layers as one operation of the tape: a loop forward that writes down what the loop back
-reads, each step a handful of NumPy calls on arrays made once.
+"""Recurrent layers as one operation of the tape: a forward loop that stores what the backward loop
+reads; each step is a handful of NumPy calls on preallocated arrays.
 
-All that does not depend on the step before is computed for all steps at once. The loop back is for
-plain numbers; where it is itself differentiated, it is that of the composed loop (`Sequence.bwd`).
+Everything that does not depend on the previous step is computed for all steps at once. The backward
+loop is for plain numbers; if it is itself differentiated, the composed loop is used
+(`Sequence.bwd`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Sequence:
 
     def fwd(self, *arrays: Any) -> tuple:
         if any(type(x) is Traced for x in arrays):
-            return (), ()  # the tape asks for the outputs again, one level below
+            return (), ()  # the tape computes the outputs again, one level below
         return self.forward(*arrays)
 
     def bwd(self, kept: Any, upstream: tuple, arrays: tuple) -> tuple:
@@ -94,7 +95,7 @@ def _given(bias: Any, kernel: Any) -> Any:
 
 
 # Arrays are time first: x [time, *batch, in]. σ(x) = (1 + tanh(x/2)) / 2, so all four gates of an
-# LSTM are one tanh of what was halved before, but for g.
+# LSTM are one tanh, whose input is halved before for all gates except g.
 
 
 def lstm_forward(
@@ -142,7 +143,7 @@ def lstm_back(kept: tuple, upstream: tuple, arrays: tuple) -> tuple:
     x, h, _, kernel, recurrent, _ = arrays
     n = recurrent.shape[0]
     i, f, g, o = (four[..., k, :] for k in range(4))
-    # how far each gate moves c (the last: h), and h moves c
+    # how much each gate changes c (the last one: h), and h changes c
     slope = four * four
     np.subtract(four, slope, out=slope)  # σ' = σ − σ²
     slope[..., 0, :] *= g
@@ -155,7 +156,7 @@ def lstm_back(kept: tuple, upstream: tuple, arrays: tuple) -> tuple:
     np.subtract(1, inner, out=inner)
     inner *= o
     turned = np.ascontiguousarray(recurrent.T)
-    # the gradient of each gate takes the place of its slope
+    # the gradient of each gate overwrites its slope
     three, last = slope[..., :3, :], slope[..., 3, :]
     flat = slope.reshape(*slope.shape[:-2], 4 * n)
     dh, dc, part = np.array(to_h), np.array(to_c), np.empty_like(to_h)
@@ -184,7 +185,7 @@ def gru_forward(
     recurrent, recurrent_bias = recurrent * half, recurrent_bias * half
     acts = _product(x, kernel * half)
     acts += bias * half
-    own = np.empty((time, *h.shape), x.dtype)  # what h adds to n, before r
+    own = np.empty((time, *h.shape), x.dtype)  # the part of n from h, before r
     hs = np.empty_like(own)
     pre, part = np.empty_like(acts[0]), np.empty_like(own[0])
     for both, r, z, new, added, out in zip(
@@ -213,12 +214,12 @@ def gru_back(kept: tuple, upstream: tuple, arrays: tuple) -> tuple:
     n = recurrent.shape[0]
     before = np.concatenate([h[None], hs[:-1]])
     r, z, new = acts[..., :n], acts[..., n : 2 * n], acts[..., 2 * n :]
-    # how far each gate moves h (r: the gate n); its gradient takes the place of that
+    # how much each gate changes h (r: the gate n); overwritten by its gradient
     d = np.empty_like(acts)
     np.multiply(own, r - r * r, out=d[..., :n])
     np.multiply(before - new, z - z * z, out=d[..., n : 2 * n])
     np.multiply(1 - z, 1 - new * new, out=d[..., 2 * n :])
-    mine = np.empty_like(d)  # to what h adds: the same, but r·n
+    mine = np.empty_like(d)  # the same for the part from h, except that n has the factor r
     turned = np.ascontiguousarray(recurrent.T)
     dh, back = np.array(to_h), np.empty_like(to_h)
     for row, added, gate, keep, g in zip(d[::-1], mine[::-1], r[::-1], z[::-1], to_hs[::-1]):
@@ -240,7 +241,7 @@ def gru_back(kept: tuple, upstream: tuple, arrays: tuple) -> tuple:
 
 
 def _rows(x: Any) -> Any:
-    """All vectors of the last axis, one below the other."""
+    """All vectors of the last axis, as rows of one matrix."""
     return x.reshape(-1, x.shape[-1])
 
 
@@ -250,7 +251,7 @@ def _product(x: Any, weight: Any) -> Any:
 
 
 def _before(h: Any, hs: Any) -> Any:
-    """The state that each step began with."""
+    """The state at the beginning of each step."""
     return _rows(np.concatenate([h[None], hs[:-1]]))
 
 

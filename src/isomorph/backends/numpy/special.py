@@ -11,7 +11,7 @@ import numpy
 
 from .tape import primitive, rule
 
-np: Any = numpy  # its stubs know no traced values
+np: Any = numpy  # its stubs have no traced values
 
 # Numerators and denominators by powers, lowest first, for |x| below 0.84375, 1.25, 1/0.35 and 6.
 SMALL = (
@@ -53,7 +53,7 @@ def erf(x: Any, /) -> Any:
     narrow = x.dtype in (np.float16, np.float32)
     wide = np.atleast_1d(x.astype(np.float32 if narrow else np.float64))
     size = np.abs(wide)
-    out = np.sign(wide)  # where |x| is 6 or more; NaN stays
+    out = np.sign(wide)  # for |x| >= 6; NaN stays
     for low, high, part in (
         (0.0, 0.84375, _small), (0.84375, 1.25, _near_one), (1.25, 1 / 0.35, _middle),
         (1 / 0.35, 6.0, _large),

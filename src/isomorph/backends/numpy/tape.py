@@ -1,17 +1,17 @@
 """Reverse mode for plain NumPy.
 
-NumPy hands every function called on a `Traced` value to us; we compute the value with NumPy itself
-and remember, in a node, how a gradient travels back to the arguments. `vjp` walks the nodes from
-the output, newest first.
+NumPy passes every function called on a `Traced` value to us; we compute the value with NumPy itself
+and store, in a node, how a gradient flows back to the arguments. `vjp` walks the nodes from the
+output, newest first.
 
 Orders nest: each `vjp` has a tape with a higher level than the ones around it. An operation belongs
-to the highest level among its arguments, and its values may themselves be traced by a lower one;
-rules call NumPy, so the second derivative is the first one of the rule. Nothing here is shared
-between calls but the counter that gives out levels, so threads, recursion and exceptions need no
-care; only the arrays of the caller that a rule will read again are read-only meanwhile (`hold`).
+to the highest level among its arguments, and its values may themselves be traced by a lower one.
+Rules call NumPy, so the second derivative is the first derivative of the rule. Calls share nothing
+but the counter of levels, so threads, recursion and exceptions are safe; only the caller's arrays
+that a rule will read again are read-only meanwhile (`hold`).
 
-A node keeps what its rule needs and nothing else: that, not speed, is why `elementwise` rules name
-their arguments and other rules are closures made on the way forward.
+A node keeps only what its rule needs: to save memory, not time, `elementwise` rules name their
+arguments and other rules are closures made in the forward pass.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import numpy
 from .holding import is_releasable, owners, release
 from .traced import TRACED, Traced, concrete, no_rule
 
-np: Any = numpy  # its stubs know no traced values
+np: Any = numpy  # its stubs have no traced values
 ndarray = numpy.ndarray
 SEQUENCES = (list, tuple)  # x * [1, 2] is an array to NumPy, and to the rules
 LEVELS = count()  # a tape made later is an inner one
@@ -44,16 +44,17 @@ class Tape:
 
     def __init__(self) -> None:
         self.level = next(LEVELS)
-        self.order = count(0, -1)  # newest first in a heap of smallest first
+        self.order = count(0, -1)  # newest first, in a heap with the smallest first
         self.running = True
         self.held: list[ndarray] = []
 
     def hold(self, x: Any) -> Any:
-        """What a rule will read again: an array, read-only until the function returns, together
-        with the one whose memory it is; or a copy, where only a part of that memory is read, or
-        where it could not be made writeable afterwards.
+        """An array that a rule will read again: made read-only until the function returns, together
+        with the array that owns its memory; or a copy, if only a part of that memory is read, or if
+        it could not be made writeable afterwards.
 
-        A buffer that is filled anew before its gradient is taken would give a wrong one in silence.
+        Otherwise a buffer that is overwritten before its gradient is taken would give a wrong
+        gradient.
         """
         if not isinstance(x, ndarray):
             return x
@@ -77,24 +78,24 @@ class Tape:
         return x
 
     def close(self) -> None:
-        """Release what was held; one tape at a time: two threads may hold parts of one array."""
+        """Release held arrays; one tape at a time: two threads may hold parts of one array."""
         self.running = False
         with RELEASE:
             for x in self.held:
                 release(x)
 
 
-# A node is a tuple, the cheapest object there is: (order, partials, saved, parents, shape, dtype).
-# `partials` is a tuple with one function per argument, called with the gradient and what was
-# `saved`, or one function of the gradient that returns the gradients of all arguments; `parents`
-# are (place of the argument, its node).
+# A node is a tuple, the cheapest object: (order, partials, saved, parents, shape, dtype).
+# `partials` is a tuple with one function per argument, called with the gradient and the `saved`
+# values, or one function of the gradient that returns the gradients of all arguments; `parents`
+# are (position of the argument, its node).
 Node = tuple[Any, ...]
 
 
 def elementwise(func: Callable, *partials: Callable | None) -> None:
-    """One partial derivative per argument, broadcasting undone by the tape. Each is called with the
-    gradient `g` and whichever it names of `y`, the output, and the arguments `a` and `b`; all of
-    one function name the same.
+    """One partial derivative per argument; the tape undoes broadcasting. Each is called with the
+    gradient `g` and those it names of `y`, the output, and the arguments `a` and `b`; all partials
+    of one function name the same.
     """
     needs = [list(signature(p).parameters)[1:] for p in partials if p is not None]
     if any(n != needs[0] for n in needs):
@@ -142,7 +143,7 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
 
 
 def _keeper(picks: list[int]) -> Callable[[tuple], tuple]:
-    """What to save of (output, *arguments)."""
+    """The function that selects what to save of (output, *arguments)."""
     if len(picks) > 1:
         return itemgetter(*picks)
     return (lambda values: (values[picks[0]],)) if picks else (lambda values: ())
@@ -163,9 +164,7 @@ def rule(*funcs: Callable) -> Callable[[Callable], Callable]:
 
 
 def primitive(func: Callable) -> Callable:
-    """A function of our own that takes part like one of NumPy's: on traced arguments its rule
-    applies.
-    """
+    """A function of our own that acts like one of NumPy's: on traced arguments its rule applies."""
 
     @wraps(func)
     def call(*args: Any, **kw: Any) -> Any:
@@ -177,8 +176,8 @@ def primitive(func: Callable) -> Callable:
 
 
 def composed(*funcs: Callable) -> Callable[[Callable], Callable]:
-    """Decorates what replaces NumPy's function on traced values: the same function in terms of
-    others.
+    """Decorates the replacement of a NumPy function for traced values: the same function in terms
+    of others.
     """
 
     def register(body: Callable) -> Callable:
@@ -190,7 +189,7 @@ def composed(*funcs: Callable) -> Callable[[Callable], Callable]:
 
 
 def constant(*funcs: Callable) -> None:
-    """Functions whose derivative is zero wherever there is one, or whose result is no float."""
+    """Functions whose derivative is zero wherever it exists, or whose result is not a float."""
     for func in funcs:
         TRACED[func] = partial(_concretely, func)
 
@@ -200,7 +199,7 @@ def _concretely(func: Callable, *args: Any, **kw: Any) -> Any:
 
 
 def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
-    """Call `func` on the values and remember the way back."""
+    """Call `func` on the values and record its backward function."""
     tape: Any = None
     for a in args:
         if type(a) is Traced and (tape is None or a.tape.level > tape.level):
@@ -211,7 +210,7 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
     y = func(*values, **kw)
     partials = maker(y, *values, **kw)
     parents = [(i, a.node) for i, a in enumerate(args) if type(a) is Traced and a.tape is tape]
-    if type(partials) is tuple:  # let go of what only the others need
+    if type(partials) is tuple:  # drop what only the other arguments need
         partials = tuple(partials[i] for i, _ in parents)
         parents = [(k, node) for k, (_, node) in enumerate(parents)]
         if None in partials:
@@ -219,7 +218,7 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
     for i, x in enumerate(values):
         if isinstance(x, ndarray) and x is args[i] and _captured(x, partials):
             kept = tape.hold(x)
-            if kept is not x:  # a constant; what is traced nobody writes to
+            if kept is not x:  # a constant; traced values are never overwritten
                 return _record(func, maker, *args[:i], kept, *args[i + 1 :], **kw)
     if isinstance(y, tuple):
         return _several(y, tape, (_next(tape), partials, (), parents, len(y), None))
@@ -227,8 +226,8 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
 
 
 def recorded(tape: Tape, arrays: Sequence[Any], y: Any, backs: Any) -> Traced:
-    """A value of `arrays`, of which those of this tape get gradients from `backs`: one function of
-    the gradient each, or one that gives them all.
+    """A traced value computed from `arrays`; those of this tape get gradients from `backs`: one
+    function of the gradient each, or one that returns all gradients.
     """
     parents = []
     several = type(backs) is tuple
@@ -252,7 +251,7 @@ def _next(tape: Tape) -> int:
 
 
 def _captured(x: ndarray, partials: Any) -> bool:
-    """Whether one of the closures of a rule holds the array itself."""
+    """Whether a closure of a rule holds the array itself."""
     for partial_ in partials if type(partials) is tuple else (partials,):
         for cell in getattr(partial_, "__closure__", None) or ():
             held = cell.cell_contents
@@ -262,8 +261,8 @@ def _captured(x: ndarray, partials: Any) -> bool:
 
 
 def _several(outs: tuple, tape: Tape, whole: Node) -> Any:
-    """One traced value per output; their gradients meet again in the node of the whole, None for
-    those unused.
+    """One traced value per output; their gradients are collected in the node of the whole, with
+    None for unused outputs.
     """
     parts = [
         Traced(y, tape, (_next(tape), (partial(Slot, i),), (), ((0, whole),), y.shape, y.dtype))
@@ -275,7 +274,7 @@ def _several(outs: tuple, tape: Tape, whole: Node) -> Any:
 def _positional(
     func: Callable, maker: Callable, tape: Any, args: tuple, kw: dict
 ) -> tuple[Any, tuple, dict]:
-    """Move traced keyword arguments to their positions, as the function's rule names them."""
+    """Move traced keyword arguments to their positions, by the names in the function's rule."""
     if not any(type(v) is Traced for v in kw.values()):
         return tape, args, kw
     names = list(signature(maker).parameters)[1:]
@@ -290,7 +289,7 @@ def _positional(
 
 
 def custom(bound: Any, *arrays: Any) -> tuple:
-    """Call a function that has a backward rule of its own: see `Backend.custom_call`."""
+    """Call a function with a custom backward rule: see `Backend.custom_call`."""
     tapes = [a.tape for a in arrays if type(a) is Traced]
     if not tapes:
         return bound.func(*arrays)
@@ -298,7 +297,7 @@ def custom(bound: Any, *arrays: Any) -> tuple:
     values = tuple(_lower(a, tape) for a in arrays)
     outs, residuals = bound.fwd(*values)
     if any(type(x) is Traced for x in values):
-        outs = custom(bound, *values)  # an outer differentiation shall use the rule as well
+        outs = custom(bound, *values)  # an outer differentiation uses the rule as well
     parents = [(i, a.node) for i, a in enumerate(arrays) if type(a) is Traced and a.tape is tape]
     likes = [(y.shape, y.dtype) for y in outs]
 
@@ -310,7 +309,7 @@ def custom(bound: Any, *arrays: Any) -> tuple:
 
 
 def vjp(func: Callable, leaves: Sequence[Any]) -> tuple[tuple, Callable, tuple]:
-    """Run `func(*leaves) -> (outputs, aux)` traced; give outputs, the pullback and aux, no longer
+    """Run `func(*leaves) -> (outputs, aux)` traced; return outputs, the pullback and aux, no longer
     traced.
     """
     tape = Tape()
@@ -330,9 +329,9 @@ def vjp(func: Callable, leaves: Sequence[Any]) -> tuple[tuple, Callable, tuple]:
 
 
 def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
-    """Gradients of the roots, by order: a node is reached when all that depends on it has been."""
+    """Gradients of the roots, by order: a node is visited after everything that depends on it."""
     grads: dict[int, Any] = {}
-    owned: set[int] = set()  # whose gradient is a sum we made, so that more can be added in place
+    owned: set[int] = set()  # nodes whose gradient is our own sum, which can be added to in place
     heap: list[Node] = []
     found: dict[int, Any] = {}
 
@@ -358,9 +357,7 @@ def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
         if type(part.g) is Traced or type(buffer) is Traced:
             give(node, scatter(part.g, part.index, shape))
             return
-        if (
-            order not in owned
-        ):  # the first of what may be many slices of one array: add into one buffer
+        if order not in owned:  # the first of perhaps many slices of one array: add into one buffer
             if buffer is None:
                 heappush(heap, node)
             grads[order] = np.zeros(shape, dtype) if buffer is None else np.array(buffer)
@@ -373,7 +370,7 @@ def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
             heappush(heap, node)
         grads[node[0]][part.place] = part.g
 
-    with np.errstate(all="ignore"):  # a gradient that is inf or NaN is reported as it is
+    with np.errstate(all="ignore"):  # a gradient that is inf or NaN is returned as it is
         for node, g in seeds:
             give(node, g)
         while heap:
@@ -395,7 +392,7 @@ def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
 
 
 class At:
-    """A gradient that is zero but at `index`."""
+    """A gradient that is zero except at `index`."""
 
     __slots__ = ("g", "index")
 
@@ -445,8 +442,8 @@ def takes_once(index: Any) -> bool:
 
 
 def unbroadcast(g: Any, shape: tuple[int, ...]) -> Any:
-    """Sum `g` over the axes along which an argument of that shape was broadcast; spread it where a
-    rule gave less.
+    """Sum `g` over the axes along which an argument of that shape was broadcast; broadcast it where
+    a rule returned a smaller one.
     """
     if g.ndim > len(shape):
         g = np.sum(g, axis=tuple(range(g.ndim - len(shape))))
@@ -458,7 +455,7 @@ def unbroadcast(g: Any, shape: tuple[int, ...]) -> Any:
 
 
 def cast(g: Any, dtype: numpy.dtype) -> Any:
-    """The gradient in its array's own dtype; a real array keeps the real part."""
+    """The gradient in the dtype of its array; a real array gets the real part."""
     if g.dtype.kind == "c" and dtype.kind != "c":
         g = np.real(g)
     return g.astype(dtype)
@@ -469,7 +466,7 @@ def _lower(x: Any, tape: Tape) -> Any:
 
 
 def _hand_out(leaves: Sequence[Any], grads: list[Any], cotangents: Sequence[Any]) -> tuple:
-    """Each gradient as an array of the leaf's own kind which nobody else holds."""
+    """Each gradient as an array like its leaf, which nothing else refers to."""
     seen = {id(_memory(g)) for g in cotangents}
     out = []
     for x, g in zip(leaves, grads):

@@ -1,9 +1,8 @@
-"""The value that stands for a NumPy array while a function is differentiated.
+"""The value that replaces a NumPy array while a function is differentiated.
 
-NumPy hands every ufunc and every function called on it to `__array_ufunc__` and
-`__array_function__` (NEP 13 and NEP 18), and the table `TRACED` says what happens then. It looks
-like an array, except that it cannot be changed, or taken for plain data, whose gradient would be
-lost.
+NumPy passes every ufunc and function called on it to `__array_ufunc__` and `__array_function__`
+(NEP 13 and NEP 18), and the table `TRACED` says what happens then. It behaves like an array, except
+that it cannot be changed in place or converted to plain data, because its gradient would be lost.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ import numpy
 from ...dispatch import load
 from .methods import Methods
 
-np: Any = numpy  # its stubs know no traced values
+np: Any = numpy  # its stubs have no traced values
 
-TRACED: dict[Callable, Callable] = {}  # a NumPy function -> what it does to traced values
-LATE: dict[str, Callable] = {}  # the name of another library's ufunc -> what finds its rule
+TRACED: dict[Callable, Callable] = {}  # a NumPy function -> its version for traced values
+LATE: dict[str, Callable] = {}  # name of another library's ufunc -> finder of its rule
 
 
 def record(func: Callable, *args: Any, **kw: Any) -> Any:
-    """What `func` does to traced values; at least one of `args` is one."""
+    """`func` on traced values; at least one of `args` is traced."""
     traced = TRACED.get(func)
     if traced is None:
         no_rule(func)
@@ -42,7 +41,7 @@ def getitem(x: Any, index: Any) -> Any:
 
 
 def _own(index: Any) -> Any:
-    """An index that nobody else can change before its gradient is taken."""
+    """A copy of an index, which cannot change before its gradient is taken."""
     if type(index) is tuple:
         return tuple(np.array(i) if type(i) is numpy.ndarray else i for i in index)
     return np.array(index) if isinstance(index, (numpy.ndarray, list)) else index
@@ -59,7 +58,7 @@ def concrete(x: Any) -> Any:
 
 
 def _name(func: Callable) -> str:
-    """A function with the library it is of, as users write it."""
+    """The name of a function with its library, as users write it."""
     if isinstance(func, numpy.ufunc) and getattr(np, func.__name__, None) is not func:
         theirs = sys.modules.get("scipy.special._ufuncs")
         known = getattr(theirs, func.__name__, None) is func
@@ -70,8 +69,8 @@ def _name(func: Callable) -> str:
 
 
 def _caller() -> str:
-    """The function of SciPy that asks for plain data, as the beginning of a message; nothing where
-    it is none of SciPy's.
+    """The SciPy function that asks for plain data, as the beginning of a message; empty if it is
+    not SciPy's.
     """
     frame, found = sys._getframe(2), ""
     while frame is not None:
@@ -121,7 +120,7 @@ class Traced(Methods):
         if any(x is not None for x in kw.pop("out", ())):
             raise TypeError(
                 f"{_name(ufunc)}: in-place result (out=, or a += on a plain array) needed "
-                "no traced operand, got one; write a = a + b instead of a += b"
+                "plain operands, got a traced one; write a = a + b instead of a += b"
             )
         if method == "reduce" and ufunc in REDUCTIONS:
             return REDUCTIONS[ufunc](args[0], **{"axis": 0, **kw})
@@ -143,7 +142,7 @@ class Traced(Methods):
     def __array_function__(self, func: Any, types: Any, args: Any, kw: Any) -> Any:
         if kw and kw.get("out") is not None:
             raise TypeError(
-                f"{_name(func)}: out= needed no traced operand, got one; use the returned array"
+                f"{_name(func)}: out= needed plain operands, got a traced one; use the result"
             )
         traced = TRACED.get(func)
         return traced(*args, **kw) if traced is not None else no_rule(func)
@@ -162,7 +161,7 @@ class Traced(Methods):
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise TypeError(
-            "x[i] = v: needed a plain NumPy array, got a traced one, which cannot change; "
+            "x[i] = v: needed a plain NumPy array, got a traced one, which cannot be changed; "
             "write x = iso.at(x)[i].set(v)"
         )
 
@@ -189,7 +188,7 @@ class Traced(Methods):
     def __iter__(self) -> Any:
         return iter([self[i] for i in range(len(self))])
 
-    def __format__(self, spec: str) -> str:  # to be read, not computed with
+    def __format__(self, spec: str) -> str:  # for display, not for computing
         return format(concrete(self), spec)
 
     def __round__(self, digits: int = 0) -> Any:

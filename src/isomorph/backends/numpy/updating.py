@@ -58,7 +58,7 @@ def _replaced(y, x, value, index):
     turns = np.arange(where.size).reshape(where.shape)
     last = np.zeros(y.size, int)
     last[where] = turns
-    stays = last[where] == turns  # of a position that is set twice the last value
+    stays = last[where] == turns  # if a position is set twice, the last value counts
     return to_x, lambda g: np.where(stays, g[index], 0.0)
 
 
@@ -68,13 +68,13 @@ def _added(y, x, value, index):
 
 
 def _in_turns(x: Any, value: Any, where: np.ndarray, ufunc: np.ufunc) -> Any:
-    """`x` combined with `value` at flat positions, of which each turn has every one once."""
+    """`x` combined with `value` at flat positions; each turn has every position at most once."""
     flat, value = np.reshape(x, -1), np.reshape(np.broadcast_to(value, where.shape), -1)
     where = where.reshape(-1)
     order = np.argsort(where, kind="stable")
     first = np.searchsorted(where[order], where[order])
     turn = np.empty_like(where)
-    turn[order] = np.arange(where.size) - first  # how often the position came before
+    turn[order] = np.arange(where.size) - first  # how often the position occurred before
     for i in range(int(turn.max(initial=-1)) + 1):
         spots = np.flatnonzero(turn == i)
         places = where[spots]

@@ -1,6 +1,6 @@
-"""Results written where they are wanted: into memory that suits the processor, and an optimizer's
-step over arrays that nobody else holds, a piece at a time, which stays in the cache while a dozen
-operations go over it.
+"""Results written in place: into memory aligned for the processor, and an optimizer's step that
+overwrites its own arrays, piece by piece, so that a piece stays in the cache during a dozen
+operations.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 
 from ...meanings.adam import AdamStep
 
-PIECE = 1 << 15  # numbers
+PIECE = 1 << 15  # elements
 OFTEN = 16  # steps
 LINE = 64  # bytes
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """`np.empty` that begins with a line of the cache: NumPy's own large arrays begin 16 bytes
-    behind one, and what writes to them from two others takes twice as long.
+    """`np.empty` aligned to a cache line: NumPy's own large arrays begin 16 bytes after one, and
+    writing to them takes twice as long.
     """
     n = prod(shape)
     if n < PIECE >> 3:
@@ -33,7 +33,7 @@ def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 def without_denormals(x: Any) -> Any:
     """Moments whose gradient stays 0 decay to denormal numbers, with which many processors compute
-    forty times slower; a step of the smallest normal number is none. In float16 it would be one.
+    forty times slower. They are set to 0: a step that small makes no difference, except in float16.
     """
     if type(x) is not np.ndarray or x.dtype not in (np.float32, np.float64):
         return x
@@ -42,12 +42,12 @@ def without_denormals(x: Any) -> Any:
 
 
 def _before_decay(dtype: Any, beta: float) -> float:
-    """The size of what is denormal before it is looked at again."""
+    """The size below which a moment becomes denormal before the next check."""
     return float(np.finfo(dtype).tiny) / max(beta, 0.5) ** OFTEN
 
 
 def adam(rows: Sequence[tuple], numbers: AdamStep) -> bool:
-    """See `Backend.write_adam`; False if some array cannot be written to as it lies."""
+    """See `Backend.write_adam`; False if some array cannot be overwritten in its memory layout."""
     step, lr, beta1, beta2, epsilon, decay = numbers
     for w, _, m, v in rows:
         if any(type(x) is not np.ndarray or not x.flags.carray for x in (w, m, v)):

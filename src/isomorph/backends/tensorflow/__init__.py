@@ -1,4 +1,4 @@
-"""TensorFlow. The array API namespace is our own, in the modules beside this one: no public library
+"""TensorFlow. The array API namespace is our own, in the modules of this package: no public library
 has one.
 """
 
@@ -47,7 +47,7 @@ class TensorFlow(Layers):
 
         def pullback(cotangents):
             grads = _gradients(tape, ends, leaves, [dtypes.tensor(c) for c in cotangents])
-            # None means zeros, gather gives indexed slices
+            # None means zeros; gather gives indexed slices
             return tuple(
                 [tf.zeros_like(x) if g is None else dtypes.tensor(g) for x, g in zip(leaves, grads)]
             )
@@ -65,14 +65,14 @@ class TensorFlow(Layers):
     def map_rows(xp, func, *rows):
         if rows[0].shape[0] == 0:
             return super().map_rows(func, *rows)
-        # a tensor from outside that is a result must have become a part of the graph
+        # a result that is a tensor from outside must become part of the graph
         run = lambda parts: tuple(map(tf.identity, func(*parts)))
         run = tf.autograph.experimental.do_not_convert(run)
         whole = lambda *rows: tf.vectorized_map(run, rows, warn=False)
         if not tf.executing_eagerly():
             return whole(*rows)
-        # By itself an eager tf.vectorized_map traces a new tf.function at each call, too, and from
-        # the fifth on warns of it, as if the caller could do something about it.
+        # On its own, an eager tf.vectorized_map also traces a new tf.function at each call, and
+        # warns about it from the fifth on, although the caller cannot change it.
         rows = tuple(map(tf.convert_to_tensor, rows))
         specs = [tf.TensorSpec(r.shape, r.dtype) for r in rows]
         return tf.function(whole, autograph=False).get_concrete_function(*specs)(*rows)
@@ -84,7 +84,7 @@ class TensorFlow(Layers):
         one_by_one = compiling.has_rules(graph) or compiling.has_kept_values(graph)
         if rows[0].shape[0] == 0 or not one_by_one:
             return xp.map_rows(func, *rows)
-        # tf.vectorized_map forgets rules when it is differentiated as a whole
+        # tf.vectorized_map loses custom rules when it is differentiated as a whole
         kinds = tuple(tf.TensorSpec(y.shape, y.dtype) for y in traced.outputs)
         run = tf.autograph.experimental.do_not_convert(lambda parts: func(*parts))
         return tf.map_fn(run, rows, fn_output_signature=kinds)
@@ -121,12 +121,12 @@ class TensorFlow(Layers):
         return compiling.signature(arrays)
 
     def is_tracing(xp, arrays):
-        # a tape as well: a compiled loop cannot hand TensorFlow what its gradient needs
+        # also if a tape records: a compiled loop cannot return what its gradient needs
         return compiling.is_tracing(arrays) or any(map(xp.is_watched, arrays))
 
     def is_watched(xp, x):
         if isinstance(x, tf.Variable) and not x.trainable:
-            return kernels.is_watched(x.handle)  # to read it takes longer
+            return kernels.is_watched(x.handle)  # reading the variable takes longer
         return kernels.is_watched(dtypes.tensor(x))
 
     def explain(xp, error):
@@ -134,7 +134,7 @@ class TensorFlow(Layers):
         if isinstance(error, tf.errors.OperatorNotAllowedInGraphError) and "`bool`" in said:
             add(error, DECIDES)
         elif "Cannot convert a symbolic" in said or "SymbolicTensor" in str(error.__cause__):
-            add(error, LEAVES)  # NumPy puts its own words about a sequence after TensorFlow's
+            add(error, LEAVES)  # NumPy appends its own text about a sequence to TensorFlow's
         elif isinstance(error, (TypeError, AttributeError)):
             if any(words in said for words in WORDS):
                 add(error, INDEX)
@@ -142,7 +142,7 @@ class TensorFlow(Layers):
                 add(error, NUMBER)
 
     def is_local(xp, x):
-        return compiling.is_tracing([x])  # what a tape has seen is a tensor like any other
+        return compiling.is_tracing([x])  # a tensor that a tape has seen is like any other
 
     def at_hand(xp, x):
         return random.at_hand(x)
@@ -158,21 +158,21 @@ class TensorFlow(Layers):
     def stop_gradient(xp, x, preserve_type=True):
         stopped = tf.stop_gradient(x)
         if preserve_type and isinstance(x, tf.Variable) and tf.executing_eagerly():
-            return tf.Variable(stopped, trainable=x.trainable)  # a graph makes none
+            return tf.Variable(stopped, trainable=x.trainable)  # a graph cannot create a variable
         return stopped
 
     def to_numpy(xp, x):
         values = dtypes.tensor(x)
         if not isinstance(values, Eager):
             raise TypeError(
-                "to_numpy: needed a tensor that has its values, got a symbolic one; call it "
+                "to_numpy: needed a tensor with values, got a symbolic one; call it "
                 "outside of tf.function"
             )
         if kernels.is_watched(values):
             if kernels.should_record is None:
                 raise TypeError(
-                    f"to_numpy: needed to know whether a tape is watching, whose gradient would be "
-                    f"lost, and TensorFlow {tf.__version__} does not say; use another version"
+                    f"to_numpy: needed to know if a tape is watching, as the gradient would be "
+                    f"lost, and TensorFlow {tf.__version__} does not tell; use another version"
                 )
             kind = ", preserve_type=False" if isinstance(x, tf.Variable) else ""
             raise TypeError(
@@ -188,7 +188,7 @@ class TensorFlow(Layers):
 
     def lend(xp, x):
         x = dtypes.tensor(x)
-        # DLPack ends the process on strings; what is symbolic or watched, to_numpy speaks about.
+        # DLPack aborts the process on strings; to_numpy raises for symbolic or watched tensors.
         if x.dtype not in dtypes.ANY or not isinstance(x, Eager) or kernels.is_watched(x):
             return None
         return x
@@ -253,19 +253,19 @@ class TensorFlow(Layers):
         return {"float16": tf.float16, "bfloat16": tf.bfloat16}.get(name)
 
 
-# Of errors about tensors as indices, which are of no class of their own.
+# Parts of errors about tensors as indices, which have no class of their own.
 WORDS = (
     "are valid indices, got <tf.Tensor",
     "must be integers or slices, not Symbolic",
     "'SymbolicTensor' object cannot be interpreted as an integer",
     "object has no attribute '__index__'",
 )
-HANDLES = (tf.resource, tf.variant)  # they stand for something NumPy has no values of
+HANDLES = (tf.resource, tf.variant)  # NumPy has no values for these
 
 
 def _gradients(tape: tf.GradientTape, ends: list, leaves: list, cotangents: list) -> list:
-    """`tape.gradient` of lists of tensors, without its handling of nests: a third of the time that
-    a small function takes.
+    """`tape.gradient` for lists of tensors, without its handling of nests, which takes a third of
+    the time of a small function.
     """
     if IMPERATIVE is None or not hasattr(tape, "_tape"):
         return tape.gradient(ends, leaves, cotangents)

@@ -1,4 +1,4 @@
-"""Functions of bits and truth values: bitwise kernels take no bool, logical ones nothing else."""
+"""Functions of bits and booleans: bitwise kernels take no bool, logical ones nothing else."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ bitwise_xor = _bitwise("bitwise_xor", ops.BitwiseXor, _xor, "The bits set in one
 
 
 def bitwise_invert(x: Any, /) -> tf.Tensor:
-    """Every bit turned over."""
+    """Every bit inverted."""
     dtype = getattr(x, "dtype", None)
     if dtype is bool:
         return ops.LogicalNot(x=x)
@@ -49,13 +49,13 @@ def bitwise_invert(x: Any, /) -> tf.Tensor:
 
 
 def bitwise_left_shift(x1: Any, x2: Any, /) -> tf.Tensor:
-    """The bits moved up by x2 places. (TensorFlow moves by less than the width at most.)"""
+    """The bits shifted up by x2 places. (TensorFlow limits the shift to less than the width.)"""
     x1, x2, gone = _shift("bitwise_left_shift", x1, x2)
     return tf.where(gone, tf.zeros((), x1.dtype), ops.LeftShift(x=x1, y=x2))
 
 
 def bitwise_right_shift(x1: Any, x2: Any, /) -> tf.Tensor:
-    """The bits moved down by x2 places, keeping the sign."""
+    """The bits shifted down by x2 places, keeping the sign."""
     x1, x2, gone = _shift("bitwise_right_shift", x1, x2)
     out = ops.RightShift(x=x1, y=x2)
     if x1.dtype.min < 0:  # a shift by one less than the width already leaves only the sign

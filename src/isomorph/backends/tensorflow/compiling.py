@@ -1,10 +1,10 @@
-"""Compiled programs in TensorFlow: one concrete function per shape and dtype of the arguments, by
-XLA unless it has something that XLA lacks: calls into Python, determinants, complex solutions,
-eigenvalues and singular values in float64 (XLA's are good to 1e-8 and 1e-6), the gradient of a loop
-whose number of steps is not known, loops that were vectorized; and whatever else it refuses. On a
-CPU convolutions are such a thing too: by TensorFlow's own kernels a step of a ResNet takes a fifth
-less, one of channels by themselves or in three dimensions a seventh and less; some of few channels
-take up to a tenth more.
+"""Compiled programs in TensorFlow: one concrete function per shape and dtype of the arguments,
+compiled by XLA unless it contains something that XLA lacks: calls into Python, determinants,
+complex solutions, eigenvalues and singular values in float64 (XLA's are accurate to 1e-8 and 1e-6),
+the gradient of a loop with an unknown number of steps, vectorized loops; and whatever else XLA
+refuses. On a CPU convolutions are also excluded: with TensorFlow's own kernels a step of a ResNet
+takes a fifth less time, depthwise and 3-d convolutions a seventh or less; some convolutions with
+few channels take up to a tenth more.
 
 Not `reduce_retracing`: it forgets sizes after the second shape, and then `x.shape[0]` is None where
 every other framework has a number. XLA compiles per shape anyway.
@@ -29,10 +29,10 @@ LACKING = {
     "PyFunc",
     "PyFuncStateless",
     "TensorListScatterIntoExistingList",
-    "Where",  # what has as many places as a mask has true ones: XLA fails where it is broadcast
+    "Where",  # its size is the number of true elements: XLA fails to broadcast it
 }
 COMPLEX = {tf.complex64.as_datatype_enum, tf.complex128.as_datatype_enum}
-LACKING_FOR = {  # some dtypes, or good to half of their digits
+LACKING_FOR = {  # for these dtypes XLA has no kernel, or one with half the digits
     "MatrixInverse": COMPLEX,
     "MatrixSolve": COMPLEX,
     "SelfAdjointEigV2": {*COMPLEX, tf.float64.as_datatype_enum},
@@ -41,15 +41,15 @@ LACKING_FOR = {  # some dtypes, or good to half of their digits
 REFUSED = ("unsupported operations when trying to compile", "must be a compile-time constant")
 LOOPS = {"While", "StatelessWhile"}
 CONVOLUTIONS = ("Conv2D", "Conv3D", "DepthwiseConv2d")  # and their gradients
-# What XLA gets of the program that is being traced; of those of others nothing is known.
+# How much of the traced program goes to XLA; for programs of others this is unknown (None).
 ALL, PARTS, NONE = "all", "parts", "none"
 SHARE: ContextVar[str | None] = ContextVar("isomorph.tensorflow.share", default=None)
 VARIANT = tf.variant.as_datatype_enum
 
 
 def _register_gradient() -> None:
-    """What TensorFlow makes of the gradient of a slice for XLA has no gradient of its own, without
-    which nothing with a concatenation is differentiated three times, or by `hvp`.
+    """TensorFlow's gradient of a slice for XLA has no gradient itself. Without one, nothing with a
+    concatenation could be differentiated three times, or by `hvp`.
     """
 
     def gradient(op: Any, grad: Any) -> tuple:
@@ -59,7 +59,7 @@ def _register_gradient() -> None:
         rest = tf.pad(tf.zeros_like(part, tf.bool), around, constant_values=True)
         return tf.where(rest, grad, tf.zeros_like(grad)), tf.slice(grad, start, sizes[1]), None
 
-    with suppress(KeyError):  # somebody has
+    with suppress(KeyError):  # it is registered already
         tf.RegisterGradient("XlaDynamicUpdateSlice")(gradient)
 
 
@@ -69,8 +69,9 @@ _register_gradient()
 def program(
     func: Callable[..., tuple], arrays: Sequence[Any], given: Sequence[bool]
 ) -> Callable[..., Any]:
-    """What computes `func`, a function of tensors, for tensors like `arrays`. Variables that are
-    given away get the results that they can hold assigned, and are those results.
+    """The program that computes `func`, a function of tensors, for tensors like `arrays`. Results
+    are assigned to the variables that are given away, where they fit, and these variables are
+    returned.
     """
     slots = [i for i, (x, yes) in enumerate(zip(arrays, given)) if yes and is_variable(x)]
     if slots:
@@ -91,8 +92,8 @@ def _function(func: Callable[..., tuple], specs: list[Any]) -> Callable[..., Any
 
 
 class Compiled:
-    """A program of XLA's, which it compiles at the first call. One that it refuses then is made
-    without it: nothing of it has been computed.
+    """A program that XLA compiles at the first call. If XLA refuses it then, it is made again
+    without XLA: nothing has been computed yet.
     """
 
     def __init__(self, run: Callable[..., Any], without: Callable[[], Any]) -> None:
@@ -124,22 +125,22 @@ def _concrete(func: Callable[..., tuple], specs: list[Any], share: str) -> Any:
 
 
 def by_xla() -> bool:
-    """Whether what is traced now is for XLA."""
+    """Whether the traced program is for XLA."""
     return SHARE.get() == ALL
 
 
 def by_kernels(x: Any) -> bool:
-    """Whether what is computed of `x` is so by TensorFlow's own kernels."""
+    """Whether results computed from `x` come from TensorFlow's own kernels."""
     return type(x) is Eager or SHARE.get() in (PARTS, NONE)
 
 
 def compiles_parts() -> bool:
-    """Whether XLA would take what is traced, and is worth it for parts without convolutions."""
+    """Whether XLA could compile the traced program, and pays for parts without convolutions."""
     return SHARE.get() == PARTS
 
 
 def compiled_part(func: Callable[..., Any], arrays: Sequence[Any]) -> Any:
-    """The results of `func`, by XLA in a program that is not."""
+    """The results of `func`, compiled by XLA inside a program that is not."""
     return _concrete(func, [_spec(x) for x in arrays], ALL)(*arrays)
 
 
@@ -148,7 +149,7 @@ def _spec(x: Any) -> tf.TensorSpec:
 
 
 def _assigning(func: Callable[..., tuple], arrays: Sequence[Any], slots: list[int]) -> Callable:
-    places: list[int | None] = []  # of each result the variable it is in
+    places: list[int | None] = []  # for each result, the variable that holds it
 
     def body(*arrays: Any) -> tuple:
         values = [x.read_value() if i in slots else x for i, x in enumerate(arrays)]
@@ -161,7 +162,7 @@ def _assigning(func: Callable[..., tuple], arrays: Sequence[Any], slots: list[in
                 free.remove(at)
             return at
 
-        places[:] = [taken(lambda x, y=y: x is y) for y in outs]  # as they were
+        places[:] = [taken(lambda x, y=y: x is y) for y in outs]  # unchanged variables
         for k, y in enumerate(outs):
             if places[k] is None:
                 places[k] = at = taken(lambda x, y=y: x.shape == y.shape and x.dtype is y.dtype)
@@ -184,14 +185,14 @@ def _assigning(func: Callable[..., tuple], arrays: Sequence[Any], slots: list[in
 
 
 def check_given(arrays: Sequence[Any], given: Sequence[bool]) -> None:
-    """A variable that is written to must not be another argument as well."""
+    """Raise if a variable that is overwritten is also another argument."""
     places = [id(x) for x in arrays]
     if len(set(places)) == len(places):
         return
     for x, yes in zip(arrays, given):
         if yes and is_variable(x) and places.count(id(x)) > 1:
             raise ValueError(
-                "jit: needed a donated variable that is no other argument as well, got one of "
+                "jit: needed a donated variable that is not also another argument, got one of "
                 f"shape {list(x.shape)} that is; pass its value, x + 0"
             )
 
@@ -201,15 +202,15 @@ def is_variable(x: Any) -> bool:
 
 
 def has_rules(graph: Any) -> bool:
-    """Whether a graph has operations with a backward rule of their own."""
+    """Whether a graph has operations with custom backward rules."""
     return any(
         n.attr["_gradient_op_type"].s for n in _nodes(graph) if "_gradient_op_type" in n.attr
     )
 
 
 def has_kept_values(graph: Any) -> bool:
-    """Whether a graph has branches or loops that keep something for their gradient, which cannot
-    be vectorized.
+    """Whether a graph has branches or loops that store values for their gradient, which cannot be
+    vectorized.
     """
     for n in _nodes(graph):
         if n.op == "TensorListPopBack":
@@ -220,7 +221,7 @@ def has_kept_values(graph: Any) -> bool:
 
 
 def _is_beyond_xla(graph: Any) -> bool:
-    """Whether a graph has operations that XLA has not."""
+    """Whether a graph has operations that XLA does not support."""
     for nodes in _scopes(graph):
         named = {n.name: n for n in nodes}
         for node in nodes:
@@ -230,7 +231,7 @@ def _is_beyond_xla(graph: Any) -> bool:
                 return True
             if node.op == "TensorListReserve" and node.attr["element_dtype"].type == VARIANT:
                 return True
-            if node.op == "EmptyTensorList":  # a stack: XLA wants to know how high it grows
+            if node.op == "EmptyTensorList":  # a stack: XLA needs its maximal size
                 size = named.get(node.input[1].partition(":")[0])
                 if size is None or size.op != "Const":
                     return True
@@ -240,8 +241,8 @@ def _is_beyond_xla(graph: Any) -> bool:
 
 
 def _is_slow_by_xla(graph: Any) -> bool:
-    """Whether a graph has operations for which a CPU has better kernels; loops without any of them
-    inside are worth more.
+    """Whether a graph has operations for which the CPU has better kernels. Programs with loops gain
+    more from XLA, unless these operations are inside the loops.
     """
     if tf.config.list_physical_devices("GPU"):
         return False
@@ -266,14 +267,14 @@ def is_tracing(arrays: Sequence[Any]) -> bool:
     """Whether the arrays are the symbols of a graph."""
     for x in arrays:
         if type(x) is not Eager:
-            handle = x.handle if is_variable(x) else dtypes.tensor(x)  # to read it takes longer
+            handle = x.handle if is_variable(x) else dtypes.tensor(x)  # reading it takes longer
             if type(handle) is not Eager:
                 return True
     return False
 
 
 def signature(arrays: Sequence[Any]) -> tuple:
-    """What a program is made for."""
+    """What a program depends on."""
     return tuple([(type(x), _shape(x), x.dtype) for x in arrays])
 
 

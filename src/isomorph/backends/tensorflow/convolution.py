@@ -1,8 +1,8 @@
-"""Convolution in TensorFlow, by the kernels that have a gradient, to any order, on a CPU too: one
-group, or one a channel; dilation without strides, as TensorFlow rearranges it; channels last.
+"""Convolution in TensorFlow, by the kernels that have a gradient of any order, also on a CPU: one
+group, or one per channel; dilation without strides, as TensorFlow rearranges it; channels last.
 
-What is not among them, eagerly on a CPU, is rearranged to be: groups one by one, channels first
-turned around. Dilation with strides is left to the composed meaning. XLA takes all of it.
+Other cases, eagerly on a CPU, are rearranged: groups one by one, channels first transposed.
+Dilation with strides is left to the composed formula. XLA supports all cases.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ...meanings.conv import dilated, last_filters, padded
 from . import dtypes
 from .kernels import Eager, ops
 
-KINDS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)  # with kernels of their own
+KINDS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)  # that have kernels
 
 
 def takes(x: Any, plan: Plan) -> bool:
-    """Whether there are kernels for it; for an empty batch they give results of a wrong shape."""
+    """Whether there are kernels for it; for an empty batch their results have a wrong shape."""
     apart = max(plan.strides) == 1 or max(plan.dilations) == 1
     return apart and x.dtype in KINDS and x.shape[0] != 0
 
@@ -52,7 +52,7 @@ def transposed(xp: Any, x: Any, w: Any, bias: Any, plan: Plan) -> Any:
     if plan.first:
         x = tf.transpose(x, (0, *range(2, n + 2), 1))
     batch = tf.shape(x)[0] if x.shape[0] is None else x.shape[0]
-    if n == 3:  # this one pads in two ways only: take all of it and cut
+    if n == 3:  # this kernel supports only two paddings: compute all and crop
         whole = [size + low + high for size, (low, high) in zip(plan.size, plan.pads)]
         y = ops.Conv3DBackpropInputV2(
             input_sizes=[batch, *whole, w.shape[-2]],
@@ -94,12 +94,12 @@ def _dense(xp: Any, x: Any, w: Any, plan: Plan) -> Any:
 
 
 def _depthwise(xp: Any, x: Any, w: Any, plan: Plan) -> Any:
-    """One group a channel, channels last, one or two axes."""
+    """One group per channel, channels last, one or two axes."""
     n, channels = len(plan.size), plan.groups
     w = tf.reshape(w, (*w.shape[:n], channels, w.shape[-1] // channels))
     dilation = plan.dilations if n == 2 else (1, *plan.dilations)
     # a graph in which a bias follows the kernel with explicit padding aborts the process: Grappler
-    # makes one operation of both and forgets the padding
+    # fuses the two and forgets the padding
     if max(dilation) > 1 or type(x) is not Eager:
         x, pads = padded(xp, x, plan.pads), ((0, 0),) * n
     else:
@@ -108,7 +108,7 @@ def _depthwise(xp: Any, x: Any, w: Any, plan: Plan) -> Any:
     if max(dilation) > 1:
         y = tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "VALID", None, dilation)
     else:
-        strides = (strides[-1], strides[-1])  # one axis of one element takes any
+        strides = (strides[-1], strides[-1])  # for an axis of size 1 any stride will do
         x, word = _framed(x, w, strides, pads)
         y = ops.DepthwiseConv2dNative(
             input=x, filter=w, strides=[1, *strides, 1], padding=word
@@ -125,15 +125,15 @@ def _uncropped(xp: Any, x: Any, pads: tuple) -> tuple[Any, tuple]:
 
 
 def _planes(x: Any, w: Any, strides: tuple, pads: tuple) -> tuple[Any, Any, tuple, tuple]:
-    """One axis as the second of two."""
+    """One axis, as the second of two."""
     if len(strides) == 2:
         return x, w, strides, pads
     return tf.expand_dims(x, 1), tf.expand_dims(w, 0), (1, *strides), ((0, 0), *pads)
 
 
 def _framed(x: Any, w: Any, strides: tuple, pads: tuple) -> tuple[Any, str]:
-    """`x`, padded where no word of TensorFlow's says how, and the word for the rest: the gradients
-    of what is padded by numbers take twice as long.
+    """`x`, padded unless one of TensorFlow's words describes the padding, and that word: gradients
+    with explicit padding take twice as long.
     """
     if not any(map(any, pads)):
         return x, "VALID"
@@ -152,7 +152,7 @@ def _padding(pads: tuple) -> dict[str, Any]:
 
 
 def _finished(y: Any, bias: Any, plan: Plan) -> Any:
-    """With the bias, and the channels where they belong."""
+    """With the bias, and the channels in their place."""
     if bias is not None:
         y = y + dtypes.tensor(bias)
     return tf.transpose(y, (0, y.ndim - 1, *range(1, y.ndim - 1))) if plan.first else y

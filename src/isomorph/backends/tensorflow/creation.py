@@ -1,7 +1,7 @@
 """Making tensors: from Python and NumPy values, from DLPack, from shapes and from other tensors.
 
 Shapes and limits may be Python integers or, inside `tf.function` with unknown sizes, scalar
-tensors. `device` is a name as `.device` gives it. A tensor made "like" another stays beside it.
+tensors. `device` is a name as in `.device`. A tensor made "like" another is on its device.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .dtypes import (
 )
 from .kernels import ops
 
-ALIGNMENT = 64  # bytes: TensorFlow's CPU kernels abort the process on memory aligned to less
+ALIGNMENT = 64  # bytes: TensorFlow's CPU kernels abort the process with less alignment
 Size = Any  # a Python integer or a scalar integer tensor
 
 
@@ -47,7 +47,7 @@ def _beside(x: Any, device: str | None, out: tf.Tensor) -> tf.Tensor:
 
 
 def _dims(shape: Any) -> Any:
-    """A shape as TensorFlow takes it: a lone size becomes a shape of one dimension."""
+    """A shape for TensorFlow: a single size becomes a shape of one dimension."""
     if isinstance(shape, tuple | list | tf.TensorShape) or getattr(shape, "ndim", 0) == 1:
         return shape
     return (shape,)
@@ -64,10 +64,11 @@ def asarray(
     device: str | None = None,
     copy: builtins.bool | None = None,
 ) -> tf.Tensor:
-    """A tensor of a tensor, a Python scalar, nested sequences of either, a NumPy array or a buffer.
+    """A tensor from a tensor, a Python scalar, nested sequences of either, a NumPy array or a
+    buffer.
 
-    Gradients flow through tensors, also those inside sequences. Only a tensor that already has the
-    dtype and device asked for can be had with `copy=False`.
+    Gradients flow through tensors, also inside sequences. `copy=False` works only for a tensor that
+    already has the requested dtype and device.
     """
     if is_tensor(obj):
         return _from_tensor(obj, dtype, device, copy)
@@ -83,7 +84,7 @@ def asarray(
 
 
 def _inside(obj: Any) -> set[Any]:
-    """What nested sequences hold: the dtypes of arrays, and the types of everything else."""
+    """The contents of nested sequences: the dtypes of arrays, and the types of everything else."""
     found = set()
     for x in obj:
         if isinstance(x, tuple | list):
@@ -96,13 +97,13 @@ def _inside(obj: Any) -> set[Any]:
 
 
 def _common(function: str, inside: set[Any]) -> DType:
-    """The dtype of arrays that have tensors among them; Python numbers beside them are weak."""
+    """The common dtype of arrays that include tensors; Python numbers next to them are weak."""
     strong = [tf.as_dtype(d) for d in inside if isinstance(d, DType | np.dtype)]
     return common_dtype(function, *strong, *(kind(1) for kind in SCALARS if kind in inside))
 
 
 def _common_numpy(inside: set[Any]) -> DType:
-    """The dtype of NumPy arrays, which may mix kinds; Python numbers beside them are weak."""
+    """The common dtype of NumPy arrays, which may mix kinds; Python numbers are weak."""
     dtype = np.result_type(*(d for d in inside if isinstance(d, np.dtype)))
     for kind, fits in SCALARS.items():
         if kind in inside and tf.as_dtype(dtype) not in fits:
@@ -124,8 +125,8 @@ def _from_tensor(
 
 
 def _copied(x: Any) -> tf.Tensor:
-    """New memory with the values of `x`: what came by DLPack may be written to elsewhere."""
-    return ops.SelectV2(condition=True, t=x, e=x)  # tf.identity only passes the buffer on
+    """New memory with the values of `x`: memory from DLPack may be overwritten elsewhere."""
+    return ops.SelectV2(condition=True, t=x, e=x)  # tf.identity does not copy
 
 
 def _stacked(obj: Any, dtype: DType) -> tf.Tensor:
@@ -157,12 +158,12 @@ DEFAULTS = {
 def from_dlpack(
     x: Any, /, *, device: str | None = None, copy: builtins.bool | None = None
 ) -> tf.Tensor:
-    """A tensor sharing the memory of an array that speaks DLPack, or a copy where it cannot."""
+    """A tensor sharing the memory of an array that supports DLPack, or a copy if that fails."""
     if is_tensor(x):
         return asarray(x, device=device, copy=copy)
     if x.__dlpack_device__()[0] == 1 and not _shareable(np.from_dlpack(x)):  # 1: CPU
         if copy is False:
-            raise ValueError("from_dlpack: needed aligned memory in row order for copy=False")
+            raise ValueError("from_dlpack: needed aligned, row-major memory for copy=False")
         return asarray(np.from_dlpack(x), device=device)
     out = tf.experimental.dlpack.from_dlpack(x.__dlpack__())
     if device is not None and device != out.device:
@@ -192,14 +193,14 @@ def ones(shape: Any, *, dtype: DType | None = None, device: str | None = None) -
 
 
 def empty(shape: Any, *, dtype: DType | None = None, device: str | None = None) -> tf.Tensor:
-    """Zeros: a tensor cannot be filled later, so there is no use for uninitialised memory."""
+    """Zeros: a tensor cannot be filled later, so uninitialised memory is of no use."""
     return zeros(shape, dtype=dtype, device=device)
 
 
 def full(
     shape: Any, fill_value: Any, *, dtype: DType | None = None, device: str | None = None
 ) -> tf.Tensor:
-    """A tensor filled with one value; a 0-d tensor as the value passes gradients."""
+    """A tensor filled with one value; gradients flow to a value that is a 0-d tensor."""
     value = _fill_value("full", fill_value, dtype)
     return _placed(device, tf.fill, _dims(shape), value)
 
@@ -247,7 +248,7 @@ def arange(
     dtype: DType | None = None,
     device: str | None = None,
 ) -> tf.Tensor:
-    """Evenly spaced values from `start` up to but without `stop`."""
+    """Evenly spaced values from `start` up to `stop`, which is left out."""
     if stop is None:
         start, stop = 0, start
     if any(is_tensor(x) for x in (start, stop, step)):
@@ -271,8 +272,8 @@ def _range_of_tensors(start: Any, stop: Any, step: Any, dtype: DType | None) -> 
 def _progression(start: Any, step: Any, size: int, dtype: DType) -> tf.Tensor:
     """start + step * (0, …, size - 1): TensorFlow's Range has no kernels for most integer dtypes.
 
-    Integers are computed modulo 2**64, so that uint64 comes out right through int64; floats in
-    float64, so that every element is rounded once.
+    Integers are computed modulo 2**64, so that uint64 is right through int64; floats in float64, so
+    that every element is rounded once.
     """
     if dtype.is_integer and isinstance(start, int) and isinstance(step, int):
         steps = tf.range(size, dtype=tf.int64)
@@ -296,7 +297,7 @@ def linspace(
     device: str | None = None,
     endpoint: builtins.bool = True,
 ) -> tf.Tensor:
-    """`num` evenly spaced values from `start` to `stop`, itself among them if `endpoint`."""
+    """`num` evenly spaced values from `start` to `stop`, which is included if `endpoint`."""
     if num < 0:
         raise ValueError(f"linspace: needed a number of samples, got {num}")
     return _placed(device, _linspace, start, stop, num, dtype, endpoint)
@@ -316,7 +317,7 @@ def _linspace(
     intervals = builtins.max(num - 1 if endpoint else num, 1)
     steps = dtypes.cast(tf.range(num), ends[0].dtype)
     out = ends[0] + steps * ((ends[1] - ends[0]) / intervals)
-    if endpoint and num > 1:  # the last step may miss the end by a rounding
+    if endpoint and num > 1:  # the last step may miss the end by a rounding error
         out = tf.concat([out[:-1], tf.reshape(ends[1], [1])], 0)
     return dtypes.cast(out, wanted)
 
@@ -376,7 +377,7 @@ def _masked(x: Any, keep: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
 
 
 def _offsets(n_rows: Size, n_cols: Size) -> tf.Tensor:
-    """Column minus row: the number of the diagonal each element lies on."""
+    """Column minus row: the number of each element's diagonal."""
     return tf.range(n_cols)[None, :] - tf.range(n_rows)[:, None]
 
 

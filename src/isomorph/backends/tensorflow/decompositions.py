@@ -1,9 +1,9 @@
 """Decompositions, in the order of parts the standard names.
 
-Of a matrix taken for Hermitian the lower triangle is read, as by NumPy; its gradient is Hermitian.
-TensorFlow's own derivatives take vectors of equal eigenvalues or singular values for constant, and
-that of a complex singular value decomposition is wrong when it is differentiated again: both have
-their own here, which is NaN where vectors have no derivative, and finite for the values alone.
+For a matrix assumed Hermitian the lower triangle is read, as in NumPy; its gradient is Hermitian.
+TensorFlow's own derivatives treat vectors of equal eigenvalues or singular values as constant, and
+that of a complex singular value decomposition is wrong when differentiated again. Both have our own
+derivatives: NaN where vectors have no derivative, and finite for the values alone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SVD(NamedTuple):
 
 
 def cholesky(x: Any, /, *, upper: bool = False) -> tf.Tensor:
-    """A matrix that is not positive definite raises where the kernel runs at once on a CPU; else
+    """A matrix that is not positive definite raises if the kernel runs eagerly on a CPU; otherwise
     its triangle is NaN.
     """
     x = adjoint(square("cholesky", x)) if upper else x
@@ -50,7 +50,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> tf.Tensor:
     if type(lower) is not Eager and lower.dtype.is_complex:
         lower = _complex_cholesky(tensor(x))
     if type(lower) is not Eager or not lower.device.endswith("CPU:0"):
-        lower = tf.linalg.band_part(lower, -1, 0)  # where it fails, the rest is anything
+        lower = tf.linalg.band_part(lower, -1, 0)  # if it fails, the rest is undefined
     elif 0 not in x.shape and _fails(x, lower):
         raise LinAlgError("cholesky: needed positive definite matrices, got one that is not")
     return adjoint(lower) if upper else lower
@@ -104,7 +104,7 @@ def eigvalsh(x: Any, /) -> tf.Tensor:
 
 @tf.custom_gradient
 def _hermitian(x: tf.Tensor) -> Any:
-    """The matrix of which `x` is the lower triangle."""
+    """The Hermitian matrix with the lower triangle of `x`."""
 
     def pullback(grad: tf.Tensor) -> tf.Tensor:
         return (grad + adjoint(grad)) * scalar(0.5, grad.dtype)
@@ -117,9 +117,9 @@ def _hermitian(x: tf.Tensor) -> Any:
 
 
 def _pairs(x: tf.Tensor, vectors: bool = True) -> tuple[tf.Tensor, ...]:
-    """Eigenvalues and vectors. Complex matrices in a graph: compiled by XLA, the kernel's vectors
-    are right, but its values are real numbers labelled complex, two read as one. They are found
-    again from the vectors. What is not finite gives NaN; the eager kernel raises there.
+    """Eigenvalues and vectors. For complex matrices compiled by XLA, the kernel's vectors are
+    right, but its values are real numbers labelled complex, two read as one; they are computed
+    again from the vectors. Matrices that are not finite give NaN, where the eager kernel raises.
     """
     if not tf.executing_eagerly():
         values, found = ops.SelfAdjointEigV2(input=_safe(x), compute_v=True)
@@ -139,12 +139,12 @@ def _is_finite(x: tf.Tensor) -> tf.Tensor:
 
 
 def _safe(x: tf.Tensor) -> tf.Tensor:
-    """A unit matrix for one that is not finite."""
+    """A unit matrix in place of each matrix that is not finite."""
     return tf.where(_is_finite(x), x, tf.eye(size_of(x, -1), dtype=x.dtype))
 
 
 def _but_finite(x: tf.Tensor, values: tf.Tensor, *vectors: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """NaN for what was found of matrices that are not finite."""
+    """NaN for the results of matrices that are not finite."""
     finite = _is_finite(x)
     values = tf.where(tf.squeeze(finite, -1), values, scalar(math.nan, values.dtype))
     return values, *(tf.where(finite, y, scalar(math.nan, y.dtype)) for y in vectors)
@@ -164,9 +164,9 @@ def _eigh(x: tf.Tensor) -> Any:
 
 @tf.custom_gradient
 def _over(grad: tf.Tensor, size: tf.Tensor) -> Any:
-    """`grad / size`, of one shape; all zero where nothing depends on what has this gradient,
-    whatever it is divided by. As a function of `grad` it is linear and its own transpose, and is
-    differentiated as that: a jvp asks for its derivative where the gradient is zero.
+    """`grad / size`, elementwise; all zero if nothing depends on the value with this gradient,
+    whatever the divisor. It is linear in `grad` and its own transpose, and is differentiated as
+    such: a jvp needs its derivative where the gradient is zero.
     """
     used = tf.reduce_any(ops.NotEqual(x=grad, y=scalar(0, grad.dtype)))
     out = tf.where(used, grad / size, scalar(0, grad.dtype))
@@ -207,8 +207,8 @@ def svdvals(x: Any, /) -> tf.Tensor:
 
 
 def _svd(x: tf.Tensor, full_matrices: bool) -> Any:
-    """Vectors that the decomposition leaves free are differentiated along one fixed choice: right
-    for all that does not depend on it. The phase goes with u, by convention.
+    """Vectors that the decomposition does not determine are differentiated for one fixed choice:
+    correct for every result that does not depend on it. By convention the phase belongs to u.
     """
 
     @tf.custom_gradient
@@ -244,15 +244,15 @@ def _svd(x: tf.Tensor, full_matrices: bool) -> Any:
 
 
 def _svd_parts(x: tf.Tensor, full_matrices: bool) -> tuple:
-    """The kernel; XLA's finds vectors of what is not finite."""
+    """The kernel; XLA's returns vectors even for matrices that are not finite."""
     if tf.executing_eagerly():
         return tuple(ops.Svd(input=x, full_matrices=full_matrices))
     return _but_finite(x, *ops.Svd(input=x, full_matrices=full_matrices))
 
 
 def _narrow(full: Any, grad: Any, s: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """As many vectors as there are singular values, with the gradient of the rest, which turn
-    against them, folded in.
+    """The gradient of as many vectors as there are singular values; it includes that of the others,
+    which rotate against them.
     """
     k = s.shape[-1]
     first, rest = full[..., :k], full[..., k:]

@@ -1,10 +1,10 @@
-"""The data types of the TensorFlow namespace, and the promotion every other module goes through.
+"""The dtypes of the TensorFlow namespace, and the promotion that every other module uses.
 
-TensorFlow refuses to mix dtypes; the standard lets them mix within a kind and lets a real meet a
-complex. The rules are one table, built here. Kinds the standard does not mix (bool, integer,
-floating) are refused with a TypeError, as TensorFlow itself refuses them. Dtypes are interned, so
-they compare with `is`: hashing one costs more than an attribute, which is why fast paths ask
-`x1.dtype is x2.dtype` before anything else.
+TensorFlow refuses to mix dtypes; the standard allows mixing within a kind, and real with complex.
+The rules are one table, built here. Kinds that the standard does not mix (bool, integer, floating)
+raise a TypeError, as in TensorFlow itself. Dtypes are interned, so they are compared with `is`:
+hashing one costs more than an attribute, which is why fast paths test `x1.dtype is x2.dtype` before
+anything else.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ uint8: DType = tf.uint8
 uint16: DType = tf.uint16
 uint32: DType = tf.uint32
 uint64: DType = tf.uint64
-float16: DType = tf.float16  # beyond the standard, as bfloat16: both take part in promotion
+float16: DType = tf.float16  # beyond the standard, like bfloat16: both take part in promotion
 bfloat16: DType = tf.bfloat16
 float32: DType = tf.float32
 float64: DType = tf.float64
@@ -40,11 +40,11 @@ e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
 
 default_float: DType = float32
 default_complex: DType = complex64
-# NumPy's and torch's choice, and one dtype with the indices; TensorFlow's own is int32.
+# NumPy's and torch's choice, and the dtype of indices; TensorFlow's own default is int32.
 default_int: DType = int64
 default_index: DType = int64
 
-# Sets: asking a tuple costs a slow comparison for every dtype it passes.
+# Sets: `in` a tuple costs a slow comparison for every dtype before the match.
 Kind: TypeAlias = frozenset[DType]
 SIGNED: Kind = frozenset((int8, int16, int32, int64))
 UNSIGNED: Kind = frozenset((uint8, uint16, uint32, uint64))
@@ -68,10 +68,10 @@ STANDARD = (
     *(bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64),
     *(float32, float64, complex64, complex128),
 )
-# Explicit binary digits and the smallest normal exponent: NumPy's finfo knows no bfloat16.
+# Explicit binary digits and the smallest normal exponent: NumPy's finfo has no bfloat16.
 PRECISION = {float16: (10, -14), bfloat16: (7, -126), float32: (23, -126), float64: (52, -1022)}
 
-# What a Python scalar may meet: a scalar is weak, it takes the dtype of the array beside it.
+# The dtypes that a Python scalar fits: a scalar is weak, it takes the dtype of its array.
 SCALARS: dict[type, Kind] = {
     builtins.bool: frozenset((bool,)),
     int: NUMERIC,
@@ -80,7 +80,7 @@ SCALARS: dict[type, Kind] = {
 }
 
 
-# The kind of a dtype, by the properties TensorFlow gives it: cheaper than looking it up in a tuple.
+# The kind of a dtype, by its TensorFlow properties: cheaper than a lookup in a tuple.
 
 
 def is_bool(dtype: DType) -> builtins.bool:
@@ -122,7 +122,7 @@ def real_of(dtype: DType) -> DType:
 
 
 def complex_of(dtype: DType) -> DType:
-    """The complex dtype whose parts hold `dtype`: complex128 for float64, else complex64."""
+    """The complex dtype for parts of `dtype`: complex128 for float64, else complex64."""
     return dtype if dtype.is_complex else complex128 if dtype is float64 else complex64
 
 
@@ -142,14 +142,14 @@ def tensor(x: Any) -> tf.Tensor:
 
 
 def _dense(x: tf.IndexedSlices) -> tf.Tensor:
-    """The sum of the slices in their places: what tf.convert_to_tensor does, which warns."""
+    """The sum of the slices in their places, like tf.convert_to_tensor, which warns."""
     if x.dense_shape is None:
-        raise ValueError("array: needed indexed slices that know their dense shape, got None")
+        raise ValueError("array: needed indexed slices with a known dense shape, got None")
     return tf.math.unsorted_segment_sum(x.values, x.indices, x.dense_shape[0])
 
 
 def describe(x: Any) -> str:
-    """What was given, for an error message: the dtype where there is one, else the type."""
+    """What was given, for an error message: the dtype if it has one, else the type."""
     dtype = x if isinstance(x, DType) else getattr(x, "dtype", None)
     return dtype.name if isinstance(dtype, DType) else builtins.type(x).__name__
 
@@ -163,7 +163,7 @@ def refuse(function: str, needed: str, *got: Any) -> NoReturn:
 
 
 def _common(a: DType, b: DType) -> DType | None:
-    """The smallest dtype that holds both, or None where the standard mixes no such kinds."""
+    """The smallest dtype that holds both, or None if the standard does not mix these kinds."""
     if a is b:
         return a
     if is_inexact(a) and is_inexact(b):
@@ -187,9 +187,9 @@ PROMOTIONS: dict[tuple[DType, DType], DType] = {
 
 
 def promote(x1: Any, x2: Any, function: str = "promotion") -> tuple[Any, Any]:
-    """Both operands with their common dtype; a Python scalar takes that of the tensor beside it.
+    """Both operands with their common dtype; a Python scalar takes the dtype of the tensor.
 
-    Operands that agree already come back untouched (a variable stays one, which every op accepts).
+    Operands that already agree are returned unchanged (also a variable, which every op accepts).
     """
     dtype1, dtype2 = getattr(x1, "dtype", None), getattr(x2, "dtype", None)
     if dtype1 is dtype2 and isinstance(dtype1, DType):
@@ -208,18 +208,18 @@ def promote(x1: Any, x2: Any, function: str = "promotion") -> tuple[Any, Any]:
 
 def weak(scalar: Any, dtype: DType, function: str = "promotion") -> tf.Tensor:
     """A Python scalar as a 0-d tensor of `dtype`, if the scalar's kind fits into it."""
-    for kind, dtypes in SCALARS.items():  # bool comes before int, whose subclass it is
+    for kind, dtypes in SCALARS.items():  # bool comes before int, because it is a subclass
         if isinstance(scalar, kind):
             if dtype not in dtypes:
                 break
             if dtype.is_integer and not dtype.min <= scalar <= dtype.max:  # tf.constant would wrap
                 raise OverflowError(f"{function}: needed a {dtype.name} value, got {scalar}")
             return _constant(scalar, dtype)
-    refuse(function, f"something that goes with {dtype.name} (cast one with astype)", scalar)
+    refuse(function, f"a value that fits {dtype.name} (cast one with astype)", scalar)
 
 
 def _constant(scalar: Any, dtype: DType) -> tf.Tensor:
-    """TensorFlow caches scalar constants by equality: -0.0 would come back as an earlier 0.0."""
+    """TensorFlow caches scalar constants by equality: -0.0 would return an earlier 0.0."""
     if isinstance(scalar, complex) or (scalar == 0 and math.copysign(1.0, scalar) < 0):
         values: Any = [scalar]
         return tf.reshape(tf.constant(values, dtype), [])
@@ -233,10 +233,10 @@ def promote_all(*arrays: Any, function: str = "promotion") -> list[Any]:
 
 
 def cast(x: Any, dtype: DType) -> Any:
-    """`x` with `dtype`, no questions asked: complex to real drops the imaginary part.
+    """`x` with `dtype`, without checks: complex to real drops the imaginary part.
 
     Between real and complex numbers by their parts: the Cast kernel does the same, but TensorFlow
-    warns of what it drops, also in the gradient, where dropping is right.
+    warns about what it drops, also in the gradient, where dropping is right.
     """
     given = x.dtype
     if given is dtype:
@@ -255,7 +255,7 @@ def cast(x: Any, dtype: DType) -> Any:
 def astype(
     x: Any, dtype: DType, /, *, copy: builtins.bool = True, device: str | None = None
 ) -> tf.Tensor:
-    """`x` with another dtype. Tensors are immutable, so nobody could see what `copy` changes."""
+    """`x` with another dtype. Tensors are immutable, so `copy` makes no visible difference."""
     given = getattr(x, "dtype", None)
     if not isinstance(given, DType):
         refuse("astype", "a tensor", x)
@@ -276,7 +276,7 @@ def can_cast(from_: Any, to: DType, /) -> builtins.bool:
 
 
 def isdtype(dtype: DType, kind: DType | str | tuple[DType | str, ...]) -> builtins.bool:
-    """Whether `dtype` is of a kind, is a given dtype, or either of several."""
+    """Whether `dtype` is of a kind, or is a given dtype, or matches one of several of these."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, each) for each in kind)
     if isinstance(kind, str):
@@ -287,12 +287,12 @@ def isdtype(dtype: DType, kind: DType | str | tuple[DType | str, ...]) -> builti
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype these would have together; Python scalars are weak."""
+    """The common dtype; Python scalars are weak."""
     return common_dtype("result_type", *arrays_and_dtypes)
 
 
 def common_dtype(function: str, *arrays_and_dtypes: Any) -> DType:
-    """`result_type`, speaking for another function."""
+    """`result_type`, with messages in the name of another function."""
     scalars = [x for x in arrays_and_dtypes if isinstance(x, tuple(SCALARS))]
     strong = [_dtype(x, function) for x in arrays_and_dtypes if not isinstance(x, tuple(SCALARS))]
     if not strong:
@@ -306,7 +306,7 @@ def common_dtype(function: str, *arrays_and_dtypes: Any) -> DType:
     for scalar in scalars:
         kind = builtins.bool if isinstance(scalar, builtins.bool) else type(scalar)
         if result not in next(d for k, d in SCALARS.items() if issubclass(kind, k)):
-            refuse(function, f"scalars that go with {result.name}", scalar)
+            refuse(function, f"scalars that fit {result.name}", scalar)
     return result
 
 
@@ -343,20 +343,20 @@ def iinfo(type: DType | tf.Tensor, /) -> IntInfo:
 
 
 class Info:
-    """What the standard lets a caller ask of a namespace."""
+    """The standard's inspection functions of a namespace."""
 
     def capabilities(self) -> dict[str, Any]:
-        # Eight is what TensorFlow's CPU kernels broadcast, transpose and slice.
+        # TensorFlow's CPU kernels broadcast, transpose and slice at most eight axes.
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 8}
 
     def default_device(self) -> str:
         return next((d for d in self.devices() if "GPU" in d), self.devices()[0])
 
     def devices(self) -> list[str]:
-        """The names tensors give as their `.device`."""
+        """The device names as in tensors' `.device`."""
         logical = tf.config.list_logical_devices()
         names = [d.name for d in logical if d.device_type in ("CPU", "GPU", "TPU")]
-        # On one machine TensorFlow lists /device:CPU:0 but a tensor answers with the full name.
+        # On one machine TensorFlow lists /device:CPU:0 but a tensor has the full name.
         prefix = "/job:localhost/replica:0/task:0"
         return [n if n.startswith("/job:") else prefix + n for n in names]
 

@@ -1,9 +1,9 @@
 """The elementwise functions: TensorFlow's kernels, with the dtypes and special cases they lack.
 
 Most functions are one kernel and differ only in its name, so they come from four small factories
-(`_unary`, `_binary`, `_rounding`, `_classify`). Each asks as little as it can before it calls the
-kernel, which costs an eager call about 10 µs: a dtype is a quarter of a microsecond.
-What no kernel computes is composed in `special`, of TensorFlow ops, so gradients flow to any order.
+(`_unary`, `_binary`, `_rounding`, `_classify`). Each does as little as possible before it calls the
+kernel; an eager call costs about 10 µs, reading a dtype a quarter of a microsecond. Functions
+without a kernel are composed in `special` from TensorFlow ops, so gradients of any order flow.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _unary(
     takes: Kind = INEXACT,
     otherwise: dict[Kind, Unary] | None = None,
 ) -> Unary:
-    """A function of one tensor: `kernel`, but for the dtypes that `otherwise` takes care of."""
+    """A function of one tensor: `kernel`, except for the dtypes that `otherwise` handles."""
     others = {dtype: func for dtypes, func in (otherwise or {}).items() for dtype in dtypes}
 
     def function(x: Any, /) -> tf.Tensor:
@@ -79,7 +79,7 @@ def _binary(
     doc: str,
     takes: Kind = NUMERIC,
 ) -> Binary:
-    """A function of two operands that is `kernel` once they have one dtype."""
+    """A function of two operands: `kernel`, after they have the same dtype."""
 
     def function(x1: Any, x2: Any, /) -> tf.Tensor:
         dtype = getattr(x1, "dtype", None)
@@ -95,7 +95,7 @@ def _binary(
 
 def _exact(name: str, kernel: Callable[..., Any], doc: str, takes: Kind = NUMERIC) -> Binary:
     """The same for a kernel that takes one dtype out of `takes` and refuses everything else, so
-    that two eager tensors need not be asked before it was tried.
+    that two eager tensors are checked only after it was tried.
     """
     asked = _binary(name, kernel, doc, takes)
 
@@ -104,14 +104,14 @@ def _exact(name: str, kernel: Callable[..., Any], doc: str, takes: Kind = NUMERI
             try:
                 return kernel(x=x1, y=x2)
             except tf.errors.InvalidArgumentError:
-                pass  # two dtypes, or one that is refused, or two shapes
+                pass  # two dtypes, an unsupported one, or two shapes
         return asked(x1, x2)
 
     return _named(function, name, doc)
 
 
 def _composed(name: str, meaning: Binary, doc: str, takes: Kind = FLOATING) -> Binary:
-    """A function of two operands that no kernel computes."""
+    """A function of two operands without a kernel."""
 
     def function(x1: Any, x2: Any, /) -> tf.Tensor:
         x1, x2 = promote(x1, x2, name)
@@ -122,7 +122,7 @@ def _composed(name: str, meaning: Binary, doc: str, takes: Kind = FLOATING) -> B
     return _named(function, name, doc)
 
 
-# Exponents, logarithms, angles. The complex kernels are C99's, but for the ones given to `special`.
+# Exponents, logarithms, angles. The complex kernels follow C99, except those given to `special`.
 
 acos = _unary(
     "acos", ops.Acos, "The angle whose cosine is x.", INEXACT, {COMPLEX: special.complex_acos}
@@ -197,7 +197,7 @@ negative = _unary(
     ops.Neg,
     "Minus x; unsigned integers wrap around.",
     NUMERIC,
-    # No unsigned kernels; and 0 - x, in a graph, is rewritten to the Neg that does not exist.
+    # No unsigned kernels; and in a graph 0 - x is rewritten to Neg, which does not exist.
     {UNSIGNED: lambda x: ops.AddV2(x=ops.Invert(x=x), y=tf.ones((), x.dtype))},
 )
 positive = _unary("positive", _itself, "x itself.", NUMERIC)
@@ -218,7 +218,7 @@ square = _unary("square", ops.Square, "x times x.", NUMERIC)
 
 
 def pow(x1: Any, x2: Any, /) -> tf.Tensor:
-    """x1 to the power x2. Unsigned integers go through int64, which wraps around as they do."""
+    """x1 to the power x2. Unsigned integers are computed in int64, which wraps around equally."""
     exponent = x2 if type(x2) in (int, float) else None
     x1, x2 = promote(x1, x2, "pow")
     dtype = x1.dtype
@@ -235,22 +235,22 @@ def pow(x1: Any, x2: Any, /) -> tf.Tensor:
 
 
 def remainder(x1: Any, x2: Any, /) -> tf.Tensor:
-    """What floor division leaves, with the sign of the divisor."""
+    """The remainder of floor division, with the sign of the divisor."""
     x1, x2 = promote(x1, x2, "remainder")
     if x1.dtype not in REAL:
         refuse("remainder", WORDS[REAL], x1)
     return special.remainder(x1, x2) if x1.dtype in FLOATING else ops.FloorMod(x=x1, y=x2)
 
 
-# The greater, the lesser, and between.
+# Maximum, minimum, and clip.
 
 
 def _extremum(name: str, kernel: Callable[..., Any], doc: str, share: bool = True) -> Binary:
-    """XLA on CPU compiles both kernels to a comparison that loses a NaN in the second operand: an
-    eager call never meets XLA, so only a graph pays for putting the NaN back.
+    """XLA on CPU compiles both kernels to a comparison that loses a NaN in the second operand:
+    eager calls never use XLA, so only a graph pays for putting the NaN back.
 
-    Where two numbers tie, TensorFlow gives the whole gradient to the first. To `share` it, as all
-    other frameworks do, costs the calls that are recorded.
+    For two equal numbers TensorFlow gives the whole gradient to the first. To `share` it, as all
+    other frameworks do, costs time in calls that are recorded.
     """
 
     exact, shared = _exact(name, kernel, doc, REAL), special.shared(kernel)
@@ -274,8 +274,8 @@ _at_most = _extremum("clip", ops.Minimum, "The lesser of two numbers.", share=Fa
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> tf.Tensor:
-    """x kept between two bounds, either of which may be absent, of which the upper one has the last
-    word; the dtype of x is kept. At a bound x has all of the gradient.
+    """x limited to two bounds, either of which may be absent; the upper one wins. The dtype of x is
+    kept. At a bound x gets the whole gradient.
     """
     dtype = getattr(x, "dtype", None)
     if dtype not in REAL:
@@ -317,7 +317,7 @@ greater_equal = _exact("greater_equal", ops.GreaterEqual, "Whether x1 ≥ x2.", 
 def _classify(
     name: str, kernel: Callable[..., Any], join: Callable[..., Any], doc: str, integers: Any
 ) -> Unary:
-    """A question about floats: `integers` answers for integers, `join` joins complex parts."""
+    """A predicate of floats: `integers` is the answer for integers, `join` joins complex parts."""
 
     def of_complex(x: Any) -> tf.Tensor:
         return join(x=kernel(x=tf.math.real(x)), y=kernel(x=tf.math.imag(x)))
@@ -339,7 +339,7 @@ isnan = _classify("isnan", ops.IsNan, ops.LogicalOr, "Whether x is not a number.
 
 
 def real(x: Any, /) -> tf.Tensor:
-    """The real part; a real x is its own."""
+    """The real part; a real x itself."""
     dtype = getattr(x, "dtype", None)
     if dtype in COMPLEX:
         return ops.Real(input=x, Tout=real_of(x.dtype))
@@ -359,7 +359,7 @@ def imag(x: Any, /) -> tf.Tensor:
 
 
 def conj(x: Any, /) -> tf.Tensor:
-    """The complex conjugate; a real x is its own."""
+    """The complex conjugate; a real x itself."""
     dtype = getattr(x, "dtype", None)
     if dtype in COMPLEX:
         return ops.Conj(input=x)

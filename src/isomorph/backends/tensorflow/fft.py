@@ -1,8 +1,8 @@
 """Discrete Fourier transforms.
 
-TensorFlow transforms the last one, two or three axes only and knows no `norm`, so axes are moved to
-the end and results scaled here. Lengths are cut or padded first: the gradients of RFFT and IRFFT
-hold only where the length is the natural one.
+TensorFlow transforms only the last one, two or three axes and has no `norm`, so axes are moved to
+the end and results scaled here. Lengths are cropped or padded first: the gradients of RFFT and
+IRFFT are right only for the natural length.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .manipulation import Axes, axes_of, axis_of, ints, last, rank_of, roll, siz
 
 FORWARD = (None, ops.FFT, ops.FFT2D, ops.FFT3D)
 BACKWARD = (None, ops.IFFT, ops.IFFT2D, ops.IFFT3D)
-# The power of 1/size a transform is scaled by; what TensorFlow does itself is `backward`.
+# The power of 1/size that scales a transform; TensorFlow itself does `backward`.
 NORMS = {"backward": 0.0, "ortho": 0.5, "forward": 1.0}
 
 
@@ -125,11 +125,11 @@ def ifftshift(x: Any, /, *, axes: Axes | None = None) -> tf.Tensor:
     return roll(x, [-(size_of(x, i) // 2) for i in places], axis=places)
 
 
-# The parts these are made of.
+# The parts of these functions.
 
 
 def _some(x: Any) -> bool:
-    """Whether the last axis has points to transform; the kernels give nothing for nothing."""
+    """Whether the last axis has points to transform; the kernels return nothing if not."""
     return rank_of(x) > 0 and x.shape[-1] != 0
 
 
@@ -202,7 +202,7 @@ def _length(n: int | None) -> list[int] | None:
 def _plan(
     function: str, x: Any, lengths: Sequence[int | None] | None, axes: Sequence[int] | None
 ) -> tuple[list[int | None], list[int]]:
-    """A length (None: as it is) for every axis to be transformed."""
+    """A length (None: unchanged) for every transformed axis."""
     rank = rank_of(x)
     if axes is None and lengths is not None:
         axes = range(rank - len(lengths), rank)
@@ -214,7 +214,7 @@ def _plan(
 
 
 def _resize(function: str, x: Any, length: Any, axis: int) -> Any:
-    """`x` cut, or padded with zeros, to `length` along `axis`."""
+    """`x` cropped, or padded with zeros, to `length` along `axis`."""
     size = size_of(x, axis)
     if length is None:
         length = size

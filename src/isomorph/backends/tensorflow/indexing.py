@@ -1,8 +1,8 @@
-"""Indexing with NumPy's full meaning, and functional updates through an index.
+"""NumPy's indexing, and functional updates through an index.
 
-tf.Tensor slices, and nothing more. Basic indices become one StridedSlice; what else an index
-holds (masks, integer arrays) becomes one gather of the axes it names. An update takes the flat
-positions of the elements through the same index, so both have one meaning.
+tf.Tensor supports only slices. Basic indices become one StridedSlice; masks and integer arrays
+become one gather of their axes. An update finds the flat positions of the elements through the same
+index, so both have the same meaning.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HOWS = ("set", "add", "multiply", "min", "max")
 
 
 def index_get(x: Any, index: Any) -> tf.Tensor:
-    """`x[index]` with NumPy's meaning for every kind of index."""
+    """`x[index]` as in NumPy, for every kind of index."""
     items = _items(x, index)
     if not any(_is_array(item) for item in items):
         return _slice(x, items)
@@ -46,7 +46,7 @@ def index_get(x: Any, index: Any) -> tf.Tensor:
 
 
 def distance(start: Any, stop: Any) -> int | None:
-    """`Backend.distance`: graphs know what a tensor was made of."""
+    """`Backend.distance`: graphs know how a tensor was computed."""
     same = lambda x, y: (
         x is y or (isinstance(x, tf.Tensor) and y is not None and x.ref() == y.ref())
     )
@@ -79,11 +79,11 @@ def _items(x: Any, index: Any) -> list[Any]:
     items = [_item(item) for item in (index if isinstance(index, tuple) else (index,))]
     used = sum(_consumed(item) for item in items)
     if sum(item is Ellipsis for item in items) > 1:
-        raise IndexError(f"index: needed one ellipsis at most, got {index}")
+        raise IndexError(f"index: needed at most one ellipsis, got {index}")
     if used > rank:
         raise IndexError(f"index: needed at most {rank} indices, got {used}")
     place = next((i for i, item in enumerate(items) if item is Ellipsis), len(items))
-    # An ellipsis of no axes still stands between two arrays and parts them.
+    # An ellipsis of no axes still separates two arrays.
     items[place : place + 1] = [slice(None)] * (rank - used) or [Ellipsis]
     return items
 
@@ -93,7 +93,7 @@ def _item(item: Any) -> Any:
         return item
     if isinstance(item, INDEX) and not isinstance(item, (bool, np.bool_)):
         return int(item)
-    if isinstance(item, list):  # an empty list is an index of nothing, not of floats
+    if isinstance(item, list):  # an empty list is an empty integer index, not floats
         item = np.array(item) if item else np.zeros(0, np.int64)
     item = tensor(item)
     if item.dtype is not tf.bool and not item.dtype.is_integer:
@@ -102,27 +102,27 @@ def _item(item: Any) -> Any:
 
 
 def _is_array(item: Any) -> bool:
-    """Is it what NumPy calls an advanced index? A 0-d integer slices as a number does."""
+    """Whether it is an advanced index in NumPy's sense. A 0-d integer acts like a number."""
     return isinstance(item, tf.Tensor) and (item.dtype is tf.bool or rank_of(item) > 0)
 
 
 def _is_whole(item: Any) -> bool:
-    """Is it the slice `:`? Not by ==, a slice may hold tensors."""
+    """Whether it is the slice `:`. Not by ==, because a slice may hold tensors."""
     return isinstance(item, slice) and item.start is item.stop is item.step is None
 
 
 def _consumed(item: Any) -> int:
-    """How many axes of the array it speaks about."""
+    """How many axes of the array it consumes."""
     if item is None or item is Ellipsis:
         return 0
     return rank_of(item) if isinstance(item, tf.Tensor) and item.dtype is tf.bool else 1
 
 
 def _beyond(x: Any, items: list[Any]) -> str:
-    """What is said of an index that leads out of an array, or whose parts do not fit together."""
+    """The error for an index outside an array, or whose parts do not fit together."""
     shown = [item.numpy().tolist() if isinstance(item, Eager) else item for item in items]
     return (
-        f"at(x)[index]: needed places inside of {tuple(x.shape)}, in shapes that fit together, got "
+        f"at(x)[index]: needed an index within {tuple(x.shape)}, in shapes that fit together, got "
         f"{shown}"
     )
 
@@ -140,7 +140,7 @@ def _slice(x: Any, items: list[Any]) -> tf.Tensor:
 
 
 def _strides(items: list[Any]) -> dict[str, Any]:
-    """What StridedSlice calls a basic index: three vectors, and bits for what they cannot say."""
+    """A basic index for StridedSlice: three vectors, and bits for what they cannot express."""
     begin, end, step = [], [], []
     masks = dict.fromkeys(("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask"), 0)
     items = [item for item in items if item is not Ellipsis]
@@ -167,9 +167,9 @@ def _strides(items: list[Any]) -> dict[str, Any]:
 
 
 def _gather(x: Any, items: list[Any]) -> tf.Tensor:
-    """Slice what can be sliced, then gather the axes that arrays speak about."""
-    basic: list[Any] = []  # what is left for slicing; each entry is one axis of the slice
-    arrays: list[tuple[int, tf.Tensor]] = []  # an axis, and what to take along it
+    """Slice what can be sliced, then gather the axes of arrays."""
+    basic: list[Any] = []  # the sliced part; each entry is one axis of the slice
+    arrays: list[tuple[int, tf.Tensor]] = []  # an axis, and the indices to take along it
     spots = []
     for spot, item in enumerate(items):
         if item is Ellipsis:
@@ -196,23 +196,23 @@ def _gather(x: Any, items: list[Any]) -> tf.Tensor:
 
 
 def _axis(items: list[Any], spot: int) -> int:
-    """The axis of the array that the item at `spot` starts at."""
+    """The first axis of the array for the item at `spot`."""
     return sum(_consumed(item) for item in items[:spot])
 
 
 def _mask(x: Any, mask: tf.Tensor, axis: int) -> list[tf.Tensor]:
-    """The places where a mask is true, an array for each of its axes."""
+    """The places where a mask is true, one array per axis."""
     rank = rank_of(mask)
     if rank == 0:
         return [flat(ops.Where(condition=flat(mask)))]
     if not mask.shape.is_compatible_with(x.shape[axis : axis + rank]):
         got = f"{tuple(mask.shape)} for an array of {tuple(x.shape)}"
-        raise IndexError(f"index: needed a mask of the shape of the axes it covers, got {got}")
+        raise IndexError(f"index: needed a mask with the shape of the axes it covers, got {got}")
     return ops.Unpack(value=ops.Where(condition=mask), num=rank, axis=1)
 
 
 def _take(x: Any, arrays: list[tuple[int, tf.Tensor]], together: bool) -> tf.Tensor:
-    """Gather along one axis or several. Where the arrays stood together their axes stay there, else
+    """Gather along one or several axes. If the arrays are adjacent their axes stay there, otherwise
     they go to the front: NumPy's rule."""
     if len(arrays) == 1:
         ((axis, places),) = arrays
@@ -235,7 +235,7 @@ def _take(x: Any, arrays: list[tuple[int, tf.Tensor]], together: bool) -> tf.Ten
 def index_update(xp: Any, x: Any, index: Any, value: Any, how: str) -> tf.Tensor:
     """A copy of `x` in which `x[index]` is set to, or combined with, `value`.
 
-    Elements named twice are combined twice (np.add.at); `set` keeps the last value.
+    Positions that occur twice are combined twice (np.add.at); `set` keeps the last value.
     """
     if how not in HOWS:
         raise ValueError(f"index_update: needed how to be one of {', '.join(HOWS)}, got {how!r}")
@@ -284,7 +284,7 @@ def _combined(old: tf.Tensor, value: tf.Tensor, how: str) -> tf.Tensor:
 
 
 def _fit(value: tf.Tensor, target: list[Any]) -> tf.Tensor:
-    """`value` broadcast to the shape of the place it goes to; leading ones too many go."""
+    """`value` broadcast to the shape of its place; extra leading axes of size 1 are removed."""
     spare = rank_of(value) - len(target)
     if spare > 0:
         value = ops.Squeeze(input=value, axis=list(range(spare)))
@@ -301,12 +301,12 @@ def _update_slice(xp: Any, x: tf.Tensor, items: list[Any], value: tf.Tensor, how
     steps = (item.step for item in items if isinstance(item, slice))
     if not tf.executing_eagerly() and any(step not in (None, 1, -1) for step in steps):
         flattened = _scatter(xp, flat(x), _positions(x, items), value, "set")
-        return ops.Reshape(tensor=flattened, shape=ops.Shape(input=x))  # XLA has no other step
+        return ops.Reshape(tensor=flattened, shape=ops.Shape(input=x))  # XLA supports no other step
     return ops.TensorStridedSliceUpdate(input=x, value=value, **_strides(items))
 
 
 def _positions(x: tf.Tensor, items: list[Any]) -> tf.Tensor:
-    """The places of the elements `items` names in the flattened array."""
+    """The flat positions of the elements that `items` selects."""
     places = ops.Reshape(tensor=tf.range(tf.size(x, tf.int64)), shape=ops.Shape(input=x))
     advanced = any(_is_array(item) for item in items)
     return _gather(places, items) if advanced else _slice(places, items)
@@ -324,7 +324,7 @@ def _scatter(xp: Any, x: tf.Tensor, places: tf.Tensor, value: tf.Tensor, how: st
     places = flat(places)
     if how == "multiply":
         if is_checked(x):
-            ops.GatherV2(params=x, indices=places, axis=0)  # refuses what is out of bounds
+            ops.GatherV2(params=x, indices=places, axis=0)  # raises for indices out of bounds
         if (x.dtype.is_floating or x.dtype.is_complex) and (recorded(x) or recorded(value)):
             return multiplied(xp, x, value, places, tf.range(size_of(x, 0), dtype=places.dtype))
         factors = ops.UnsortedSegmentProd(
@@ -344,8 +344,10 @@ def _count(x: tf.Tensor) -> Any:
 
 
 def _replace(x: tf.Tensor, places: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-    """Set rows. TensorScatterUpdate leaves open which of two values stays, and gives both the
-    gradient: here the last one wins, and the winner is taken from the values and `x` in one row."""
+    """Set rows. TensorScatterUpdate does not define which of two values stays, and gives both the
+    gradient: here the last one wins, and all winners are taken from the values and `x` in one
+    gather.
+    """
     count, rows = size_of(value, 0), size_of(x, 0)
     both = joined([value, x], 0)
     stay = tf.range(rows, dtype=tf.int64) - tf.cast(rows, tf.int64)  # negative: any value wins

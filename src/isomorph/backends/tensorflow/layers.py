@@ -1,4 +1,4 @@
-"""What TensorFlow has of its own for layers; what its kernels do not take is left to `super()`."""
+"""TensorFlow's own functions for layers; cases without a kernel are left to `super()`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import compiling, dtypes, pooling
 from .kernels import Eager, ops
 from .manipulation import axes_of, is_checked, signed
 
-KINDS = (tf.float32, tf.float64, tf.float16, tf.bfloat16)  # with kernels of their own
+KINDS = (tf.float32, tf.float64, tf.float16, tf.bfloat16)  # that have kernels
 NARROW = (tf.float32, tf.float16, tf.bfloat16)  # constants of some kernels have float32's digits
 
 
@@ -34,7 +34,7 @@ class Layers(Backend):
         return y if len(shape) == 2 else ops.Reshape(tensor=y, shape=[*shape[:-1], y.shape[-1]])
 
     def thirds(xp, x: Any) -> Any:
-        return tf.split(x, 3, -1)  # whose gradient is one array, not a sum of three
+        return tf.split(x, 3, -1)  # its gradient is one array, not a sum of three
 
     def relu(xp, x: Any) -> Any:
         return tf.nn.relu(x) if x.dtype in KINDS else super().relu(x)
@@ -56,7 +56,8 @@ class Layers(Backend):
         y = tf.nn.softmax(x, axis)
         if y.dtype == tf.float64 or compiling.by_xla():
             return y
-        # the kernels of fewer digits give zeros beside a NaN: this is 0, or NaN for the whole row
+        # the kernels for narrow floats give zeros next to a NaN: this is 0, or NaN for the whole
+        # row
         total = ops.Sum(input=y, axis=axis, keep_dims=True)
         return ops.AddV2(x=y, y=ops.Sub(x=total, y=total))
 
@@ -82,7 +83,7 @@ class Layers(Backend):
         narrow = all(p is None or p.dtype is tf.float32 for p in (x, weight, bias))
         number = isinstance(epsilon, (int, float)) and epsilon > 0
         fits = training and known and narrow and number and channel == x.ndim - 1
-        # XLA makes E[x²] − E[x]² of its variance, which has no digits left where a mean is large
+        # XLA computes the variance as E[x²] − E[x]², which loses all digits if the mean is large
         if not (fits and compiling.by_kernels(x)) or tf.config.list_physical_devices("GPU"):
             return super().batch_norm(x, mean, variance, weight, bias, plan)
         size = x.shape[-1]
@@ -112,15 +113,15 @@ class Layers(Backend):
         if not (fits and logits.dtype in KINDS and labels.dtype in (tf.int32, tf.int64)):
             return super().cross_entropy(logits, labels, axis, smoothing, ignored, reduction)
         lost = None
-        if tf.inside_function():  # XLA would give NaN, but the kernel ends a graph without it
+        if tf.inside_function():  # XLA would give NaN, but without XLA the kernel fails
             lost = strays(xp, "cross_entropy", labels, logits.shape[-1], "labels")
             labels = tf.where(lost, tf.zeros_like(labels), labels)
         try:
             each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-        except tf.errors.InvalidArgumentError:  # where it runs at once; GPUs give NaN
+        except tf.errors.InvalidArgumentError:  # if it runs eagerly; GPUs give NaN
             strays(xp, "cross_entropy", labels, logits.shape[-1], "labels")
             raise
-        if lost is not None:  # a factor, so that the gradient of its row is NaN as well
+        if lost is not None:  # a factor, so that the gradient of its row is NaN too
             each = each * tf.where(lost, tf.cast(xp.nan, each.dtype), tf.ones_like(each))
         return xp.reduced(each, reduction)
 
@@ -136,7 +137,7 @@ class Layers(Backend):
         places = signed(ids)
         if not is_checked(weight):
             n = weight.shape[0]
-            edge = n if xp.is_float(weight.dtype) else 0  # what is out of bounds at the other end
+            edge = n if xp.is_float(weight.dtype) else 0  # the other end for indices out of bounds
             places = tf.where(places < 0, tf.cast(edge, places.dtype), places)
             return xp.take(weight, places, axis=0)
         try:

@@ -62,7 +62,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> tf.Tensor:
         raise ValueError(f"diagonal: needed at least 2 dimensions, got {tuple(x.shape)}")
     rows, columns = x.shape[-2:]
     if rows is not None and columns is not None and not -rows < offset < columns:
-        # The kernel refuses a diagonal outside the matrix, and any of an empty one.
+        # The kernel refuses a diagonal outside the matrix, and any diagonal of an empty one.
         return tf.zeros(sizes("diagonal", [*shape_of(x)[:-2], 0]), x.dtype)
     return tf.linalg.diag_part(x, k=offset)
 
@@ -103,14 +103,14 @@ def _det(x: tf.Tensor) -> Any:
 
 
 def _regular(x: tf.Tensor) -> tf.Tensor:
-    """The gradient of the determinant of a matrix that has an inverse."""
+    """The gradient of the determinant of an invertible matrix."""
     return _times(conj(_det(x)), adjoint(inv(x)))
 
 
 def _either(condition: tf.Tensor, yes: Any, no: Any, *arrays: tf.Tensor) -> tuple:
-    """`yes(*arrays)` or `no(*arrays)`. TensorFlow makes the gradients of both, and those of their
-    gradients, as soon as a graph may be differentiated twice: without end, where they have such a
-    choice inside. Here they are made when somebody asks for them.
+    """`yes(*arrays)` or `no(*arrays)`. As soon as a graph may be differentiated twice, TensorFlow
+    builds the gradients of both, and the gradients of these: without end, if they contain such a
+    choice. Here they are built when they are needed.
     """
 
     @tf.custom_gradient
@@ -139,7 +139,7 @@ def _pulled(func: Any, arrays: tuple, upstream: tuple) -> tuple:
 
 
 def _is_singular(x: tf.Tensor, value: Any) -> Any:
-    """Which matrices have no inverse in floating point."""
+    """Which matrices are singular in floating point."""
     zero = ops.Equal(x=value, y=scalar(0, x.dtype))
     safe = tf.where(zero[..., None, None], tf.eye(size_of(x, -1), dtype=x.dtype), x)
     safe = tf.stop_gradient(safe)
@@ -150,12 +150,12 @@ def _is_singular(x: tf.Tensor, value: Any) -> Any:
 
 
 def _cofactors(x: tf.Tensor) -> tf.Tensor:
-    """The determinants of what is left without an element's row and column, signed."""
+    """The signed minors: determinants without an element's row and column."""
     if x.shape[-1] in (0, 1):
         return tf.ones_like(x)
     n = size_of(x, -1)
     places, rest = tf.range(n), tf.range(tf.maximum(n, 1) - 1)
-    rest += tf.cast(rest >= places[:, None], rest.dtype)  # in row i all numbers but i
+    rest += tf.cast(rest >= places[:, None], rest.dtype)  # row i has all numbers except i
     minors = tf.gather(tf.gather(x, rest, axis=-1), rest, axis=-3)
     signs = cast(1 - 2 * ((places[:, None] + places) % 2), x.dtype)
     return signs * _det(tf.einsum("...irjc->...ijrc", minors))
@@ -163,7 +163,7 @@ def _cofactors(x: tf.Tensor) -> tf.Tensor:
 
 @tf.custom_gradient
 def _complex_slogdet(x: tf.Tensor) -> Any:
-    """TensorFlow gives the sign no gradient; a complex one turns with the matrix."""
+    """TensorFlow gives the sign no gradient; a complex sign rotates with the matrix."""
 
     def pullback(to_sign: tf.Tensor, to_log: tf.Tensor) -> tf.Tensor:
         turn = tf.math.imag(to_sign * conj(_complex_slogdet(x)[0]))
@@ -196,7 +196,7 @@ def solve(x1: Any, x2: Any, /) -> tf.Tensor:
     if vector:
         x2 = ops.ExpandDims(input=x2, axis=1)
     if x1.shape[:-2] != x2.shape[:-2] or not x1.shape[:-2].is_fully_defined():
-        batch = common_shape("solve", x1, x2, without=2)  # the kernel broadcasts nothing
+        batch = common_shape("solve", x1, x2, without=2)  # the kernel does not broadcast
         x1 = ops.BroadcastTo(input=x1, shape=tf.concat([batch, tf.shape(x1)[-2:]], 0))
         x2 = ops.BroadcastTo(input=x2, shape=tf.concat([batch, tf.shape(x2)[-2:]], 0))
     out = _solve(x1, x2)
@@ -243,7 +243,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> tf.Tensor:
 
 
 def _cutoff(x: Any, s: tf.Tensor, rtol: Any) -> tf.Tensor:
-    """The size below which a singular value counts as zero."""
+    """The threshold below which a singular value counts as zero."""
     if rtol is None:
         widest = tf.maximum(size_of(x, -1), size_of(x, -2))
         rtol = tf.cast(widest, s.dtype) * finfo(s.dtype).eps
@@ -273,7 +273,7 @@ def vector_norm(
 
 
 def _power_norm(size: tf.Tensor, axes: Any, keepdims: bool, ord: float) -> tf.Tensor:
-    """The ord-th root of a sum of powers; elements, or a sum, of zero have the gradient zero."""
+    """The ord-th root of a sum of powers; zero elements, or a zero sum, have the gradient zero."""
 
     def power(x: tf.Tensor, exponent: float) -> tf.Tensor:
         at_zero = scalar(0 if exponent > 0 else math.inf, x.dtype)
@@ -293,7 +293,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: float | str | None = 
     if not recorded(out):
         return out
     some = ops.Any(input=truth(x), axis=[-2, -1], keep_dims=keepdims)
-    return tf.where(some, out, scalar(0, out.dtype))  # of zeros the gradient is zero
+    return tf.where(some, out, scalar(0, out.dtype))  # the gradient at zero is zero
 
 
 def _other_norm(x: Any, keepdims: bool, ord: Any) -> tf.Tensor:

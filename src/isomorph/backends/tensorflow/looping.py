@@ -1,4 +1,4 @@
-"""Loops that a graph has as one loop, with derivatives of every order, and XLA compiles."""
+"""Loops that are one loop in a graph, with derivatives of every order, and that XLA compiles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 
 def while_loop(goes_on: Callable, body: Callable, arrays: tuple, n: int | None = None) -> tuple:
-    """`Backend.while_loop` inside a graph; `n` is the number of steps, where it is known."""
+    """`Backend.while_loop` inside a graph; `n` is the number of steps, if it is known."""
     return tuple(
         tf.while_loop(
             lambda *a: tf.convert_to_tensor(goes_on(*a)),
@@ -21,7 +21,7 @@ def while_loop(goes_on: Callable, body: Callable, arrays: tuple, n: int | None =
 
 
 def fori_loop(xp: Any, lower: Any, upper: Any, body: Callable, arrays: tuple) -> tuple:
-    """`Backend.fori_loop` inside a graph. XLA wants to know the number of steps for a gradient."""
+    """`Backend.fori_loop` inside a graph. For a gradient XLA needs to know the number of steps."""
     known = type(lower) is type(upper) is int
     start = xp.counter(lower, arrays) if type(lower) is int else lower
     if type(upper) is not int:
@@ -38,10 +38,10 @@ def fori_loop(xp: Any, lower: Any, upper: Any, body: Callable, arrays: tuple) ->
 def scan(
     step: Callable, carry: tuple, xs: tuple, n: int | None, reverse: bool
 ) -> tuple[tuple, tuple]:
-    """`Backend.scan` inside a graph. XLA wants to know the number of steps beforehand."""
+    """`Backend.scan` inside a graph. XLA needs to know the number of steps beforehand."""
     xs = tuple(map(tf.convert_to_tensor, xs))
     count = tf.shape(xs[0])[0] if n is None else n
-    # a step whose results nobody uses, and no program computes: it tells what they are
+    # a step whose results are not used or computed: it only shows their shapes and dtypes
     likes = step(carry, tuple(x[0] for x in xs))[1]
     given = [tf.TensorArray(x.dtype, size=count, element_shape=x.shape[1:]).unstack(x) for x in xs]
     taken = [tf.TensorArray(y.dtype, size=count, element_shape=y.shape) for y in likes]

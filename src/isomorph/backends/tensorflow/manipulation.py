@@ -1,8 +1,8 @@
-"""Shapes: reshape, join, move and repeat, and the taking of elements by integers.
+"""Shapes: reshape, join, move and repeat, and taking elements by integer indices.
 
-Sizes and axes travel to TensorFlow as small NumPy integer arrays, never as tuples: converting a
-tuple costs an eager call 30 µs, an array 5. That is why these functions beat the public ones.
-What is not known before the graph runs (a batch size) is asked of the tensor itself.
+Sizes and axes are passed to TensorFlow as small NumPy integer arrays, never as tuples: converting a
+tuple costs an eager call 30 µs, an array 5. That is why these functions are faster than the public
+ones. A size that is not known before the graph runs (a batch size) is read from the tensor itself.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from .dtypes import astype, cast, is_tensor, promote_all, tensor
 from .kernels import Eager, ops
 
 Axes = int | Sequence[int]
-# What TensorFlow raises for bad shapes and dtypes, run eagerly or traced. Hot functions call
-# first, and look at the arguments only to say what was wrong with them.
+# TensorFlow's exceptions for bad shapes and dtypes, eager or traced. Hot functions call first, and
+# examine the arguments only for an error message.
 Wrong = (tf.errors.InvalidArgumentError, ValueError, TypeError)
 
 
-# Sizes and axes, for every module beside this one.
+# Sizes and axes, also for the other modules.
 
 
 class AxisError(ValueError, IndexError):
-    """An axis the array does not have; NumPy's is both of these too."""
+    """An axis that the array does not have; NumPy's error has both base classes too."""
 
 
 def rank_of(x: Any) -> int:
@@ -41,7 +41,7 @@ def rank_of(x: Any) -> int:
 
 
 def axis_of(function: str, axis: Any, rank: int) -> int:
-    """`axis` counted from the front."""
+    """`axis` as a number that is not negative."""
     try:
         place = index(axis)
     except TypeError:
@@ -54,7 +54,7 @@ def axis_of(function: str, axis: Any, rank: int) -> int:
 
 
 def axes_of(function: str, axes: Axes | None, rank: int) -> list[int]:
-    """Any number of axes counted from the front, each at most once; None means all of them."""
+    """Any number of axes, not negative, each at most once; None means all of them."""
     if axes is None:
         return list(range(rank))
     if not isinstance(axes, (tuple, list)):
@@ -74,7 +74,7 @@ def scalar(value: float, dtype: tf.DType) -> np.ndarray:
 
 
 def sizes(function: str, shape: Any) -> Any:
-    """A shape as an integer vector; its members may be tensors, None nowhere."""
+    """A shape as an integer vector; sizes may be tensors, but not None."""
     if isinstance(shape, tf.Tensor):
         return shape
     if isinstance(shape, (int, np.integer)):
@@ -82,20 +82,20 @@ def sizes(function: str, shape: Any) -> Any:
     try:
         return np.array([index(n) for n in shape], np.int32)
     except (TypeError, NotImplementedError, AttributeError):
-        pass  # a symbolic size among them
+        pass  # a symbolic size
     if not builtins.all(isinstance(n, (int, np.integer, tf.Tensor)) for n in shape):
         raise TypeError(f"{function}: needed integer sizes, got {tuple(shape)}")
     return tf.stack([tf.cast(n, tf.int32) for n in shape])
 
 
 def size_of(x: Any, axis: int) -> Any:
-    """The size along `axis`: an int where it is known, else a tensor."""
+    """The size along `axis`: an int if it is known, else a tensor."""
     size = x.shape[axis]
     return tf.shape(x)[axis] if size is None else size
 
 
 def shape_of(x: Any) -> list[Any]:
-    """All sizes: ints where they are known, else tensors."""
+    """All sizes: ints if they are known, else tensors."""
     known = x.shape.as_list()
     if None not in known:
         return known
@@ -129,7 +129,7 @@ def _wrong(function: str, needed: str, *arrays: Any) -> NoReturn:
 
 
 def reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> tf.Tensor:
-    """`x` in another shape. A size None (a batch not known yet) may stand for -1, once."""
+    """`x` in another shape. One size may be None (an unknown batch size), like -1."""
     if isinstance(shape, (tuple, list, tf.TensorShape)) and None in shape:
         shape = tuple(-1 if n is None else n for n in shape)
     try:
@@ -151,7 +151,7 @@ def broadcast_arrays(*arrays: Any) -> list[tf.Tensor]:
 
 
 def common_shape(function: str, *arrays: Any, without: int = 0) -> Any:
-    """The shape these arrays broadcast to, as an integer vector; or its front, without so many last
+    """The shape these arrays broadcast to, as an integer vector, leaving out the last `without`
     axes.
     """
     shapes = [x.shape[: rank_of(x) - without] for x in arrays]
@@ -214,12 +214,12 @@ def roll(x: Any, /, shift: Axes, *, axis: Axes | None = None) -> tf.Tensor:
         )
     rank = rank_of(x)
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = [axis_of("roll", each, rank) for each in given]  # one axis twice rolls it twice
+    axes = [axis_of("roll", each, rank) for each in given]  # an axis given twice is rolled twice
     shifts = shift if isinstance(shift, (tuple, list)) else [shift] * len(axes)
     if len(axes) == 1:
         axes = axes * len(shifts)
     if len(shifts) != len(axes):
-        raise ValueError(f"roll: needed one shift an axis, got {shift} for axes {axis}")
+        raise ValueError(f"roll: needed one shift per axis, got {shift} for axes {axis}")
     return ops.Roll(input=x, shift=sizes("roll", shifts), axis=ints(axes))
 
 
@@ -263,12 +263,12 @@ def tile(x: Any, repetitions: tuple[int, ...], /) -> tf.Tensor:
 
 
 def pad(x: Any, widths: Any, mode: str = "constant", constant_values: Any = 0) -> tf.Tensor:
-    """`x` with a border of one value; `widths` as np.pad takes them: n, (n, m) or pairs."""
+    """`x` with a border of one value; `widths` as in np.pad: n, (n, m) or pairs."""
     check_mode(mode)
     try:
         borders = np.broadcast_to(np.array(widths, np.int32), (rank_of(x), 2))
     except ValueError:
-        raise ValueError(f"pad: needed n, (n, m) or a pair an axis, got {widths}") from None
+        raise ValueError(f"pad: needed n, (n, m) or one pair per axis, got {widths}") from None
     if is_tensor(constant_values):
         value = astype(constant_values, x.dtype)
     elif isinstance(constant_values, (int, float)) and constant_values == 0:
@@ -277,7 +277,7 @@ def pad(x: Any, widths: Any, mode: str = "constant", constant_values: Any = 0) -
         value = scalar(constant_values, x.dtype)
     if len(value.shape) > 0:
         _wrong("pad", "a 0-d constant_values", value)
-    # PadV2 gives its constant no gradient, and TensorFlow's vectorized_map takes 0 for it.
+    # PadV2 gives its constant no gradient, and TensorFlow's vectorized_map assumes that it is 0.
     kept = ops.Pad(input=ops.Fill(dims=ops.Shape(input=x), value=True), paddings=borders)
     return ops.SelectV2(condition=kept, t=ops.Pad(input=x, paddings=borders), e=value)
 
@@ -286,7 +286,7 @@ def pad(x: Any, widths: Any, mode: str = "constant", constant_values: Any = 0) -
 
 
 def _alike(function: str, arrays: Any) -> Any:
-    """The arrays with one dtype."""
+    """The arrays with the same dtype."""
     if len(arrays) == 0:
         raise ValueError(f"{function}: needed at least one array, got none")
     dtype = arrays[0].dtype
@@ -297,9 +297,9 @@ def _alike(function: str, arrays: Any) -> Any:
 
 
 def joined(arrays: Any, axis: int) -> tf.Tensor:
-    """Arrays of one dtype one behind the other. Where rows of the result are gathered, its gradient
-    is made of indexed slices, of which XLA loses the sizes when they are shared out: in a graph a
-    reshape that changes nothing makes it dense.
+    """Arrays of the same dtype joined along an axis. If rows of the result are gathered, its
+    gradient consists of indexed slices, whose sizes XLA loses when they are split: in a graph a
+    reshape to the same shape makes it dense.
     """
     out = ops.ConcatV2(values=arrays, axis=axis)
     return out if type(out) is Eager else ops.Reshape(tensor=out, shape=tf.shape(out))
@@ -316,7 +316,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> tf.Tensor:
         return joined(arrays, axis)
     except Wrong:
         axis_of("concat", axis, rank_of(arrays[0]))
-        _wrong("concat", f"shapes that agree outside axis {axis}", *arrays)
+        _wrong("concat", f"equal shapes except along axis {axis}", *arrays)
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> tf.Tensor:
@@ -325,7 +325,7 @@ def stack(arrays: Any, /, *, axis: int = 0) -> tf.Tensor:
         return ops.Pack(values=arrays, axis=axis)
     except Wrong:
         axis_of("stack", axis, rank_of(arrays[0]) + 1)
-        _wrong("stack", "arrays of one shape", *arrays)
+        _wrong("stack", "arrays of the same shape", *arrays)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[tf.Tensor, ...]:
@@ -336,11 +336,11 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[tf.Tensor, ...]:
     return tuple(ops.Unpack(value=x, num=size, axis=axis))
 
 
-# Taking by integers.
+# Taking by integer indices.
 
 
 def signed(indices: Any) -> Any:
-    """Indices as int32 or int64; what is too large for that is beyond any size."""
+    """Indices as int32 or int64; a larger one is beyond any size."""
     dtype = indices.dtype
     if dtype is tf.int64 or dtype is tf.int32:
         return indices
@@ -353,7 +353,7 @@ def signed(indices: Any) -> Any:
 
 
 def places_in(indices: Any, size: Any) -> Any:
-    """Indices counted from the front, as int32 or int64."""
+    """Indices that are not negative, as int32 or int64."""
     indices = signed(indices)
     size = tf.cast(size, indices.dtype)
     return ops.SelectV2(condition=indices < 0, t=ops.AddV2(x=indices, y=size), e=indices)
@@ -379,7 +379,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> tf.Tensor:
         try:
             return ops.GatherV2(params=x, indices=indices, axis=axis)
         except tf.errors.InvalidArgumentError:
-            pass  # an index counted from the back, or out of bounds
+            pass  # a negative index, or one out of bounds
     try:
         return ops.GatherV2(params=x, indices=places_in(indices, size), axis=axis)
     except tf.errors.InvalidArgumentError:
@@ -387,13 +387,13 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> tf.Tensor:
 
 
 def is_checked(x: Any) -> bool:
-    """Will gathering refuse indices out of bounds? A GPU and XLA give zeros, or what is near."""
+    """Whether gathering raises for indices out of bounds; on a GPU and with XLA it does not."""
     return tf.executing_eagerly() and x.device.endswith("CPU:0")
 
 
 def _bounded(x: Any, indices: Any, size: Any) -> tuple[Any, Any]:
-    """Indices counted from the front, those out of bounds moved to the edge; and which are inside,
-    where the others can be NaN.
+    """Indices that are not negative, those out of bounds moved to the edge; and which are inside,
+    if the others can be NaN.
     """
     places = places_in(indices, size)
     near = tf.clip_by_value(places, 0, tf.cast(size, places.dtype) - 1)
@@ -404,7 +404,7 @@ def _bounded(x: Any, indices: Any, size: Any) -> tuple[Any, Any]:
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> tf.Tensor:
     rank = rank_of(x)
     if rank_of(indices) != rank:
-        _wrong("take_along_axis", "as many dimensions in both", x, indices)
+        _wrong("take_along_axis", "equally many dimensions", x, indices)
     axis = axis_of("take_along_axis", axis, rank)
     checked, inside, given = is_checked(x), None, indices
     if checked:

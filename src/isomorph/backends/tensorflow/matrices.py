@@ -1,7 +1,7 @@
-"""Products of matrices, and what the rest of linear algebra asks of its arguments.
+"""Products of matrices, and checks of arguments for all linear algebra.
 
-TensorFlow's kernels multiply 32 and 64 bit integers only; the others go through those and wrap
-around as they would have.
+TensorFlow's kernels multiply only 32- and 64-bit integers; other integers are computed in these and
+wrap around in the same way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MULTIPLIED_HALF = (tf.float16, tf.bfloat16)
 
 
 def _operands(function: str, *arrays: Any) -> tuple[list[Any], DType]:
-    """The arrays with one dtype the kernels multiply, and the dtype the result has."""
+    """The arrays with a common dtype that the kernels multiply, and the dtype of the result."""
     first, *others = arrays
     if any(x.dtype is not first.dtype for x in others):
         arrays = tuple(promote_all(*arrays, function=function))
@@ -77,7 +77,7 @@ def matmul(x1: Any, x2: Any, /) -> tf.Tensor:
 
 
 def _matmul_vectors(x1: Any, x2: Any) -> tf.Tensor:
-    """A vector is a row on the left, a column on the right; its axis goes."""
+    """A vector is a row on the left, a column on the right; its axis is removed."""
     gone = []
     if rank_of(x1) == 0 or rank_of(x2) == 0:
         raise ValueError("0-d")
@@ -112,7 +112,7 @@ def tensordot(
         for given, rank in zip(axes, (rank1, rank2), strict=True)
     )
     if len(axes1) != len(axes2):
-        raise ValueError(f"tensordot: needed as many axes of both, got {axes}")
+        raise ValueError(f"tensordot: needed as many axes for both arrays, got {axes}")
     letters = ascii_letters[:rank1]
     other = list(ascii_letters[rank1 : rank1 + rank2])
     for i, j in zip(axes1, axes2, strict=True):
@@ -139,8 +139,8 @@ def _einsum(equation: str, *operands: Any) -> tf.Tensor:
 
 
 def _without_ones(equation: str, operands: Any) -> tuple[str, list[tf.Tensor]]:
-    """The sum without axes of one element that broadcast to those of other arrays, which the kernel
-    does not do.
+    """The equation and operands without axes of size 1 that broadcast against other operands: the
+    kernel does not broadcast.
     """
     given, arrow, result = equation.partition("->")
     terms = given.split(",")
@@ -165,7 +165,7 @@ def _without_ones(equation: str, operands: Any) -> tuple[str, list[tf.Tensor]]:
 
 
 def _named_axes(term: str, rank: int) -> list[tuple[str, int]]:
-    """The letters of an array with their axes; those behind an ellipsis count from the end."""
+    """The letters of an array with their axes; those after an ellipsis count from the end."""
     front, _, back = term.partition("...")
     if len(front) + len(back) > rank:
         return []

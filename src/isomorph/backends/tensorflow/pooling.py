@@ -1,5 +1,5 @@
-"""Pooling, channels last, in TensorFlow: the mean by its kernel; the largest by comparing slices,
-for its kernel passes over NaN, and gives the gradient to one of equal values alone.
+"""Pooling, channels last, in TensorFlow: the mean by its kernel; the maximum by comparing slices,
+because its kernel ignores NaN, and gives the gradient to only one of equal values.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def mean(
 
 
 def largest(xp: Any, x: Any, window: Sizes, strides: Sizes, pads: tuple, size: Sizes) -> Any:
-    """By phases, the elements that are a stride apart: what stands at one place of the window, for
-    all windows, is then a block of one of them, which TensorFlow cuts out much faster.
+    """By phases, the elements that are a stride apart: the elements at one place of the window, for
+    all windows, are then a block of one phase, which TensorFlow slices much faster.
     """
     n = len(window)
     blocks = [m + (w - 1) // s for m, w, s in zip(size, window, strides)]
@@ -70,17 +70,19 @@ def largest(xp: Any, x: Any, window: Sizes, strides: Sizes, pads: tuple, size: S
             y = _larger(y, cut(phases, *place))
 
         def back(grad: Any) -> Any:
-            """`grad` shared by the places that hold the largest."""
+            """`grad` shared by the places with the maximum."""
             same = [tf.cast(cut(phases, *place) == y, y.dtype) for place in places]
             share, found = grad / tf.add_n(same), {}
-            if not tf.executing_eagerly():  # XLA takes a product with a truth value for a choice
+            if not tf.executing_eagerly():  # XLA compiles a product with a boolean as a selection
                 share = tf.where(tf.math.is_nan(y), y, share)
                 same = [tf.where(tf.math.is_nan(y), tf.ones_like(y), held) for held in same]
             for (phase, starts), held in zip(places, same):
                 around = [(a, b - m - a) for a, b, m in zip(starts, blocks, size)]
                 part = _padded(xp, share * held, tuple(around), 0)
                 found.setdefault(phase, []).append(part)
-            empty = [tf.zeros_like(next(iter(found.values()))[0])]  # of what no window meets
+            empty = [
+                tf.zeros_like(next(iter(found.values()))[0])
+            ]  # for elements outside all windows
             flat = [tf.add_n(found.get(phase, empty)) for phase in product(*map(range, strides))]
             return tf.reshape(tf.stack(flat), tf.shape(phases))
 
@@ -90,7 +92,7 @@ def largest(xp: Any, x: Any, window: Sizes, strides: Sizes, pads: tuple, size: S
 
 
 def _larger(a: Any, b: Any) -> Any:
-    """The larger of two, NaN if one is: XLA's passes over it."""
+    """The larger of two, NaN if one is NaN: XLA's ignores it."""
     if tf.executing_eagerly():
         return tf.maximum(a, b)
     return tf.where((b > a) | tf.math.is_nan(b), b, a)
@@ -103,7 +105,7 @@ def _padded(xp: Any, x: Any, pads: tuple, value: float) -> Any:
 
 
 def _cuts(window: Sizes, strides: Sizes, size: Sizes) -> list[tuple[slice, ...]]:
-    """For every place in the window what stands there, for all windows."""
+    """For every place in the window the elements there, for all windows."""
     return [
         tuple([slice(p, p + (n - 1) * s + 1, s) for p, n, s in zip(place, size, strides)])
         for place in product(*map(range, window))

@@ -1,10 +1,10 @@
-"""The private names of TensorFlow, each once: where it lives and what it is for."""
+"""The private names of TensorFlow, each once: its module and its purpose."""
 
 from __future__ import annotations
 
 from ..unpromised import Name, Names
 
-TAPES = "whether a tape records what becomes of tensors"
+TAPES = "whether a tape records operations on tensors"
 NAMES = {
     "should_record_backprop": Name(
         "tensorflow.python.eager.record", "should_record_backprop", TAPES, since="2.18"
@@ -15,7 +15,7 @@ NAMES = {
     "imperative_grad": Name(
         "tensorflow.python.eager.imperative_grad",
         "imperative_grad",
-        "gradients without the tape's own look at nests",
+        "gradients without the tape's own handling of nests",
         since="2.18",
     ),
     "EagerTensor": Name(

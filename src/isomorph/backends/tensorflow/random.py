@@ -14,12 +14,12 @@ from .kernels import Eager
 
 def at_hand(x: Any) -> np.ndarray | None:
     x = tensor(x)
-    # inside a graph, numbers drawn now would become a part of it
+    # inside a graph, numbers drawn now would become constants
     return np.asarray(x.numpy()) if type(x) is Eager and not tf.inside_function() else None
 
 
 def unpackable(x: Any) -> Any:
-    """TensorFlow's tensors refuse to be taken apart in a graph: this one does not."""
+    """TensorFlow's tensors cannot be unpacked in a graph: this one can."""
     if type(x) is not Eager:
         x.__class__ = _unpackable(type(x))
     return x
@@ -31,7 +31,7 @@ def _unpackable(kind: type) -> type:
 
 
 def sizes(x: Any, shape: tuple) -> tuple:
-    """A shape with the sizes that only a running graph knows."""
+    """A shape, with tensors for sizes that only a running graph knows."""
     known = tf.shape(x, out_type=tf.int64)
     return tuple(known[i] if n is None else n for i, n in enumerate(shape))
 

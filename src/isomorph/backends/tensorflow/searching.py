@@ -1,8 +1,8 @@
 """Searching, sorting and sets.
 
-TensorFlow sorts with TopK, which scrambles everything when a NaN is among the floats and negates
-to turn the order around, so values are first mapped to integers in the same order, NaN behind all.
-Sets are read off the sorted values, which gives them NumPy's order.
+TensorFlow sorts with TopK, which fails if a NaN is among the floats and negates to reverse the
+order, so values are first mapped to integers in the same order, with NaN last. Sets are read off
+the sorted values, which gives NumPy's order.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _arg(function: str, kernel: Any, x: Any, axis: int | None, keepdims: bool) -
 
 
 def _place(kernel: Any, x: Any, axis: int) -> tf.Tensor:
-    """Where the kernel finds its extreme; the first NaN, which it passes over, is both."""
+    """The position of the extreme; the first NaN, which the kernel ignores, is both."""
     place = kernel(input=x, dimension=axis)
     if not x.dtype.is_floating:
         return place
@@ -96,7 +96,7 @@ def searchsorted(
 
 def where(condition: Any, x1: Any, x2: Any, /) -> tf.Tensor:
     if type(x2) is float and is_tensor(x1) and x1.dtype.is_floating:
-        if x2 == 0 and math.copysign(1.0, x2) < 0:  # the kernel's cache takes -0.0 for 0.0
+        if x2 == 0 and math.copysign(1.0, x2) < 0:  # the kernel's cache confuses -0.0 with 0.0
             x2 = scalar(x2, x1.dtype)
     elif not is_tensor(x1) and not is_tensor(x2):
         x1, x2 = _scalars(x1, x2)
@@ -112,7 +112,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> tf.Tensor:
 
 
 def _scalars(*values: Any) -> list[tf.Tensor]:
-    """Python numbers beside no array: the default dtype of the richest among them."""
+    """Python numbers without an array: the default dtype of the highest kind among them."""
     for kind, dtype in ((complex, default_complex), (float, default_float)):
         if any(isinstance(value, kind) for value in values):
             return [tf.constant(value, dtype) for value in values]
@@ -144,15 +144,15 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
 
 
 def _order(x: Any, descending: bool = False) -> tf.Tensor:
-    """The places of the elements in order along the last axis, equal ones as they came; int32."""
+    """The indices that sort the last axis, equal elements in their order; int32."""
     key = _key(x)
     if not descending:
-        key = ops.Invert(x=key)  # turns the order of integers around without overflow
+        key = ops.Invert(x=key)  # reverses the order of integers without overflow
     return ops.TopKV2(input=key, k=size_of(key, -1)).indices
 
 
 def _key(x: Any) -> tf.Tensor:
-    """Integers in the order of `x`: a float's bits, the negative ones turned around, NaN last."""
+    """Integers in the order of `x`: the bits of a float, reversed for negative ones, NaN last."""
     if x.dtype is tf.bool or x.dtype is tf.uint16:  # TopK has no kernel for these, or XLA has none
         return tf.cast(x, tf.int32)
     if not x.dtype.is_floating:
@@ -161,7 +161,7 @@ def _key(x: Any) -> tf.Tensor:
         x = tf.cast(x, tf.float32)
     dtype = BITS[x.dtype]
     bits = ops.Bitcast(input=x, type=dtype)
-    # The least integer minus the bits of a negative float: falling as they rise, and 0 for -0.0.
+    # The smallest integer minus the bits of a negative float: decreasing in them, and 0 for -0.0.
     bits = ops.SelectV2(condition=bits < 0, t=scalar(dtype.min, dtype) - bits, e=bits)
     return ops.SelectV2(condition=ops.IsNan(x=x), t=scalar(dtype.max, dtype), e=bits)
 
@@ -209,7 +209,7 @@ def unique_values(x: Any, /) -> tf.Tensor:
 
 
 def _runs(x: Any) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """The order that sorts the elements, the sorted elements, and where a new value starts."""
+    """The indices that sort the elements, the sorted elements, and where new values start."""
     x = flat(x)
     if x.dtype.is_complex:  # by the real part, then by the imaginary part
         order = _order(tf.math.imag(x))
@@ -217,7 +217,7 @@ def _runs(x: Any) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     else:
         order = _order(x)
     ordered = tf.gather(x, order)
-    changes = ops.NotEqual(x=ordered[1:], y=ordered[:-1])  # NaN differs from NaN: each is its own
+    changes = ops.NotEqual(x=ordered[1:], y=ordered[:-1])  # each NaN is a separate value
     first = tf.ones_like(ordered[:1], tf.bool)
     return tf.cast(order, default_index), ordered, ops.ConcatV2(values=[first, changes], axis=0)
 

@@ -1,9 +1,9 @@
-"""What TensorFlow's kernels do not compute, composed of what they do.
+"""Functions without a TensorFlow kernel, composed of others.
 
 Each is right at zeros, infinities and NaN, and so are its derivatives of any order wherever they
-exist. Two devices recur. A `where` is fed a harmless value in the branch it does not take, since
-an infinite derivative times zero is NaN. And a value is corrected by a constant of the gradient
-(`tf.stop_gradient`), so that the derivative stays that of the uncorrected formula.
+exist. Two techniques recur. A `where` gets a harmless value in the branch that it does not take,
+because an infinite derivative times zero is NaN. And a value is corrected by a constant
+(`tf.stop_gradient`), so that the derivative remains that of the uncorrected formula.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .. import edges
 from .dtypes import COMPLEX, cast, complex128, float32, float64, tensor
 from .kernels import Eager, ops, recorded
 
-BITS = {2: tf.int16, 4: tf.int32, 8: tf.int64}  # the integers a float of that size is seen as
+BITS = {2: tf.int16, 4: tf.int32, 8: tf.int64}  # the integers with the bits of a float of that size
 
 
 def _parts(z: Any) -> tuple[tf.Tensor, tf.Tensor]:
@@ -34,10 +34,10 @@ def _like(value: float, x: Any) -> tf.Tensor:
 
 
 def _holomorphic(kernel: Callable[..., Any], derivative: Callable[[Any], Any]) -> Any:
-    """A kernel of complex numbers whose derivative is spelled out in a graph.
+    """A kernel of complex numbers with an explicit derivative in a graph.
 
     XLA's own gradients of Sqrt and Reciprocal do not conjugate, and TensorFlow's derivatives of
-    these functions are made of the two: compiled, they come out wrong without a word.
+    these functions use both: compiled, they are silently wrong.
     """
 
     @tf.custom_gradient
@@ -72,7 +72,7 @@ def complex_abs(z: Any) -> tf.Tensor:
 
 
 def complex_sign(z: Any) -> tf.Tensor:
-    """z / |z|, or zero at zero; beside an infinite part a finite one is 0. Sign has no gradient."""
+    """z / |z|, or zero at zero; next to an infinite part a finite one is 0. Sign has no slope."""
     a, b = _parts(z)
     infinite = ops.LogicalOr(x=ops.IsInf(x=a), y=ops.IsInf(x=b))
     a, b = (tf.where(infinite, _infinite_part(x), x) for x in (a, b))
@@ -102,9 +102,9 @@ def complex_reciprocal(z: Any) -> tf.Tensor:
 
 
 def complex_tanh(z: Any) -> tf.Tensor:
-    """The kernel, but that at real infinities the imaginary zero has the sign of the angle.
+    """The kernel, except that at real infinities the imaginary zero has the sign of the angle.
 
-    C99 gives it the sign of the sine of twice the angle; the standard says 1 + 0j.
+    In C99 it has the sign of the sine of twice the angle; the standard says 1 + 0j.
     """
     a, b = _parts(z)
     flat = ops.LogicalAnd(x=ops.IsInf(x=a), y=ops.IsFinite(x=b))
@@ -112,7 +112,7 @@ def complex_tanh(z: Any) -> tf.Tensor:
 
 
 def _to_each(x: tf.Tensor, y: tf.Tensor, *grads: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Gradients of two operands that were broadcast, summed back to their shapes."""
+    """Gradients of two broadcast operands, summed back to their shapes."""
     axes = ops.BroadcastGradientArgs(s0=tf.shape(x), s1=tf.shape(y))
     return tuple(
         tf.reshape(tf.reduce_sum(grad, over), tf.shape(operand))
@@ -122,16 +122,16 @@ def _to_each(x: tf.Tensor, y: tf.Tensor, *grads: tf.Tensor) -> tuple[tf.Tensor, 
 
 @tf.custom_gradient
 def power(x: tf.Tensor, y: tf.Tensor) -> Any:
-    """The kernel, with a derivative of 0 where y is 0: there it is constant, whatever x is.
-    TensorFlow's is 0 times the infinite 0**-1 there, and by the exponent of a negative number it
-    has 0, where there is no derivative.
+    """The kernel, with the derivative 0 where y is 0: there it is constant, whatever x is.
+    TensorFlow's is 0 times the infinite 0**-1 there, and its derivative with respect to the
+    exponent of a negative number is 0, where none exists.
     """
 
     def pullback(grad: tf.Tensor) -> tuple[tf.Tensor, ...]:
         one, zero = _like(1, x), _like(0, x)
         flat = ops.Equal(x=y, y=zero)
         slope = tf.where(flat, zero, y * power(x, tf.where(flat, one, y - one)))
-        # zero to a power is a constant, below the power zero infinite
+        # 0**y is constant; infinite for y < 0
         real = tf.math.real(y) if y.dtype in COMPLEX else y
         none = ops.GreaterEqual(x=real, y=_like(0, real))
         none = ops.LogicalAnd(x=ops.Equal(x=x, y=zero), y=none)
@@ -142,7 +142,7 @@ def power(x: tf.Tensor, y: tf.Tensor) -> Any:
 
 
 def _pow(x: Any, y: Any) -> tf.Tensor:
-    """The kernel, but that a complex zero to the power zero is 1 and not NaN."""
+    """The kernel, except that a complex 0**0 is 1 and not NaN."""
     if x.dtype not in COMPLEX:
         return ops.Pow(x=x, y=y)
     zero, one = _like(0, x), _like(1, x)
@@ -165,7 +165,7 @@ def _conj(x: tf.Tensor) -> tf.Tensor:
 
 
 def power_of_number(x: tf.Tensor, exponent: float) -> tf.Tensor:
-    """The kernel for a number as exponent, with derivatives down to that of a constant."""
+    """The kernel for a number as exponent, with all derivatives until they are constant."""
 
     @tf.custom_gradient
     def raised(x: tf.Tensor) -> Any:
@@ -180,8 +180,8 @@ def power_of_number(x: tf.Tensor, exponent: float) -> tf.Tensor:
 
 
 def shared(kernel: Callable[..., Any]) -> Any:
-    """Maximum or Minimum, with half of the gradient to each of two operands that tie, and NaN to
-    both where one is; TensorFlow gives all of it to the first, or to the second.
+    """Maximum or Minimum, with half of the gradient for each of two equal operands, and NaN for
+    both if one is NaN; TensorFlow gives all of it to the first, or to the second.
     """
 
     @tf.custom_gradient
@@ -203,7 +203,7 @@ def shared(kernel: Callable[..., Any]) -> Any:
 
 
 def log(z: Any) -> tf.Tensor:
-    """In complex128 and rescaled: the kernels square |z|, and give NaN where that overflows."""
+    """In complex128 and rescaled: the kernels square |z|, and give NaN if that overflows."""
     if z.dtype is not complex128:
         return cast(_log(cast(z, complex128)), z.dtype)
     a, b = _parts(z)
@@ -215,7 +215,7 @@ def log(z: Any) -> tf.Tensor:
 
 
 def expm1(z: Any) -> tf.Tensor:
-    """exp(z) - 1, in the half-angle form where the real part is small: the kernel subtracts."""
+    """exp(z) - 1, in the half-angle form if the real part is small: the kernel subtracts."""
     a, b = _parts(z)
     small = ops.Less(x=ops.Abs(x=a), y=_like(1, a))
     near = tf.where(small, a, _like(0, a))
@@ -227,7 +227,7 @@ def expm1(z: Any) -> tf.Tensor:
 
 
 def log1p(z: Any) -> tf.Tensor:
-    """log(1 + z), by log1p(|1 + z|**2 - 1) where z is small: the kernel loses infinities."""
+    """log(1 + z), by log1p(|1 + z|**2 - 1) if z is small: the kernel loses infinities."""
     a, b = _parts(z)
     half = _like(0.5, a)
     small = ops.LogicalAnd(x=ops.Less(x=ops.Abs(x=a), y=half), y=ops.Less(x=ops.Abs(x=b), y=half))
@@ -249,7 +249,7 @@ def log10(x: Any) -> tf.Tensor:
 
 
 def _log_to(base: float, x: Any) -> tf.Tensor:
-    if x.dtype in COMPLEX:  # part by part: an infinity over a complex number is NaN
+    if x.dtype in COMPLEX:  # part by part: an infinity divided by a complex number is NaN
         a, b = _parts(log(x))
         return tf.complex(a / math.log(base), b / math.log(base))
     out = ops.Log(x=x) / _like(math.log(base), x)
@@ -289,7 +289,7 @@ def _hypot(a: Any, b: Any) -> tf.Tensor:
 
 
 def _scale(a: Any, b: Any) -> tf.Tensor:
-    """The greater magnitude, or 1 where that is no use; a constant of the gradient."""
+    """The greater magnitude, or 1 where that is unusable; a constant for the gradient."""
     size = tf.stop_gradient(ops.Maximum(x=ops.Abs(x=a), y=ops.Abs(x=b)))
     usable = ops.LogicalAnd(x=ops.IsFinite(x=size), y=ops.Greater(x=size, y=_like(0, size)))
     return tf.where(usable, size, _like(1, size))
@@ -318,17 +318,17 @@ def erf(x: Any) -> tf.Tensor:
     return tf.where(far, ops.Sign(x=x), ops.Erf(x=tf.where(far, _like(0, x), x)))
 
 
-LEAST, MOST = -30.0, 30.0  # where erf is ±1 and its derivative 0, long since
+LEAST, MOST = -30.0, 30.0  # beyond these erf is ±1 and its derivative 0
 
 
 def floor_divide(x: Any, y: Any) -> tf.Tensor:
-    """Of floats, constant by pieces, as NumPy has it: exact, where the kernel rounds the quotient
-    before it is rounded down.
+    """For floats, piecewise constant, as in NumPy: exact, where the kernel rounds the quotient
+    before it takes the floor.
     """
     x, y = tf.stop_gradient(x), tf.stop_gradient(y)
     rest = ops.FloorMod(x=x, y=y)
     zero, ratio = _like(0, x), ops.RealDiv(x=x, y=y)
-    # FloorMod of a finite number by an infinite one of the other sign is that infinite one
+    # FloorMod of a finite number by an infinite one of the other sign is the infinite one
     away = ops.LogicalAnd(x=ops.IsInf(x=rest), y=ops.IsFinite(x=x))
     whole = tf.where(away, _like(-1, x), ops.Round(x=ops.RealDiv(x=x - rest, y=y)))
     whole = tf.where(ops.Equal(x=whole, y=zero), copysign(zero, ratio), whole)
@@ -336,7 +336,7 @@ def floor_divide(x: Any, y: Any) -> tf.Tensor:
 
 
 def remainder(x: Any, y: Any) -> tf.Tensor:
-    """FloorMod of floats, whose own derivative by y rounds the quotient too early."""
+    """FloorMod of floats, whose own derivative with respect to y rounds the quotient too early."""
     out = with_zeros_signed_as(ops.FloorMod(x=x, y=y), y)
     return _remainder(x, y) if recorded(out) else out
 
@@ -351,7 +351,7 @@ def _remainder(x: tf.Tensor, y: tf.Tensor) -> Any:
 
 
 def with_zeros_signed_as(x: tf.Tensor, other: Any) -> tf.Tensor:
-    """x, its zeros with the sign of `other`: FloorMod gives them that of the dividend."""
+    """x, with zeros that have the sign of `other`: FloorMod gives them that of the dividend."""
     return tf.where(ops.Equal(x=x, y=_like(0, x)), copysign(_like(0, x), other), x)
 
 

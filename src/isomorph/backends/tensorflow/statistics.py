@@ -1,7 +1,7 @@
 """Reductions and running sums: the raw kernels, with axes checked and the standard's dtypes.
 
-Integers are summed in 64 bits, as NumPy does. Where TensorFlow's own gradient is wrong (a product
-with zeros in it, to second order; a standard deviation at zero) it is made right here.
+Integers are summed in 64 bits, as in NumPy. Where TensorFlow's own gradient is wrong (a product
+with zeros, to second order; a standard deviation at zero) it is corrected here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ float32, float64 = tf.float32, tf.float64
 
 
 def reduced(function: str, x: Any, axis: Axes | None) -> Any:
-    """The axes to reduce, as the kernels take them: one integer, or a small integer array."""
+    """The axes to reduce, for the kernels: one integer, or a small integer array."""
     rank = rank_of(x)
     if type(axis) is int:
         if -rank <= axis < rank:
@@ -43,7 +43,7 @@ def reduced(function: str, x: Any, axis: Axes | None) -> Any:
 
 
 def nonempty(function: str, x: Any, axes: Any) -> None:
-    """Refuse to choose among no elements, where their number is known."""
+    """Raise if there are no elements to choose from, as far as their number is known."""
     shape = x.shape.as_list()
     if 0 in shape and builtins.any(shape[i] == 0 for i in np.atleast_1d(axes)):
         raise ValueError(
@@ -53,7 +53,7 @@ def nonempty(function: str, x: Any, axes: Any) -> None:
 
 
 def _wide(x: Any, dtype: DType | None) -> Any:
-    """`x` in the dtype its sum has: the one asked for, else 64 bits for integers."""
+    """`x` in the dtype of its sum: the requested one, else 64 bits for integers."""
     if dtype is not None:
         return cast(x, dtype)
     if x.dtype.is_integer or x.dtype is tf.bool:
@@ -98,8 +98,8 @@ def _extreme(function: str, kernel: Any, x: Any, axis: Axes | None, keepdims: bo
     nonempty(function, x, axes)
     if type(x) is Eager or not x.dtype.is_floating:
         return kernel(input=x, axis=axes, keep_dims=keepdims)
-    # Compiled by XLA, Max and Min pass over NaN; the graph cannot know how it will be run. The
-    # factor is for the gradient, which is NaN as well for all that stands beside one.
+    # Compiled by XLA, Max and Min ignore NaN; the graph cannot know how it will be run. The factor
+    # makes the gradient NaN too, for all elements next to a NaN.
     unknown, nan = ops.IsNan(x=x), scalar(np.nan, x.dtype)
     lost = ops.Any(input=unknown, axis=axes, keep_dims=True)
     x = ops.Mul(x=x, y=ops.SelectV2(condition=lost, t=nan, e=scalar(1, x.dtype)))
@@ -137,11 +137,11 @@ def _variance(
     for i in places:
         count *= tf.cast(size_of(x, i), x.dtype)
     left = count - correction
-    return total / tf.where(left > 0, left, scalar(np.nan, x.dtype))  # of nothing: NaN
+    return total / tf.where(left > 0, left, scalar(np.nan, x.dtype))  # of no elements: NaN
 
 
 def root(x: tf.Tensor) -> tf.Tensor:
-    """The square root with gradient zero at zero: the corner of a norm, not sqrt's slope."""
+    """The square root with gradient zero at zero, like a norm, not the slope of sqrt."""
     zero = scalar(0, x.dtype)
     flat = ops.Equal(x=x, y=zero)
     safe = ops.SelectV2(condition=flat, t=scalar(1, x.dtype), e=x)
@@ -165,7 +165,7 @@ def truth(x: Any) -> Any:
 
 
 # Products. TensorFlow's gradient of Cumprod divides by the elements and gives 0 where they are 0,
-# and its gradient of Prod is made of Cumprod: right once, wrong twice. Both have their own here.
+# and its gradient of Prod uses Cumprod: right once, wrong twice. Both have our own here.
 
 
 def prod(
@@ -185,7 +185,7 @@ def prod(
 
 
 def _product(x: Any, axis: int) -> Any:
-    """The product along one axis, which stays with size 1."""
+    """The product along one axis, which is kept with size 1."""
 
     @tf.custom_gradient
     def product(x: tf.Tensor) -> Any:
@@ -228,7 +228,7 @@ def _before(x: Any) -> tf.Tensor:
 
 
 def _recurrence(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
-    """s[i] = b[i] + a[i] s[i + 1] along the last axis, doubling the distance seen at each step."""
+    """s[i] = b[i] + a[i] s[i + 1] along the last axis, doubling the distance at each step."""
 
     def step(k: Any, a: tf.Tensor, b: tf.Tensor) -> tuple[Any, tf.Tensor, tf.Tensor]:
         return 2 * k, a * _later(a, k), b + a * _later(b, k)
@@ -242,7 +242,7 @@ def _recurrence(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
 
 
 def _later(x: Any, k: Any) -> tf.Tensor:
-    """The element `k` places on along the last axis, 0 beyond the end."""
+    """The element `k` places later along the last axis, 0 beyond the end."""
     end = [[0, 0]] * (rank_of(x) - 1) + [[0, tf.minimum(k, size_of(x, -1))]]
     out = ops.Pad(input=x[..., k:], paddings=end if isinstance(k, int) else tf.stack(end))
     out.set_shape(x.shape)
@@ -278,7 +278,7 @@ def _along(function: str, x: Any, axis: int | None, dtype: DType | None) -> tupl
 
 
 def _compiled(x: Any) -> Any:
-    """`x` in a dtype XLA accumulates in; other integers wrap around in 64 bits alike."""
+    """`x` in a dtype in which XLA accumulates; other integers wrap around in 64 bits equally."""
     direct = x.dtype in (float32, float64, tf.int64, tf.int32) or not x.dtype.is_integer
     return x if direct else cast(x, tf.int64)
 

@@ -1,4 +1,4 @@
-"""PyTorch: the namespace is array-api-compat's, its hot names straight from torch (`names`)."""
+"""PyTorch: the namespace is array-api-compat's, with hot names directly from torch (`names`)."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ from .private import (
     peek_interpreter_stack,
 )
 
-# Of errors about tensors as indices.
+# Parts of torch's errors about tensors as indices.
 WORDS = ("can be converted to an index", "tensors used as indices must be")
 NUMPYS = ("numpy() on Tensor that requires grad", "numpy() is not supported for tensor subclasses")
 
 
-# What torch says of an operation that it cannot map.
+# Parts of torch's errors about an operation that it cannot map.
 NOT_MAPPED = (
     "Batching rule not implemented",
     "vmap over",
@@ -77,7 +77,7 @@ class Torch(Layers):
             outs, pull, aux = torch.func.vjp(func, *leaves, has_aux=True)  # pyright: ignore
             return outs, lambda cotangents: _owned(pull(cotangents), cotangents), aux
 
-        # The least of a nest: torch.func spends more on nests than on a small function.
+        # A minimal nest: torch.func spends more time on nests than on a small function.
         def bare(*leaves):
             outs, _ = func(*leaves)
             return outs[0] if len(outs) == 1 else outs
@@ -88,7 +88,7 @@ class Torch(Layers):
         return (out,), lambda cotangents: _owned(pull(cotangents[0]), cotangents), ()
 
     def vjp_alone(xp, func, leaves, once=False, has_aux=True) -> Any:
-        # autograd's own graph: none of what torch.func does for each operation
+        # autograd's own graph: without the work that torch.func does for each operation
         if compiling.is_tracing():
             return xp.vjp(func, leaves, once, has_aux)
         own = [x.detach().requires_grad_() for x in leaves]
@@ -113,7 +113,7 @@ class Torch(Layers):
             return super().adam(
                 g, m, v, beta1, rest1, beta2, rest2, epsilon, fix1, fix2, floor=floor
             )
-        # the same steps in half the memory: fresh arrays cost more than arithmetic
+        # the same steps in half the memory: new arrays cost more than arithmetic
         m = (m * beta1).add_(g * rest1)
         square = g * g
         v = (v * beta2).add_(square.mul_(rest2))
@@ -130,7 +130,7 @@ class Torch(Layers):
         return convolution.laid_out(x)
 
     def custom_call(xp, rule, arrays):
-        if torch.compiler.is_compiling():  # torch 2.13 drops the rule there without a word
+        if torch.compiler.is_compiling():  # torch 2.13 silently drops the rule there
             raise NotImplementedError(
                 "custom_vjp: a function with its own derivative cannot be traced by torch.compile, "
                 "which would drop its rule; compile it with iso.jit"
@@ -177,7 +177,7 @@ class Torch(Layers):
     def explain(xp, error):
         said = str(error)
         if isinstance(error, TypeError) and "cannot decide which Python code runs" in said:
-            add(error, INDEX, DECIDES)  # it is not known what was asked of the tensor
+            add(error, INDEX, DECIDES)  # it is not known what the tensor was used for
         elif isinstance(error, RuntimeError) and "data-dependent control flow" in said:
             add(error, DECIDES)
         elif isinstance(error, RuntimeError) and any(words in said for words in NUMPYS):
@@ -187,14 +187,14 @@ class Torch(Layers):
 
     def is_local(xp, x):
         inside = is_functorch_wrapped_tensor(x) or isinstance(x, FakeTensor)
-        return inside or x.grad_fn is not None  # else it would keep the graph alive
+        return inside or x.grad_fn is not None  # otherwise it would keep the graph alive
 
     def own(xp, x):
         return x.clone()
 
     def run_unseen(xp, func, args):
         escapes = Escapes()
-        with escapes:  # torch.compile does not know what such a context gives
+        with escapes:  # torch.compile does not know the value of such a context
             out = func(*args)
         return out, escapes.found
 
@@ -226,12 +226,12 @@ class Torch(Layers):
     def to_numpy(xp, x):
         if isinstance(x, FakeTensor):
             raise TypeError(
-                "to_numpy: needed a tensor that has its values, got a stand-in of a trace; call it "
+                "to_numpy: needed a tensor with values, got a placeholder of a trace; call it "
                 "outside of compiled code, or through iso.host_function"
             )
         if peek_interpreter_stack() is None:
             return _to_numpy(x)
-        with private.temporarily_clear_interpreter_stack():  # inside torch.func nothing has memory
+        with private.temporarily_clear_interpreter_stack():  # tensors of torch.func have no memory
             return _to_numpy(_unwrapped(x))
 
     def values(xp, x):
@@ -239,7 +239,7 @@ class Torch(Layers):
             while is_gradtrackingtensor(x):
                 x = get_unwrapped(x)
             if is_functorch_wrapped_tensor(x):
-                raise TypeError("values: needed one tensor, got one of each example of a vmap")
+                raise TypeError("values: needed one tensor, got one per example of a vmap")
             return super().values(x)
 
     def from_numpy(xp, x, device=None):
@@ -247,7 +247,7 @@ class Torch(Layers):
         if x.dtype.name == "bfloat16":
             return xp.from_numpy(x.view(np.int16), device).view(torch.bfloat16)
         if not x.flags.writeable or any(s < 0 for s in x.strides) or not x.dtype.isnative:
-            x = np.array(x, x.dtype.newbyteorder("="))  # torch cannot share these
+            x = np.array(x, x.dtype.newbyteorder("="))  # torch cannot share this byte order
         x = torch.from_numpy(x)
         return x if device is None else x.to(device)
 
@@ -262,7 +262,7 @@ class Torch(Layers):
         return super().unpack("int16", shape, fill, device).view(torch.bfloat16)
 
     def lend(xp, x):
-        return _filled(x.detach()).resolve_conj().resolve_neg()  # DLPack knows no such bits
+        return _filled(x.detach()).resolve_conj().resolve_neg()  # DLPack has no conj and neg bits
 
     def devices(xp):
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -273,7 +273,7 @@ class Torch(Layers):
         ]
 
     def attention(xp, query, key, value, scale, mask, is_causal):
-        if torch.compiler.is_compiling():  # Dynamo asks for no levels, nor for the type of a number
+        if torch.compiler.is_compiling():  # Dynamo supports neither levels nor the type of a number
             return super().attention(query, key, value, scale, mask, is_causal)
         if mask is None and type(scale) is float and attention.is_plain(query, key, value):
             return attention.kernel(query, key, value, None, 0.0, is_causal, scale=scale)
@@ -317,7 +317,7 @@ class Torch(Layers):
         return indexing.update(xp, x, index, value, how)
 
     def integer(xp, x):
-        # torch.func, while it differentiates, wraps all that is computed
+        # torch.func, while it differentiates, wraps everything that is computed
         while is_gradtrackingtensor(x):
             x = get_unwrapped(x)
         return super().integer(x)
@@ -332,7 +332,7 @@ class Torch(Layers):
         dtype = x.dtype
         if dtype.is_floating_point or dtype.is_complex:
             return convolution.conv(xp, x, w, bias, plan)
-        return super().conv(x, w, bias, plan)  # torch multiplies no integers there
+        return super().conv(x, w, bias, plan)  # torch has no integer convolutions
 
     def conv_transpose(xp, x, w, bias, plan):
         if min(map(min, plan.pads)) < 0 or not xp.is_float(x.dtype):
@@ -344,16 +344,16 @@ class Torch(Layers):
 
 
 def _unwrapped(x: torch.Tensor) -> torch.Tensor:
-    """The tensor inside of torch.func's levels, none of which is to lose a gradient by it."""
+    """The tensor inside torch.func's levels; raises if one of them would lose a gradient."""
     while is_functorch_wrapped_tensor(x):
         if not is_gradtrackingtensor(x):
             raise TypeError(
-                "to_numpy: needed one tensor, got one of each example of a vmap; call it outside "
+                "to_numpy: needed one tensor, got one per example of a vmap; call it outside "
                 "of the mapped function, or through iso.host_function"
             )
         if x.requires_grad:
             raise TypeError(
-                f"to_numpy: needed a tensor nobody differentiates by, got {dtype_of(x)} of shape "
+                f"to_numpy: needed a tensor without gradient, got {dtype_of(x)} of shape "
                 f"{tuple(x.shape)} under differentiation; its gradient would be lost; use "
                 "iso.stop_gradient(x) first"
             )
@@ -363,37 +363,37 @@ def _unwrapped(x: torch.Tensor) -> torch.Tensor:
 
 def _to_numpy(x: torch.Tensor) -> np.ndarray:
     x = _filled(x.detach()).cpu().resolve_conj().resolve_neg()
-    if x.dtype is torch.bfloat16:  # NumPy has none of its own
+    if x.dtype is torch.bfloat16:  # NumPy itself has no bfloat16
         return x.view(torch.int16).numpy().view(bfloat16())
     return x.numpy()
 
 
 def _is_transformed(x: torch.Tensor) -> bool:
-    """Whether `x` is a value inside torch.func: it looks like a leaf there, but is none of the
-    user's.
+    """Whether `x` is a value inside torch.func: it looks like a leaf there, but is not the user's
+    leaf.
     """
-    if torch.compiler.is_compiling():  # which cannot ask the tensor
+    if torch.compiler.is_compiling():  # then the tensor cannot be asked
         return looping.is_transformed()
     return is_functorch_wrapped_tensor(x)
 
 
 def _filled(x: torch.Tensor) -> torch.Tensor:
-    """A tensor with memory, for one that torch knows to be zero and has given none."""
+    """A tensor with memory, for a tensor that torch knows to be zero and stores without memory."""
     if not private.is_zero(x):
         return x
     return torch.zeros(x.shape, dtype=x.dtype, device=x.device)
 
 
 def _whole(x: torch.Tensor) -> torch.Tensor:
-    """A tensor that may be written to: not one expanded over its memory."""
+    """A tensor that may be written to: not one whose elements share memory (expanded)."""
     if torch.compiler.is_compiling() or 0 not in x.stride() or x.numel() < 2:
         return x
     return x.clone(memory_format=torch.contiguous_format)
 
 
 def _owned(grads: tuple, cotangents: tuple) -> tuple:
-    """The gradients as tensors that may be written to: none expanded, no two on one memory, none on
-    a cotangent's. Inside torch.func and torch.compile nobody writes to them.
+    """The gradients as tensors that may be written to: not expanded, and sharing no memory with
+    each other or with a cotangent. Inside torch.func and torch.compile they are never written to.
     """
     if torch.compiler.is_compiling():
         return grads
@@ -410,7 +410,7 @@ def _owned(grads: tuple, cotangents: tuple) -> tuple:
 
 
 def _memory(x: torch.Tensor) -> int:
-    """The address of what a tensor is stored in; 0 for none, or inside torch.func."""
+    """The address of a tensor's memory; 0 if it has none, or inside torch.func."""
     return 0 if is_functorch_wrapped_tensor(x) else private.storage_of(x)
 
 

@@ -1,7 +1,7 @@
-"""Attention by torch's own kernels, which want four axes and one mask.
+"""Attention by torch's own kernels, which need four axes and a single mask.
 
-With a gradient a kernel costs a millisecond (`fused`) inside torch.func, a fifth of that outside,
-and a compiler makes the composed form as fast where sequences are short.
+With a gradient, a kernel costs a millisecond (`fused`) inside torch.func, a fifth of that outside.
+A compiler makes the composed form as fast for short sequences.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .private import len_torch_dispatch_stack, peek_interpreter_stack
 
 kernel = F.scaled_dot_product_attention
 SHORT = 2**16  # products of a query and a key in one head
-FEW, FEW_INSIDE = 2**15, 2**17  # in all heads: outside and inside of torch.func
-LANES = 16  # of fewer keys than fill a vector, the kernel for CPUs takes NaN for none: zeros
+FEW, FEW_INSIDE = 2**15, 2**17  # in all heads: outside and inside torch.func
+LANES = 16  # with fewer keys than a vector has lanes, the CPU kernel turns NaN into zeros
 
 
 def attention(
@@ -44,10 +44,10 @@ def attention(
     def meaning(query: Any, key: Any, value: Any) -> tuple:
         return (composed(query, key, value, scale, mask, is_causal),)
 
-    alive, one = None, mask  # one mask for the kernel, which says all
+    alive, one = None, mask  # one mask for the kernel, which combines all
     if mask is not None:
         one = full_mask(xp, query, key, mask, is_causal)
-        if query.device.type != "cpu":  # kernels differ in what a row of nothing gives
+        if query.device.type != "cpu":  # kernels differ in the result for a fully masked row
             one, alive = settled(xp, one)
     causal = is_causal and mask is None
     lead: Any = broadcast(query.shape[:-2], key.shape[:-2], value.shape[:-2])
@@ -62,7 +62,7 @@ def attention(
 
 
 def _is_small(query: torch.Tensor, key: torch.Tensor) -> bool:
-    """Whether the composed form and its way back are as fast as a kernel with its own."""
+    """Whether the composed form and its gradient are as fast as the kernel and its gradient."""
     each = query.shape[-2] * key.shape[-2]
     if len_torch_dispatch_stack():  # a compiler is tracing
         return each < SHORT
@@ -71,7 +71,7 @@ def _is_small(query: torch.Tensor, key: torch.Tensor) -> bool:
 
 
 def is_plain(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
-    """Whether the kernel takes them as they are, and nobody looks on: most calls outside training,
+    """Whether the kernel takes them unchanged and nothing is traced: most calls outside training,
     without the closures.
     """
     q, k, v = query.shape, key.shape, value.shape
@@ -99,7 +99,7 @@ def _four(x: torch.Tensor, lead: tuple[int, ...]) -> torch.Tensor:
 
 
 def _four_mask(mask: Any, lead: tuple[int, ...]) -> Any:
-    """The same of a mask, whose axes may be 1."""
+    """The same for a mask, whose axes may have size 1."""
     if mask is None:
         return None
     while mask.ndim < 2:

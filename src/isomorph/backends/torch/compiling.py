@@ -1,9 +1,9 @@
-"""Compiled programs in torch: the function is run once on stand-ins (`make_fx`), transforms, custom
-rules and all, and what it did goes to torch's compiler as one graph.
+"""Compiled programs in torch: the function runs once on placeholders (`make_fx`), with transforms
+and custom rules, and the recorded operations go to torch's compiler as one graph.
 
-Not `torch.compile` of the function itself: Dynamo reads the bytecode and drops a custom backward
-rule inside `torch.func` without a word. As in JAX, tracing is running here, so whatever holds
-eagerly holds compiled; and a call costs a third, because its program is found by one key.
+Not `torch.compile` of the function itself: Dynamo reads the bytecode and silently drops a custom
+backward rule inside `torch.func`. As in JAX, tracing runs the function, so everything that works
+eagerly works compiled; and a call costs a third, because its program is found by one key.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TRACING = Lock()  # one at a time
 
 
 def program(func: Callable[..., tuple], arrays: Sequence[torch.Tensor]) -> Callable[..., Any]:
-    """What computes `func`, a function of tensors, for tensors like `arrays`."""
+    """The program that computes `func`, a function of tensors, for tensors like `arrays`."""
     if torch.is_grad_enabled() and any(x.requires_grad for x in arrays):
         return Attached(func, arrays)
     return compiled(func, arrays)
@@ -38,7 +38,7 @@ def compiled(func: Callable[..., tuple], arrays: Sequence[torch.Tensor]) -> Call
             run, captured = _traced(func, plain)
     except (private.GuardOnDataDependentSymNode, private.DataDependentOutputException) as error:
         raise TypeError(
-            "jit: the value of a tensor cannot decide which Python code runs, nor become a Python "
+            "jit: the value of a tensor cannot decide which Python code runs, or become a Python "
             "number: it is not known while the function is traced; use xp.where, or name the "
             "argument in static="
         ) from error
@@ -46,8 +46,8 @@ def compiled(func: Callable[..., tuple], arrays: Sequence[torch.Tensor]) -> Call
         if "_tensor_constant" not in str(error):
             raise
         raise TypeError(
-            "jit: a function of iso.cond or of a loop uses a tensor that is neither an argument of "
-            "it nor captured in its closure, and that is used outside of it too; pass it as an "
+            "jit: a function of iso.cond or of a loop uses a tensor that is neither its argument "
+            "nor captured in its closure, and that is also used outside of it; pass it as an "
             "operand"
         ) from error
     except private.DynamicOutputShapeException as error:
@@ -66,23 +66,23 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
     captured = [x for x in captured if isinstance(x, torch.Tensor)]
     _check(captured)
     with torch.no_grad(), warnings.catch_warnings():
-        # what torch says to itself about its own code, and that complex numbers gain nothing
+        # torch's warnings about its own code, and that complex numbers are not faster
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         warnings.filterwarnings("ignore", category=FutureWarning)
         warnings.filterwarnings("ignore", message="Torchinductor does not support code generation")
         with looping.inputs(graph, plain) as examples, repaired():
             options = {
                 "layout_optimization": not _has_turned_images(graph),
-                # it brings what is to be computed again to where it was computed first
+                # it would move recomputed values back to where they were computed first
                 "reorder_for_locality": False,
             }
             return private.inductor_compile(graph, examples, options), captured
 
 
 def _has_turned_images(graph: torch.fx.GraphModule) -> bool:
-    """Whether some convolution is of images with channels last, which are in the right order of
-    memory as they are: the compiler takes all arrays of four axes for ones with channels second,
-    and would turn them.
+    """Whether some convolution has images with channels last, which already have the right memory
+    order: the compiler assumes channels second for all arrays with four axes, and would transpose
+    them.
     """
     ops = torch.ops.aten
     return any(
@@ -92,7 +92,7 @@ def _has_turned_images(graph: torch.fx.GraphModule) -> bool:
 
 
 def reusing(func: Callable[..., tuple], given: Sequence[bool]) -> Callable[..., tuple]:
-    """`func` that writes what it can into the arguments that are given away."""
+    """`func`, with results written into arguments that are given away, where possible."""
     if not any(given):
         return func
 
@@ -104,11 +104,11 @@ def reusing(func: Callable[..., tuple], given: Sequence[bool]) -> Callable[..., 
 
 
 def reuse(donated: Sequence[torch.Tensor], outs: tuple) -> tuple:
-    """The outputs, each written into the first donated tensor of its kind that is left: the
-    compiler makes the update one in place. What needs the old values has been computed by then.
+    """The outputs, each written into the first unused donated tensor of the same shape and dtype:
+    the compiler makes the update in place. Everything that needs the old values is computed before.
     """
-    shown = {private.storage_of(y) for y in outs}  # as itself, or as a view of it
-    # what is expanded, or else not whole, cannot be written to as it is
+    shown = {private.storage_of(y) for y in outs}  # returned itself, or as a view of it
+    # an expanded or otherwise not dense tensor cannot be overwritten directly
     whole = [x for x in donated if is_whole(x)]
     free = [x for x in whole if private.storage_of(x) not in shown]
     result = []
@@ -119,17 +119,17 @@ def reuse(donated: Sequence[torch.Tensor], outs: tuple) -> tuple:
 
 
 def is_whole(x: torch.Tensor) -> bool:
-    """Whether it fills its memory, in the order of its axes or with the last one first."""
+    """Whether it fills its memory, in the order of its axes or with the last axis first."""
     return x.is_contiguous() or (x.ndim > 0 and x.movedim(-1, 0).is_contiguous())
 
 
 def in_order(x: torch.Tensor) -> torch.Tensor:
-    """What `is_whole` as a view in the order of its memory."""
+    """A tensor that `is_whole`, as a view in the order of its memory."""
     return x if x.is_contiguous() else x.movedim(-1, 0)
 
 
 def check_given(arrays: Sequence[torch.Tensor], given: Sequence[bool]) -> None:
-    """Memory that is written to must be nobody else's: the compiler does not know."""
+    """Raise if memory that is overwritten is shared: the compiler does not check."""
     places = [x.data_ptr() for x in arrays]
     if len(set(places)) == len(places):
         return
@@ -146,7 +146,7 @@ def _is_like(x: torch.Tensor, y: torch.Tensor) -> bool:
 
 
 def _guarded(run: Callable, captured: list, bits: bool) -> Callable[..., Any]:
-    """The program with what must be looked at before each run of it."""
+    """The program with the checks that are needed before each run."""
     if not captured and not bits:
         return run
 
@@ -171,8 +171,8 @@ def _has_bits(x: torch.Tensor) -> bool:
 
 
 def is_tracing() -> bool:
-    """Whether torch.func, torch.compile or a dispatch mode is looking on: then the function is part
-    of what they see.
+    """Whether torch.func, torch.compile or a dispatch mode is active: then the function is part of
+    what they trace.
     """
     return (
         peek_interpreter_stack() is not None
@@ -183,7 +183,7 @@ def is_tracing() -> bool:
 
 
 def signature(arrays: Sequence[torch.Tensor]) -> tuple:
-    """What a program is made for."""
+    """What a program depends on."""
     state: tuple = (torch.is_grad_enabled(), torch.get_default_dtype())
     if is_any_autocast_enabled():
         kinds = ("cpu", "cuda")
@@ -196,14 +196,14 @@ def signature(arrays: Sequence[torch.Tensor]) -> tuple:
 
 class Attached:
     """A compiled function of tensors some of which require gradients: `backward` reaches them
-    through a compiled pullback, which is such a function itself.
+    through a compiled pullback, which is a function of the same kind.
     """
 
     def __init__(self, func: Callable[..., tuple], arrays: Sequence[torch.Tensor]):
         self.func, self.run = func, compiled(func, arrays)
         self.wanted = [i for i, x in enumerate(arrays) if x.requires_grad]
         self.pullbacks: dict[Any, Callable] = {}
-        self.n_floats = 0  # how many outputs have a gradient, known from the first run on
+        self.n_floats = 0  # how many outputs have a gradient, known after the first run
 
     def __call__(self, *arrays: torch.Tensor) -> Any:
         return Node.apply(self, *arrays)

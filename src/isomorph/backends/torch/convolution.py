@@ -1,5 +1,5 @@
-"""Convolution in torch, which wants channels first in shape, but not in memory: an array with
-channels last goes there as a view, and comes back as one.
+"""Convolution in torch, which needs channels first in shape, but not in memory: an array with
+channels last is passed as a view, and the result is returned as a view.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TRANSPOSED: Any = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_trans
 TO = {1: (0, 2, 1), 2: (0, 3, 1, 2), 3: (0, 4, 1, 2, 3)}
 BACK = {1: (0, 2, 1), 2: (0, 2, 3, 1), 3: (0, 2, 3, 4, 1)}
 FILTERS = {1: (2, 1, 0), 2: (3, 2, 0, 1), 3: (4, 3, 0, 1, 2)}
-LARGE = 60 * 60  # numbers, from which on a matrix is transposed in blocks
+LARGE = 60 * 60  # from this many numbers on a matrix is transposed in blocks
 TURNED = {1: (1, 2, 0), 2: (2, 3, 0, 1), 3: (3, 4, 0, 1, 2)}
 
 
@@ -32,7 +32,7 @@ def conv(xp: Any, x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> to
     if not plan.filters_first:
         w = _filters(w, n)
     pads = plan.alike
-    if pads is None:  # torch pads both ends alike
+    if pads is None:  # torch pads both ends equally
         pads = [max(0, min(pair)) for pair in plan.pads]
         rest = [(low - p, high - p) for (low, high), p in zip(plan.pads, pads)]
         x = F.pad(x, [i for pair in reversed(rest) for i in pair])
@@ -41,10 +41,10 @@ def conv(xp: Any, x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> to
 
 
 def _filters(w: torch.Tensor, n: int) -> torch.Tensor:
-    """`[*k, in, out]` as `[out, in, *k]`, with `in` last in memory, as kernels want it; they would
-    turn it themselves, but torch is four times as fast with two axes.
+    """`[*k, in, out]` as `[out, in, *k]`, with `in` last in memory, as kernels need it; they would
+    transpose it themselves, but torch is four times as fast with two axes.
     """
-    if 1 in w.shape[-2:]:  # torch could not tell their order from their strides
+    if 1 in w.shape[-2:]:  # then torch cannot tell the order of axes from their strides
         return w.permute(FILTERS[n]).contiguous()
     if w.numel() < LARGE or not w.is_contiguous():
         return w.permute(FILTERS[n])
@@ -54,7 +54,7 @@ def _filters(w: torch.Tensor, n: int) -> torch.Tensor:
 
 
 def laid_out(w: torch.Tensor) -> torch.Tensor:
-    """Filters `[*k, in, out]` of two sizes or three with `out` first and `in` last in memory."""
+    """Filters `[*k, in, out]` with two or three sizes, with `out` first and `in` last in memory."""
     return w.movedim(-1, 0).contiguous().movedim(0, -1) if w.ndim in (4, 5) else w
 
 
@@ -66,7 +66,7 @@ def transposed(x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> torch
     if not plan.filters_first:
         w = w.permute(TURNED[n])
         w = w.contiguous() if 1 in w.shape[:2] else w
-    # torch crops both ends alike and adds to the high one; what is still too much is cut here
+    # torch crops both ends equally and adds to the high one; the rest is cropped here
     pads = [min(pair) for pair in plan.pads]
     extra, cuts = [], []
     for i, size, s, k, d, (low, _), p in zip(

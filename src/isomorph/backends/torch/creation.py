@@ -1,5 +1,5 @@
-"""Creation from values that are tensors themselves: torch and array-api-compat take their numbers
-out of them, and no gradient finds its way back.
+"""Creation from values that are tensors: torch and array-api-compat copy their numbers and lose the
+gradient.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .promotion import is_wide, result_type
 
 
 def asarray(obj, /, *, dtype=None, device=None, copy=None):
-    """`obj` as a tensor. A nest of sequences that holds tensors is stacked; numbers beside them
+    """`obj` as a tensor. A nest of sequences that holds tensors is stacked; numbers next to tensors
     take their dtype.
     """
     if isinstance(obj, torch.Tensor):
@@ -58,11 +58,11 @@ def _leaves(obj: Any) -> list:
 
 
 def _dtype(*parts: Any) -> torch.dtype:
-    """The dtype of tensors and numbers together, whatever their shapes."""
+    """The common dtype of tensors and numbers, whatever their shapes."""
     numbers = [x for x in parts if isinstance(x, (int, float, complex))]
     arrays = [x for x in parts if not isinstance(x, (int, float, complex))]
     dtypes = {x.dtype if isinstance(x, torch.Tensor) else torch.as_tensor(x).dtype for x in arrays}
-    # one number of each kind says as much as all of them
+    # one number of each kind is enough
     return result_type(*dtypes, *{type(x): x for x in numbers}.values())
 
 
@@ -71,12 +71,12 @@ def _stacked(obj: Any, dtype: Any, device: Any) -> torch.Tensor:
         return torch.as_tensor(obj, dtype=dtype, device=device)
     parts = [_stacked(x, dtype, device) for x in obj]
     if len(shapes := {tuple(x.shape) for x in parts}) > 1:
-        raise ValueError(f"asarray: needed parts of one shape, got {sorted(shapes)}")
+        raise ValueError(f"asarray: needed parts of the same shape, got {sorted(shapes)}")
     return torch.stack(parts)
 
 
 def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
-    """`start + step * (0, 1, …)` below `stop`; how many there are is no matter of gradients."""
+    """`start + step * (0, 1, …)` below `stop`; their number does not depend on gradients."""
     tensors = [x for x in (start, stop, step) if isinstance(x, torch.Tensor)]
     if not tensors:
         return compat.arange(start, stop, step, dtype=dtype, device=device)
@@ -93,7 +93,7 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
 
 
 def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
-    """`num` numbers from `start` to `stop`, which may be tensors of one shape."""
+    """`num` numbers from `start` to `stop`, which may be tensors of the same shape."""
     tensors = [x for x in (start, stop) if isinstance(x, torch.Tensor)]
     if not tensors:
         return compat.linspace(start, stop, num, dtype=dtype, device=device, endpoint=endpoint)
@@ -113,14 +113,14 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
 
 def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
     """By value: array-api-compat fills the diagonal of zeros in place, and a compiler that reads
-    zeros before it has filled them makes wrong numbers (`repairs`).
+    the zeros before that gives wrong numbers (`repairs`).
     """
     n_cols = n_rows if n_cols is None else n_cols
-    if k == 0 and not is_wide(dtype):  # of which torch makes none
+    if k == 0 and not is_wide(dtype):  # torch.eye does not support these
         return torch.eye(n_rows, n_cols, dtype=dtype, device=device)
     rows, columns = torch.arange(n_rows, device=device), torch.arange(n_cols, device=device)
     dtype = torch.get_default_dtype() if dtype is None else dtype
-    k = max(-n_rows, min(k, n_cols))  # beyond the corners all are zeros, also where k is no int64
+    k = max(-n_rows, min(k, n_cols))  # beyond the corners all is zero; k may exceed int64
     return (rows[:, None] + k == columns).to(dtype)
 
 

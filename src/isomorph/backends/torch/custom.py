@@ -1,5 +1,5 @@
-"""A custom backward rule in torch: an `autograd.Function` that takes part in every torch.func
-transform, nested ones included.
+"""A custom backward rule in torch: an `autograd.Function` that works in every torch.func transform,
+nested ones included.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .private import (
 
 
 class Custom(torch.autograd.Function):
-    """The operation of one `Rule`: its outputs, then the residuals that are no inputs."""
+    """The operation of one `Rule`: its outputs, then the residuals that are not inputs."""
 
     generate_vmap_rule = True
 
     @staticmethod
     # pyright: ignore[reportIncompatibleMethodOverride]
     def forward(rule: Any, *arrays: torch.Tensor) -> tuple:
-        if len(set(map(id, arrays))) < len(arrays):  # one tensor in two places: two inputs
+        if len(set(map(id, arrays))) < len(arrays):  # the same tensor twice: make them two inputs
             arrays = tuple(x.view_as(x) for x in arrays)
         outs, residuals = rule.fwd(*arrays)
         places = _places(arrays, residuals)
@@ -51,7 +51,7 @@ class Custom(torch.autograd.Function):
     # pyright: ignore[reportIncompatibleMethodOverride]
     def backward(ctx: Any, *grads: Any) -> tuple:
         rule, n = ctx.rule, ctx.rule.n_outs
-        # of a torch.func level that is over, as where its pullback is called
+        # from a torch.func level that has ended, as when its pullback is called
         saved = tuple(map(unwrap_if_dead, ctx.saved_tensors))
         grads = tuple(g if g is None else unwrap_if_dead(g) for g in grads)
         arrays, output = saved[: ctx.n_arrays], saved[ctx.n_arrays :]
@@ -59,14 +59,14 @@ class Custom(torch.autograd.Function):
         residuals = tuple(next(kept) if p is None else arrays[p] for p in rule.places)
         upstream = tuple(torch.zeros_like(y) if g is None else g for y, g in zip(output, grads[:n]))
         total = list(rule.bwd(residuals, upstream, arrays))
-        # a second derivative asks how the residuals arose
+        # a second derivative also needs the gradients of the residuals
         if any(g is not None for g in grads[n:]):
             total = _add_residuals(rule, arrays, output[n:], grads[n:], total)
         return None, *total
 
 
 def _places(arrays: tuple, residuals: tuple) -> list:
-    """Which input each residual is, if any: saved as one, second derivatives reach it."""
+    """Which input each residual is, if any: saved as an input, second derivatives reach it."""
     return [next((i for i, x in enumerate(arrays) if x is r), None) for r in residuals]
 
 
@@ -93,7 +93,7 @@ def _is_float(x: torch.Tensor) -> bool:
     return x.is_floating_point() or x.is_complex()
 
 
-# What may be asked of a tensor without a look at its values, as when a module is put together.
+# Attributes that can be read without the values of a tensor, as when a module is rebuilt.
 METADATA = {
     getattr(torch.Tensor, name).__get__
     for name in ("device", "dtype", "is_leaf", "layout", "ndim", "requires_grad", "shape")
@@ -102,7 +102,7 @@ METADATA = {
 
 class Escapes(TorchFunctionMode):
     """Notices tensors of a torch.func level that is not running, or that require gradients: inside
-    a custom function they are constants without a word.
+    a custom function torch silently treats them as constants.
     """
 
     found = False
@@ -118,7 +118,7 @@ class Escapes(TorchFunctionMode):
 
 
 def _escaped(x: torch.Tensor, level: int) -> bool:
-    """Whether a gradient is wanted of `x` by a level above the running one, or by no level."""
+    """Whether a level above the running one, or plain autograd, needs a gradient of `x`."""
     x = unwrap_if_dead(x)
     while is_functorch_wrapped_tensor(x):
         if maybe_get_level(x) <= level:
@@ -130,14 +130,14 @@ def _escaped(x: torch.Tensor, level: int) -> bool:
 
 
 class Replay:
-    """Contexts that all begin with the state that torch's generators had before the first."""
+    """Contexts that all start with the state that torch's generators had before the first."""
 
     def __init__(self) -> None:
         self.states: Any = None
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        if len_torch_dispatch_stack():  # a trace: its generators are the compiler's
+        if len_torch_dispatch_stack():  # tracing: the compiler manages the generators
             yield
         elif self.states is None:
             self.states = torch.get_rng_state(), _gpu_states()

@@ -1,8 +1,9 @@
-"""Kernels of torch that are fast, but not differentiable twice, with everything else torch can do.
+"""Torch's fast kernels that cannot be differentiated twice, extended by everything else torch can
+do.
 
-`fused` runs such a kernel below all levels of torch.func, with autograd's own graph of it, and goes
-back through that graph. Where the way back is itself differentiated or mapped, it is that of the
-composed meaning instead; so it is where a transform other than `grad` looks on from the start.
+`fused` runs such a kernel below all levels of torch.func, with autograd's own graph, and uses that
+graph for the backward pass. If the backward pass is itself differentiated or mapped, the composed
+formula is used instead; also if a transform other than `grad` is active from the start.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ def fused(
     arrays: Sequence[torch.Tensor],
     whole: tuple[Func, Func] | None = None,
 ) -> tuple:
-    """`native(*arrays)`, floating tensors in and out; `composed` is the same in other words.
+    """`native(*arrays)`, floating tensors in and out; `composed` computes the same by formula.
 
-    `whole` are operations that a compiler shall see in place of the kernel: `forward(*arrays)` and
+    `whole` are operations for a compiler to use instead of the kernel: `forward(*arrays)` and
     `back(arrays, upstream)`.
     """
     if is_foreign():
         return composed(*arrays)
-    if len_torch_dispatch_stack() == 0:  # nobody is tracing
+    if len_torch_dispatch_stack() == 0:  # nothing is traced
         whole = None
     if not any(map(is_watched, arrays)):
         return whole[0](*arrays) if whole else native(*arrays)
@@ -44,14 +45,14 @@ def fused(
 
 
 def is_foreign() -> bool:
-    """Whether Dynamo, or a transform of torch.func other than `grad`, looks on."""
+    """Whether Dynamo, or a transform of torch.func other than `grad`, is active."""
     return torch.compiler.is_compiling() or any(
         s.key() != TransformType.Grad for s in get_interpreter_stack() or ()
     )
 
 
 def is_watched(x: torch.Tensor) -> bool:
-    """Whether torch.func or autograd is recording what becomes of `x`."""
+    """Whether torch.func or autograd differentiates `x`."""
     return maybe_get_level(x) > 0 or (x.requires_grad and torch.is_grad_enabled())
 
 
@@ -87,7 +88,7 @@ class Fused(torch.autograd.Function):
     # pyright: ignore[reportIncompatibleMethodOverride]
     def backward(ctx: Any, *grads: Any) -> tuple:
         call: Call = ctx.call
-        # of a torch.func level that is over, as where its pullback is called
+        # from a torch.func level that has ended, as when its pullback is called
         arrays = tuple(map(unwrap_if_dead, ctx.saved_tensors))
         grads = tuple(g if g is None else unwrap_if_dead(g) for g in grads)
         used = [i for i, g in enumerate(grads) if g is not None]

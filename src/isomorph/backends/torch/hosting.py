@@ -1,5 +1,5 @@
 """Host functions inside torch's transforms and compiler: one custom operator for all of them, which
-is told by a number which one to call.
+gets a number that says which function to call.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import torch
 from . import private
 from .private import len_torch_dispatch_stack
 
-HOSTED: dict[int, Hosted] = {}  # by number, as long as a program may call it
+HOSTED: dict[int, Hosted] = {}  # by number, while a program may call it
 NUMBERS = count()
 
 
 class Hosted:
-    """A host function, and what its results are like where a program relies on it."""
+    """A host function, and the shapes and dtypes of its results that a program relies on."""
 
     def __init__(self, xp: Any, host: Any):
         self.xp, self.host = xp, host
@@ -40,13 +40,13 @@ class Hosted:
 
 
 def call(xp: Any, host: Any, arrays: tuple) -> tuple:
-    """Call `host` where tensors have no values of their own: batched, or stand-ins of a trace."""
+    """Call `host` where tensors have no values: batched, or placeholders of a trace."""
     number = next(NUMBERS)
     HOSTED[number] = Hosted(xp, host)
     try:
         return tuple(_host(list(arrays), number))
     finally:
-        if not len_torch_dispatch_stack():  # no program was made of it
+        if not len_torch_dispatch_stack():  # no program was traced
             del HOSTED[number]
 
 

@@ -1,5 +1,5 @@
-"""NumPy's meaning of an index: torch refuses negative steps, narrow integers and sequences, takes
-uint8 for a mask and a number beside arrays for none of them, and has no functional update.
+"""NumPy's indexing: torch refuses negative steps, narrow integers and sequences, takes uint8 as a
+mask, does not treat a number next to arrays as an array, and has no functional update.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def update(xp: Any, x: torch.Tensor, index: Any, value: Any, how: str) -> torch.
 
 
 def distance(start: Any, stop: Any) -> int | None:
-    """`Backend.distance`: the graph that is being made knows what a number was made of."""
+    """`Backend.distance`: the traced graph knows how a number was computed."""
     mode = get_proxy_mode()
     if mode is None:
         return affine.constant_difference(_mapped(start), _mapped(stop))
@@ -62,7 +62,7 @@ def distance(start: Any, stop: Any) -> int | None:
 
 
 def _mapped(x: Any) -> tuple[tuple, Any]:
-    """The numbers of all examples, and by what they are mapped."""
+    """The numbers of all examples, and the vmap levels that map them."""
     maps: tuple = ()
     while isinstance(x, torch.Tensor) and is_functorch_wrapped_tensor(x):
         if is_batchedtensor(x):
@@ -72,7 +72,7 @@ def _mapped(x: Any) -> tuple[tuple, Any]:
 
 
 def _node(tracer: Any, x: Any) -> Any:
-    """The node of a traced number; itself, if it is none."""
+    """The node of a traced number; the number itself, if it is not traced."""
     while isinstance(x, torch.Tensor) and is_functorch_wrapped_tensor(x):
         x = get_unwrapped(x)
     return private.get_proxy_slot(x, tracer, x, lambda slot: slot.proxy.node)
@@ -95,7 +95,7 @@ def _step(node: Any) -> tuple[Any, int] | None:
 def _updated(xp: Any, x: torch.Tensor, index: tuple, value: torch.Tensor, how: str) -> torch.Tensor:
     if how == "set" or not _repeats(index):
         return written(x, index, value if how == "set" else COMBINE[how](x[index], value))
-    # positions may repeat: go through flat positions, which every reduction takes
+    # positions may repeat: use flat positions, which every reduction takes
     where = _positions(x, index)
     flat, value = x.reshape(-1), value.broadcast_to(where.shape).reshape(-1)
     where = where.reshape(-1)
@@ -109,13 +109,13 @@ def _updated(xp: Any, x: torch.Tensor, index: tuple, value: torch.Tensor, how: s
 
 
 def _positions(x: torch.Tensor, index: tuple) -> torch.Tensor:
-    """The places in `x` made flat that an index chooses."""
+    """The positions in the flattened `x` that an index selects."""
     return torch.arange(x.numel(), device=x.device).reshape(x.shape)[index]
 
 
 def written(x: torch.Tensor, index: tuple, value: torch.Tensor) -> torch.Tensor:
-    """A copy of `x` with `x[index]` set; steps are positive. Into a copy where nobody looks on; by
-    value inside a trace or transform, where a write in place is a trap.
+    """A copy of `x` with `x[index]` set; steps are positive. In place in a copy if nothing is
+    traced; by value inside a trace or transform, where writes in place can go wrong.
     """
     if _repeats(index) and (is_tracing() or x.requires_grad or value.requires_grad):
         return _last(x, _positions(x, index), value)
@@ -133,8 +133,8 @@ def written(x: torch.Tensor, index: tuple, value: torch.Tensor) -> torch.Tensor:
 
 
 def _last(x: torch.Tensor, where: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """`x` with flat positions set; of those that repeat the last one stays, and has the gradient,
-    which torch gives to all of them.
+    """`x` with flat positions set; if positions repeat, the last one counts and gets the gradient,
+    which torch would give to all of them.
     """
     where, value = where.reshape(-1), value.broadcast_to(where.shape).reshape(-1)
     if not where.numel():
@@ -147,8 +147,8 @@ def _last(x: torch.Tensor, where: torch.Tensor, value: torch.Tensor) -> torch.Te
 
 
 def _scattered(x: torch.Tensor, index: tuple, value: torch.Tensor) -> torch.Tensor:
-    """`x` with a part of numbers, slices and new axes set: each entry of the index makes a view of
-    the one before, and on the way back the changed view is put where it came from.
+    """`x` with a part set, for an index of numbers, slices and new axes: each entry of the index
+    makes a view of the previous one, and then the changed views are put back in reverse order.
     """
     free = [slice(None)] * (x.ndim - sum(map(_width, index)))
     entries = [j for i in index for j in (free if i is Ellipsis else [i])]
@@ -175,7 +175,7 @@ def _scattered(x: torch.Tensor, index: tuple, value: torch.Tensor) -> torch.Tens
 
 
 def _repeats(index: tuple) -> bool:
-    """Whether an index may take one position twice."""
+    """Whether an index may select a position twice."""
     return any(isinstance(i, torch.Tensor) and i.dtype != torch.bool for i in index)
 
 
@@ -185,21 +185,21 @@ def _may_differentiate(*arrays: torch.Tensor) -> bool:
 
 
 def _fitted(place: tuple[int, ...], value: torch.Tensor, how: str) -> torch.Tensor:
-    """The value without the leading axes of one element that NumPy passes over."""
+    """The value without leading axes of size 1, which NumPy ignores."""
     shape = tuple(value.shape)
     extra = max(len(shape) - len(place), 0)
     pairs = zip(reversed(shape[extra:]), reversed(place))
     if any(n != 1 for n in shape[:extra]) or any(n not in (1, m) for n, m in pairs):
         raise ValueError(
-            f"at(x)[index].{how}: needed a value that broadcasts to the shape {place} of the "
-            f"place, got shape {shape}"
+            f"at(x)[index].{how}: needed a value that broadcasts to the selected shape {place}, "
+            f"got shape {shape}"
         )
     return value.reshape(shape[extra:])
 
 
 def _ready(x: torch.Tensor, index: Any) -> tuple[torch.Tensor, tuple]:
-    """A tensor and an index into it that means in torch what the one given means in NumPy: those
-    given, or `x` flat and positions in it. Steps may still be negative.
+    """A tensor and an index for torch with the meaning that the given ones have in NumPy:
+    unchanged, or `x` flattened and positions in it. Steps may still be negative.
     """
     parts = index if isinstance(index, tuple) else (index,)
     basic = BASIC.issuperset(map(type, parts))
@@ -215,13 +215,13 @@ def _ready(x: torch.Tensor, index: Any) -> tuple[torch.Tensor, tuple]:
         host = tuple(i.cpu().numpy() if isinstance(i, torch.Tensor) else i for i in parts)
         where = np.arange(x.numel()).reshape(x.shape)[host]
         return x.reshape(-1), (torch.from_numpy(where).to(x.device),)
-    if arrays:  # numbers count as arrays beside them
+    if arrays:  # next to arrays, numbers count as arrays
         parts = tuple(_beside_arrays(x, i, axis) for i, axis in _axes(x, parts))
     return x, parts
 
 
 def _is_closed(x: torch.Tensor, parts: tuple) -> bool:
-    """Whether an ellipsis stands for no axis but between arrays, which torch does not see."""
+    """Whether an ellipsis covers no axis but separates arrays, which torch ignores."""
     if sum(map(_width, parts)) != x.ndim:
         return False
     chosen = [isinstance(i, (int, torch.Tensor)) for i in parts]
@@ -230,8 +230,8 @@ def _is_closed(x: torch.Tensor, parts: tuple) -> bool:
 
 
 def _part(x: torch.Tensor, i: Any) -> Any:
-    """One entry of an index: a number as an int, a truth value as a bool, an array or a sequence as
-    a tensor of int64 or bool.
+    """One entry of an index: a number as an int, a boolean as a bool, an array or a sequence as a
+    tensor of int64 or bool.
     """
     if type(i) in BASIC or isinstance(i, bool):
         return i
@@ -239,7 +239,7 @@ def _part(x: torch.Tensor, i: Any) -> Any:
         return operator.index(i)
     if isinstance(i, (list, tuple, range)):
         i = asarray(i) if _holds_tensor(i) else np.asarray(i)
-        if 0 in i.shape:  # nothing chosen: NumPy takes [] so
+        if 0 in i.shape:  # empty: NumPy accepts [] as integers
             i = np.empty(tuple(i.shape), np.int64)
     if isinstance(i, (np.ndarray, np.generic)) and i.dtype.kind in "biu":
         if i.ndim == 0:
@@ -255,7 +255,7 @@ def _part(x: torch.Tensor, i: Any) -> Any:
             f"{type(i).__module__}.{type(i).__qualname__}; move it with iso.convert first"
         )
     raise IndexError(
-        "at(x)[index]: needed ints, slices, None, Ellipsis and arrays of integers or truth values, "
+        "at(x)[index]: needed ints, slices, None, Ellipsis and arrays of integers or booleans, "
         f"got {getattr(i, 'dtype', type(i).__name__)}"
     )
 
@@ -287,14 +287,14 @@ def _axes(x: torch.Tensor, index: tuple) -> list[tuple[Any, int]]:
 
 
 def _width(i: Any) -> int:
-    """How many axes an entry of an index uses up."""
+    """How many axes an entry of an index consumes."""
     if i is None or i is Ellipsis:
         return 0
     return i.ndim if isinstance(i, torch.Tensor) and i.dtype is torch.bool else 1
 
 
 def _backward_axes(x: torch.Tensor, index: tuple) -> list[int]:
-    """The axes that a slice walks backwards."""
+    """The axes that a slice traverses backwards."""
     if not any(_is_backward(i) for i in index):
         return []
     axes = [axis for i, axis in _axes(x, index) if _is_backward(i)]
@@ -308,7 +308,7 @@ def _is_backward(i: Any) -> bool:
 
 
 def _forward(x: torch.Tensor, index: tuple) -> tuple[torch.Tensor, tuple]:
-    """The same selection with positive steps, on `x` flipped along the axes walked backwards."""
+    """The same selection with positive steps, on `x` flipped along the axes traversed backwards."""
     flips = _backward_axes(x, index)
     if not flips:
         return x, index

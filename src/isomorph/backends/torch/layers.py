@@ -1,4 +1,4 @@
-"""What torch has of its own for layers."""
+"""Torch's own functions for layers."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..composed import Backend
 from . import pooling, private
 from .fused import is_foreign, is_watched
 
-# Dynamo, which reads what is below, cannot look them up.
+# Dynamo, which reads the code below, cannot look them up.
 CROSS_ENTROPY: Any = private.cross_entropy_loss
 HAS_CROSS_ENTROPY = private.has("cross_entropy_loss")
 
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
-NOBODY = -(1 << 63)  # the label that torch leaves out: without one, none that anybody has
+NOBODY = -(1 << 63)  # the label that torch ignores; by default one that cannot occur
 
 
 class Layers(Backend):
-    """Methods of the torch backend; what they leave to `super()` torch cannot do."""
+    """Methods of the torch backend; cases that torch cannot do are left to `super()`."""
 
     def linear(xp, x: Any, weight: Any, bias: Any) -> Any:
         return F.linear(x, weight, bias) if weight.ndim == 2 else super().linear(x, weight, bias)
@@ -44,10 +44,10 @@ class Layers(Backend):
         return F.silu(x)
 
     def thirds(xp, x: Any) -> Any:
-        return x.chunk(3, -1)  # whose gradient is one array, not a sum of three
+        return x.chunk(3, -1)  # its gradient is one array, not a sum of three
 
     def softplus(xp, x: Any) -> Any:
-        return F.softplus(x, threshold=50)  # where torch takes x itself: at 20 that is seen
+        return F.softplus(x, threshold=50)  # beyond it x itself: at 20, not exact
 
     def mish(xp, x: Any) -> Any:
         return F.mish(x)
@@ -65,7 +65,7 @@ class Layers(Backend):
         return torch.logsumexp(x, tuple(range(x.ndim)) if axis is None else axis, keepdims)
 
     def take_rows(xp, weight: Any, ids: Any) -> Any:
-        # it looks at the ids itself, wherever they are
+        # it checks the ids itself, on every device
         places = ids if ids.dtype in (torch.int64, torch.int32) else ids.long()
         table = weight if weight.ndim == 2 else weight.reshape(weight.shape[0], -1)
         try:
@@ -93,17 +93,17 @@ class Layers(Backend):
         training, momentum, epsilon, channel = plan
         kept = (mean, variance)
         dtypes = {p.dtype for p in (x, *kept, weight, bias) if p is not None}
-        # the kernel takes one dtype, moves statistics in place, and gives nothing to differentiate
-        # by them; where variances of 0 are divided by, it gives 0
+        # the kernel takes one dtype, updates statistics in place, and has no gradient with respect
+        # to them; where it divides by a variance of 0, it gives 0
         number = isinstance(epsilon, (int, float)) and epsilon > 0
         alone = dtypes == {x.dtype} and number and x.dtype in (torch.float32, torch.float64)
         if not (training and alone and x.numel()) or is_foreign() or any(map(is_watched, kept)):
             return super().batch_norm(x, mean, variance, weight, bias, plan)
         size = x.shape[channel]
-        if weight is None and bias is not None:  # its second derivative wants both or none
+        if weight is None and bias is not None:  # its second derivative needs both or neither
             weight = torch.ones_like(bias)
         flat = channel == x.ndim - 1 != 3
-        # channels second in shape; where they are last in memory, the kernel knows an image by that
+        # channels second in shape; the kernel recognises channels that are last in memory
         whole = x.reshape(1, -1, 1, size).permute(0, 3, 1, 2) if flat else x.movedim(channel, 1)
         centre, spread = (p.detach().clone() for p in kept)
         y = torch.native_batch_norm(whole, weight, bias, centre, spread, True, momentum, epsilon)[0]
@@ -126,7 +126,7 @@ class Layers(Backend):
         if hard and labels.dtype is not torch.int64:
             labels = labels.long()
         n, shape = logits.ndim, None
-        if axis and axis == n - 1 > 1:  # torch wants the classes second: all else is one axis
+        if axis and axis == n - 1 > 1:  # torch needs the classes second: the other axes become one
             shape = logits.shape[:-1]
             logits = logits.reshape(-1, logits.shape[-1])
             labels = labels.reshape(-1) if hard else labels.reshape(logits.shape)
@@ -134,7 +134,7 @@ class Layers(Backend):
             logits = logits.movedim(axis, 1)
             labels = labels if hard else labels.movedim(axis, 1)
         none = NOBODY if ignored is None else ignored
-        # the kernel sums in the dtype it is given, of which float16 ends at 65504
+        # the kernel sums in the given dtype; float16 ends at 65504
         alone = reduction != "counted" and logits.dtype in (torch.float32, torch.float64)
         how = REDUCTIONS[reduction if alone else "none"]
         try:
@@ -152,7 +152,7 @@ class Layers(Backend):
 
 
 def _refuse(xp: Any, name: str, numbers: Any, size: int, what: str) -> None:
-    """Say which of the numbers was out of range."""
-    if is_foreign():  # under vmap they are those of all examples
+    """Raise, naming the number that was out of range."""
+    if is_foreign():  # under vmap there are numbers of all examples
         raise IndexError(f"{name}: needed {what} from 0 to {size - 1}") from None
     refuse(xp, name, numbers, size, what)

@@ -1,4 +1,4 @@
-"""Linear algebra that torch computes faster, or differentiates otherwise than NumPy."""
+"""Linear algebra that torch computes faster, or differentiates differently from NumPy."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ cross = alike(native.cross)
 
 
 def cholesky(x, /, *, upper=False):
-    """Of a complex matrix torch's gradient is Hermitian only up to a part that no Hermitian
-    direction sees; here without it.
+    """For a complex matrix torch's gradient has a part that is not Hermitian and has no effect in
+    Hermitian directions; it is removed here.
     """
     if x.is_complex():
-        hermitian = (x + x.mH) / 2  # exactly x where x is Hermitian
+        hermitian = (x + x.mH) / 2  # exactly x if x is Hermitian
         x = hermitian + (x - hermitian).detach()
     return torch.linalg.cholesky(x, upper=upper)
 
@@ -41,14 +41,14 @@ def vecdot(x1, x2, /, *, axis=-1):
     if not (is_functorch_wrapped_tensor(x1) or is_functorch_wrapped_tensor(x2)):
         return compat.vecdot(x1, x2, axis=axis)
     if x1.shape[axis] != x2.shape[axis]:
-        raise ValueError(f"vecdot: needed one size along {axis}, got {x1.shape} and {x2.shape}")
+        raise ValueError(f"vecdot: needed equal sizes along {axis}, got {x1.shape} and {x2.shape}")
     product = x1.movedim(axis, -1).conj() * x2.movedim(axis, -1)  # vmap has no rule for moveaxis
     return torch.sum(product, -1, dtype=product.dtype)
 
 
 def solve(x1, x2, /):
-    """While functions are mapped, torch takes vectors and what is to be broadcast for something
-    else: there all are matrices of one batch.
+    """Under vmap, torch misinterprets vectors and operands that need broadcasting: there all become
+    matrices with the same batch.
     """
     if not (is_functorch_wrapped_tensor(x1) or is_functorch_wrapped_tensor(x2)):
         return native.solve(x1, x2)
@@ -61,7 +61,7 @@ def solve(x1, x2, /):
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-    """Beside a NaN torch's gradient of the largest size is 0."""
+    """Next to a NaN, torch's gradient of the infinity norm is 0."""
     if not math.isinf(ord) or axis == () or not differentiated(x):
         return native.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
     over = () if axis is None else axis
@@ -69,7 +69,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
 
 
 def matrix_norm(x, /, *, keepdims=False, ord: Any = "fro"):
-    """Of zeros the gradient is 0."""
+    """The gradient at zero is 0."""
     y = native.matrix_norm(x, keepdims=keepdims, ord=ord)  # pyright: ignore
     if ord in ("fro", None) or not differentiated(x):
         return y
@@ -78,8 +78,8 @@ def matrix_norm(x, /, *, keepdims=False, ord: Any = "fro"):
 
 
 def det(x, /):
-    """torch's second derivative at a singular matrix is NaN, or wrong for a complex one. Where no
-    values can be looked at, it stays.
+    """Torch's second derivative at a singular matrix is NaN, or wrong for a complex one. Where
+    values cannot be read, torch's own is used.
     """
     if x.ndim < 2 or not differentiated(x) or _is_blind():
         return torch.linalg.det(x)
@@ -87,7 +87,7 @@ def det(x, /):
 
 
 def _is_blind() -> bool:
-    """Whether a program is being traced, or one function computes for many examples at once."""
+    """Whether a program is being traced, or a function is mapped over examples."""
     return len_torch_dispatch_stack() > 0 or any(
         level.key() != TransformType.Grad for level in get_interpreter_stack() or ()
     )
@@ -116,7 +116,7 @@ class Det(torch.autograd.Function):
 
 
 def _is_singular(x: torch.Tensor) -> torch.Tensor:
-    """Which matrices have no inverse in floating point; not those with a NaN."""
+    """Which matrices are singular in floating point; not those with a NaN."""
     inverse, wrong = torch.linalg.inv_ex(x)
     size = lambda y: y.abs().sum(-2).amax(-1) if y.shape[-1] else y.abs().sum((-2, -1))
     condition = size(x) * size(inverse) * x.shape[-1] * torch.finfo(x.dtype).eps
@@ -124,8 +124,8 @@ def _is_singular(x: torch.Tensor) -> torch.Tensor:
 
 
 def _adjugate(x: torch.Tensor) -> torch.Tensor:
-    """The transpose of the signed minors, as a polynomial in x (Faddeev and LeVerrier): exact, as
-    its derivatives are, whichever singular values are equal or zero.
+    """The adjugate, as a polynomial in x (Faddeev and LeVerrier): exact, with its derivatives, even
+    if singular values are equal or zero.
     """
     n = x.shape[-1]
     eye = torch.eye(n, dtype=x.dtype, device=x.device).expand(x.shape)

@@ -1,10 +1,10 @@
-"""Importing torch beside TensorFlow on ARM, where both bring the Arm Compute Library.
+"""Importing torch next to TensorFlow on ARM, where both include the Arm Compute Library.
 
-TensorFlow shows its copy to every library that is loaded later (RTLD_GLOBAL), so torch's oneDNN
+TensorFlow exposes its copy to every library that is loaded later (RTLD_GLOBAL), so torch's oneDNN
 kernels would call TensorFlow's copy, of another version, and abort the process ("free(): invalid
-pointer", at the first larger convolution gradient). Where torch is imported here, it is told to
-look into its own libraries first. Where it was imported already, and after TensorFlow, it is too
-late for that: oneDNN is turned off in torch.
+pointer", at the first larger convolution gradient). If torch is imported here, it is told to look
+into its own libraries first. If it was already imported, after TensorFlow, it is too late for
+that: oneDNN is turned off in torch.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def import_torch() -> None:
 
 
 def is_second(modules: list[str]) -> bool:
-    """Whether torch's libraries were loaded after TensorFlow's: modules stand in the order of their
-    imports.
+    """Whether torch's libraries were loaded after TensorFlow's: modules are listed in the order of
+    their imports.
     """
     return modules.index(FIRST) < modules.index(SECOND)
 

@@ -1,10 +1,10 @@
-"""Branches and loops in torch, which has operations for them that its compiler knows, but neither
-`torch.func.grad` nor, for `while_loop`, `vmap`.
+"""Branches and loops in torch. It has operations for them that its compiler supports, but
+`torch.func.grad` does not, nor, for `while_loop`, `vmap`.
 
-So each is a function with a rule of its own, whose way back is such an operation again: of any
-order, and with one body, where Python's loops would have one copy of everything for each step. The
-operations want every tensor they use as an operand: what a function captures is found first, and
-constants it makes are lifted out of the traced graph afterwards.
+So each is a function with a custom rule, whose backward pass is such an operation again: of any
+order, and with one body, where Python's loops would have one copy for each step. The operations
+need every tensor they use as an operand: captured tensors are found first, and constants created
+inside are lifted out of the traced graph afterwards.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ ENDLESS = (
 
 
 def is_traced() -> bool:
-    """Whether a program is being made of what is computed."""
+    """Whether a program is being traced."""
     return get_proxy_mode() is not None
 
 
 def is_mapped(x: Any) -> bool:
-    """Whether `x` is one value for each example of a vmap."""
+    """Whether `x` has one value for each example of a vmap."""
     while isinstance(x, torch.Tensor) and is_functorch_wrapped_tensor(x):
         if is_batchedtensor(x):
             return True
@@ -52,11 +52,11 @@ def is_mapped(x: Any) -> bool:
     return False
 
 
-# ---- where nothing is compiled -------------------------------------------------------------------
+# ---- without a compiler --------------------------------------------------------------------------
 
 
 def masked(xp: Any, goes_on: Callable, body: Callable, arrays: tuple) -> tuple:
-    """`Backend.while_loop`; with examples that do not all end together, until the last one does."""
+    """`Backend.while_loop`; if examples end at different steps, it runs until the last one ends."""
     active = goes_on(*arrays)
     while _any(active):
         arrays = xp.cond(active, body, lambda *a: a, arrays) if is_mapped(active) else body(*arrays)
@@ -71,15 +71,15 @@ def _any(x: Any) -> bool:
 
 
 def compiled_cond(pred: torch.Tensor, true: Any, false: Any, arrays: tuple) -> tuple:
-    """`Backend.cond` in what torch.compile reads."""
+    """`Backend.cond` in operations that torch.compile can read."""
     _check_transforms("cond")
     for func in (true, false):
-        func(*arrays)  # for what it tells: no program computes it
+        func(*arrays)  # only for its checks: it is not part of the program
     return torch.cond(pred, _fresh(true.plain), _fresh(false.plain), arrays)
 
 
 def compiled_while(goes_on: Callable, body: Callable, arrays: tuple) -> tuple:
-    """`Backend.while_loop` in what torch.compile reads."""
+    """`Backend.while_loop` in operations that torch.compile can read."""
     _check_transforms("while_loop")
     first = tuple(x.clone() for x in arrays)
     return WHILE_LOOP(goes_on, _fresh(body), first)
@@ -99,11 +99,11 @@ def _check_transforms(name: str) -> None:
         )
 
 
-# ---- where a program is made, or examples are mapped ---------------------------------------------
+# ---- in a traced program, or mapped over examples ------------------------------------------------
 
 
 def cond(xp: Any, pred: torch.Tensor, true: Callable, false: Callable, arrays: tuple) -> tuple:
-    """`Backend.cond` in a program; where nothing is compiled, with a `pred` for each example."""
+    """`Backend.cond` in a program; without a compiler, with a `pred` for each example."""
     held, made = hoist((true, false), every=True)
     n = len(held)
     one, other = (lambda *a, k=k: made(a[:n])[k](*a[n:]) for k in (0, 1))  # pyright: ignore
@@ -126,11 +126,11 @@ def _cond(xp: Any, pred: Any, true: Callable, false: Callable, args: tuple) -> t
         return None, *(found.get(i) for i in range(len(args)))
 
     def forth(*args: Any) -> tuple:
-        if is_traced():  # the graph shows what it uses besides its arguments
+        if is_traced():  # the graph shows what it uses in addition to its arguments
             return run(*args), args
         try:
             return unseen("cond", xp, run, args), args
-        except RuntimeError as error:  # a tensor of another level of torch.func
+        except RuntimeError as error:  # a tensor of another torch.func level
             if "INTERNAL ASSERT" not in str(error):
                 raise
             raise TypeError(
@@ -142,8 +142,8 @@ def _cond(xp: Any, pred: Any, true: Callable, false: Callable, args: tuple) -> t
 
 
 def _pull(xp: Any, func: Callable, n: int, floats: list[int]) -> Callable[..., tuple]:
-    """The gradients of `func` of `n` arrays for those at `floats`, as a function of the arrays and
-    of the gradients of its floating outputs.
+    """The gradients of `func` of `n` arrays with respect to those at `floats`, as a function of the
+    arrays and of the gradients of its floating outputs.
     """
 
     def pull(*both: Any) -> tuple:
@@ -190,7 +190,7 @@ def _while(goes_on: Callable, body: Callable, held: Sequence[Any], arrays: Seque
 def _while_mapped(
     goes_on: Callable, body: Callable, held: Sequence[Any], arrays: Sequence[Any]
 ) -> tuple:
-    """Below the level of a vmap: a loop over all examples, until the last one ends."""
+    """At the level below a vmap: a loop over all examples, until the last one ends."""
 
     def truth(held: Any, *arrays: Any) -> torch.Tensor:
         found = goes_on(held, *arrays)
@@ -211,8 +211,8 @@ def _while_mapped(
 
 
 class Below:
-    """The level below a vmap, where its examples are an axis: the first of all but of what is held
-    from outside, which may have none, and the second of rows.
+    """The level below a vmap, where its examples are an axis: the first axis of everything except
+    captured tensors, which may not have it, and the second axis of rows.
     """
 
     def __init__(self, held: Sequence[Any], carry: Sequence[Any], rows: Sequence[Any] = ()):
@@ -245,19 +245,19 @@ class Below:
         return torch.func.vmap(func, axes)(tuple(held), *args)
 
     def mapped(self, tensors: Sequence[Any], axis: int) -> tuple:
-        """Tensors of this level as values of each example, on the level of the vmap."""
+        """Tensors of this level as values per example, at the level of the vmap."""
         return tuple(add_batch_dim(y, axis, self.level.level()) for y in tensors)
 
 
 def unrolls(lower: Any, upper: Any) -> bool:
-    """Whether a loop between these bounds is Python's own."""
+    """Whether a loop between these bounds runs as a Python loop."""
     if torch.compiler.is_compiling():
         return type(lower) is type(upper) is int
     return not (is_traced() or is_mapped(lower) or is_mapped(upper))
 
 
 def fori_loop(xp: Any, lower: Any, upper: Any, body: Callable, arrays: tuple) -> tuple:
-    """`Backend.fori_loop` in a program: a scan, where the number of steps is known."""
+    """`Backend.fori_loop` in a program: a scan, if the number of steps is known."""
     device = arrays[0].device if arrays else None
     if type(lower) is type(upper) is int:
         n = max(0, upper - lower)
@@ -277,7 +277,7 @@ def scan(
 ) -> tuple[tuple, tuple]:
     """`Backend.scan` in a program."""
     held, made = hoist(step, every=True)
-    if not xs:  # the operation wants a row
+    if not xs:  # the operation needs a row
         xs = (torch.zeros(n),)
         known = lambda held, carry, row: made(held)(carry, ())
     else:
@@ -288,8 +288,8 @@ def scan(
 def _scan(
     xp: Any, step: Callable, held: tuple, carry: tuple, xs: tuple, reverse: bool
 ) -> tuple[tuple, tuple]:
-    """A scan whose way back is a scan: from the last row to the first, over what each step began
-    with. `step(held, carry, x) -> (carry, ys)`.
+    """A scan whose backward pass is a scan: from the last row to the first, over the carry at the
+    beginning of each step. `step(held, carry, x) -> (carry, ys)`.
     """
 
     def keeping(held: tuple, carry: tuple, x: tuple) -> tuple:
@@ -307,7 +307,7 @@ def _scan(
     def back(saved: tuple, upstream: tuple) -> tuple:
         held, carry, xs, carries = saved
         h, c, x = len(held), len(carry), len(xs)
-        if any(map(xp.is_watched, (*held, *carry, *xs))):  # a higher order: they depend on these
+        if any(map(xp.is_watched, (*held, *carry, *xs))):  # higher order: they depend on these
             carries = _scan(xp, keeping, held, carry, xs, reverse)[1][:c]
         is_float = lambda x: xp.is_float(x.dtype)
         floats = [i for i, y in enumerate((*held, *carry, *xs)) if is_float(y)]
@@ -350,7 +350,7 @@ def _raw_scan(
     c, x = len(carry), len(xs)
     like = xs[0]
     first = [y.clone(memory_format=torch.contiguous_format) for y in carry]
-    first = first or [like.new_zeros(())]  # the operation wants a carry, and a result
+    first = first or [like.new_zeros(())]  # the operation needs a carry, and a result
     n_ys = [0]
 
     def combine(*a: Any) -> list:
@@ -367,12 +367,12 @@ def _raw_scan(
 
 
 def _fresh(func: Callable) -> Callable[..., tuple]:
-    """The results in memory of their own, as the operations want them."""
+    """The results in new memory, which the operations require."""
     return lambda *a: tuple(y.clone(memory_format=torch.contiguous_format) for y in func(*a))
 
 
 def _apart(tensors: Sequence[Any]) -> tuple:
-    """Tensors no two of which share memory, and none that a trace does not know yet."""
+    """Tensors that share no memory with each other, all known to the trace."""
     seen: set[int] = set()
     found = []
     for x in tensors:
@@ -395,8 +395,8 @@ def _is_flow(node: Any) -> bool:
 
 @contextmanager
 def inputs(graph: GraphModule, plain: list[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
-    """The examples that a graph is compiled for. With branches and loops in it they are stand-ins
-    of fixed sizes, in a place where the compiler can speak of sizes it does not know.
+    """The examples that a graph is compiled for. If it has branches and loops, they are
+    placeholders of fixed sizes, in a context where the compiler can express unknown sizes.
     """
     if not any(map(_is_flow, graph.graph.nodes)):
         yield plain
@@ -407,7 +407,7 @@ def inputs(graph: GraphModule, plain: list[torch.Tensor]) -> Iterator[list[torch
 
 
 def lift(graph: GraphModule) -> None:
-    """Make operands of the tensors that the functions of branches and loops have as constants."""
+    """Turn tensors that the functions of branches and loops hold as constants into operands."""
     for node in filter(_is_flow, list(graph.graph.nodes)):
         names = [n.target for n in node.args if isinstance(n, torch.fx.Node) and n.op == "get_attr"]
         subs = [attrgetter(str(name))(graph) for name in names]
@@ -430,7 +430,7 @@ def _lift_one(
     if isinstance(value, FakeTensor):
         raise TypeError(
             "jit: a function of iso.cond or of a loop uses a tensor of the function around it that "
-            "is neither an argument of it nor captured in its closure; pass it as an operand"
+            "is neither its argument nor captured in its closure; pass it as an operand"
         )
     name = f"_lifted_{sum(n.op == 'get_attr' for n in graph.graph.nodes)}"
     graph.register_buffer(name, value)

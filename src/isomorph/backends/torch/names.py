@@ -1,7 +1,7 @@
-"""Names that go straight to torch when there is nothing to check, and those array-api-compat lacks.
+"""Names that go directly to torch when nothing needs a check, and those array-api-compat lacks.
 
-Two tensors of one dtype need no promotion (`promotion`), floating reductions no widening: they skip
-it.
+Two tensors of the same dtype need no promotion (`promotion`), and floating reductions no widening:
+both are skipped.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ subtract = direct("subtract")
 
 
 def floor_divide(x1, x2, /):
-    """Constant by pieces; `torch.floor_divide` has no derivative."""
+    """Piecewise constant; `torch.floor_divide` has no derivative."""
     return torch.div(*promoted(x1, x2), rounding_mode="floor")
 
 
@@ -54,12 +54,12 @@ def remainder(x1, x2, /):
     return torch.remainder(*promoted(x1, x2))
 
 
-# Of one width: of these torch's compiler promotes none, not even two alike.
+# Unsigned dtypes that torch's compiler does not promote, not even two equal ones.
 SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
 
 def where(condition, x1, x2, /):
-    """`torch.where`, also of wide unsigned integers in a program: by their bits."""
+    """`torch.where`, also for wide unsigned integers in a program: by their bits."""
     if is_wide(x1) or is_wide(x2):
         x1, x2 = promoted(x1, x2)
     if not (isinstance(x1, torch.Tensor) and isinstance(x2, torch.Tensor) and x1.dtype is x2.dtype):
@@ -92,9 +92,7 @@ torch_pow = direct("pow")
 
 
 def pow(x1, x2, /):
-    """Of zero to the power zero, a constant, torch has no second derivative; of a complex zero it
-    has no powers.
-    """
+    """Torch has no second derivative of 0**0, a constant, and no powers of a complex zero."""
     y = torch_pow(x1, x2)
     if not isinstance(x1, torch.Tensor) or not isinstance(x2, torch.Tensor):
         return y
@@ -106,14 +104,14 @@ def pow(x1, x2, /):
 
 
 def _complex_pow(x1, x2):
-    """Zero to a power is 1, 0 or nothing; to the power one it is itself, with the derivative 1."""
+    """Zero to a power is 1, 0 or undefined; to the power one it is itself, with derivative 1."""
     zero = x1 == 0
     at_zero = torch.where(x2.real > 0, x1 * (x2 == 1), torch.where(x2 == 0, 1.0, torch.nan))
     return torch.where(zero, at_zero, torch_pow(torch.where(zero, 1.0, x1), x2))
 
 
 def logaddexp(x1, x2, /):
-    """The derivative at infinities is a limit, where torch has NaN."""
+    """The derivative at infinities is the limit, where torch has NaN."""
     x1, x2 = promoted(x1, x2)
     if differentiated(x1) or differentiated(x2):
         return edges.logaddexp(torch, *torch.broadcast_tensors(x1, x2))
@@ -121,7 +119,7 @@ def logaddexp(x1, x2, /):
 
 
 def hypot(x1, x2, /):
-    """The derivative at the origin is 0, as that of a norm, and not `torch.hypot`'s 0/0."""
+    """The derivative at the origin is 0, like that of a norm, and not `torch.hypot`'s 0/0."""
     x1, x2 = promoted(x1, x2)
     y = torch.hypot(x1, x2)
     if not differentiated(y):
@@ -134,12 +132,12 @@ erf = torch.erf
 
 
 def unstack(x, /, *, axis=0):
-    """In one step, whose derivative is one too, and which can be vmapped."""
+    """In one operation, with one derivative, which supports vmap."""
     return torch.unbind(x, axis)
 
 
 moveaxis = torch.movedim  # torch.moveaxis, its alias, cannot be vmapped twice
-# Names found in one step: the budget is half a microsecond.
+# Names without indirection: the budget is half a microsecond.
 torch_sum, torch_reshape = torch.sum, torch.reshape
 
 
@@ -149,7 +147,7 @@ def reshape(x, /, shape, *, copy=None):
 
 def roll(x, /, shift, *, axis=None):
     if isinstance(shift, int) and isinstance(axis, (tuple, list)):
-        shift = (shift,) * len(axis)  # one number counts for every axis
+        shift = (shift,) * len(axis)  # one number applies to every axis
     return torch.roll(x, shift, axis)  # pyright: ignore[reportArgumentType]
 
 
@@ -172,7 +170,7 @@ def prod(x, /, *, axis=None, dtype=None, keepdims=False):
 
 
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):
-    if axis == ():  # torch takes this for all axes
+    if axis == ():  # torch means all axes by this
         return var(x.unsqueeze(-1), axis=-1, correction=correction)
     if correction != 0 and not edges.is_left(x.shape, axis, correction):
         return torch.mean(x, axis, keepdim=keepdims) * torch.nan
@@ -187,9 +185,9 @@ def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     y = torch.std(x, axis, correction=correction, keepdim=keepdims)
     if not differentiated(y):
         return y
-    # Equal numbers differ from their mean by its rounding, and a quotient of two roundings is no
-    # derivative: it is 0, as that of a norm at 0.
-    eps = torch.finfo(torch.promote_types(x.dtype, torch.float32)).eps  # torch sums no halves
+    # Equal numbers differ from their mean by its rounding, and a quotient of two rounding errors
+    # is not a derivative: it is 0, like that of a norm at 0.
+    eps = torch.finfo(torch.promote_types(x.dtype, torch.float32)).eps  # the dtype of sums
     center = torch.mean(x.detach(), axis, keepdim=keepdims)
     return torch.where(y.detach() <= 8 * eps * center.abs(), y.detach(), y)
 
@@ -207,7 +205,7 @@ def min(x, /, *, axis=None, keepdims=False):
 
 
 def take(x, indices, /, *, axis=None):
-    """array-api-compat's, with one kind of error for what is out of bounds."""
+    """array-api-compat's, with one type of error for indices out of bounds."""
     try:
         return compat.take(x, indices.long(), axis=axis)
     except (IndexError, RuntimeError) as error:
@@ -217,9 +215,9 @@ def take(x, indices, /, *, axis=None):
 
 
 def take_along_axis(x, indices, /, *, axis=-1):
-    """`torch.take_along_dim` counts what is beyond the end from the start again."""
+    """`torch.take_along_dim` wraps indices beyond the end around."""
     size = x.shape[axis]
-    indices = indices.long()  # first: a narrow one may not hold the size
+    indices = indices.long()  # before the check: a narrow dtype may not hold the size
     places = torch.where(indices < 0, indices + size, indices)
     if x.shape != places.shape and x.ndim == places.ndim:
         axis %= x.ndim
@@ -236,7 +234,7 @@ def take_along_axis(x, indices, /, *, axis=-1):
 
 
 def _beyond(function, indices, size):
-    """Say which of the indices are out of bounds; under vmap they are those of all examples."""
+    """Raise, naming the indices that are out of bounds; under vmap those of all examples."""
     indices = indices.long()
     wrong = () if is_foreign() else indices[(indices < -size) | (indices >= size)].tolist()
     came = f", got {wrong[0]}" if wrong else ""
@@ -244,7 +242,7 @@ def _beyond(function, indices, size):
 
 
 def searchsorted(x1, x2, /, *, side="left", sorter=None):
-    """A NaN is greater than anything, as it is where numbers are sorted; torch finds none."""
+    """A NaN is greater than any number, as in sorting; torch never finds it."""
     x1, x2 = promoted(x1, x2)
     if not x1.is_floating_point():
         return compat.searchsorted(x1, x2, side=side, sorter=sorter)  # pyright: ignore
@@ -258,7 +256,7 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
 
 
 def sign(x, /):
-    """By value, so that it can be mapped and differentiated: array-api-compat assigns in place."""
+    """By value, so that it supports vmap and gradients: array-api-compat assigns in place."""
     if x.dtype.is_complex:
         return torch.sgn(x)
     if x.dtype.is_floating_point:
@@ -275,9 +273,9 @@ def meshgrid(*arrays, indexing: Any = "xy"):
 
 
 def unique_all(x, /):
-    """Each value is taken from where it stands first: `torch.unique` has no derivative."""
+    """Each value is taken from its first position: `torch.unique` has no derivative."""
     values, inverse, counts = torch.unique(x.detach(), return_inverse=True, return_counts=True)
-    counts = torch.where(torch.isnan(values), 1, counts)  # each NaN is a value of its own
+    counts = torch.where(torch.isnan(values), 1, counts)  # each NaN is a separate value
     places = torch.arange(x.numel(), device=x.device)
     first = torch.full_like(counts, x.numel()).scatter_reduce(
         0, inverse.reshape(-1), places, "amin"
@@ -315,7 +313,7 @@ def iinfo(type, /):
 
 class __array_namespace_info__(compat.__array_namespace_info__):
     def devices(self) -> Any:
-        """Those present; array-api-compat's tries every kind that torch knows, with warnings."""
+        """The devices present; array-api-compat tries every kind in torch, with warnings."""
         accelerator = torch.accelerator.current_accelerator()
         count = torch.accelerator.device_count() if accelerator else 0
         kind = accelerator.type if accelerator else ""

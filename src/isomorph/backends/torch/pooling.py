@@ -1,7 +1,7 @@
-"""Pooling by torch's kernels, which pad both ends alike, by half a window at most.
+"""Pooling by torch's kernels, which pad both ends equally, by at most half a window.
 
-Their gradient of a maximum goes to the first of equal values; here it is shared, so going back is
-our own: the places that held the maximum are found again, and their number.
+Their gradient of a maximum goes to the first of equal values; ours is shared, so the backward pass
+is our own: it finds the places with the maximum again, and their number.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def takes(x: torch.Tensor, plan: PoolPlan) -> bool:
         and len(plan.window) in MAX
         and not any(low != high or 2 * low > w for (low, high), w in zip(plan.pads, plan.window))
         and 0 not in x.shape
-        and not torch.compiler.is_compiling()  # torch.compile forgets how to go back
+        and not torch.compiler.is_compiling()  # torch.compile loses the backward pass
     )
 
 
@@ -52,8 +52,8 @@ def pool(x: torch.Tensor, plan: PoolPlan) -> torch.Tensor:
 def mean(
     x: torch.Tensor, window: Sizes, strides: Sizes, ends: Sizes, counts_pads: bool
 ) -> torch.Tensor:
-    """The kernel; on CUDA its gradient with pads is wrong where channels are last in memory (torch
-    2.11), so there x is put in the order of its axes.
+    """The kernel; on CUDA its gradient with padding is wrong if channels are last in memory (torch
+    2.11), so x is made contiguous there.
     """
     if any(ends) and x.device.type == "cuda":
         x = x.contiguous()
@@ -61,7 +61,7 @@ def mean(
 
 
 class Largest(torch.autograd.Function):
-    """The largest under each window of x, channels first; its gradient is shared by equal ones."""
+    """The maximum of each window of x, channels first; equal maxima share the gradient."""
 
     generate_vmap_rule = True
 
@@ -88,7 +88,7 @@ class Largest(torch.autograd.Function):
         ]
         same = [full[cut] == y for cut in cuts]
         share = grad / sum(same, torch.zeros_like(y))
-        total = share.new_zeros(full.shape)  # mapped over where it is
+        total = share.new_zeros(full.shape)  # also under vmap
         for cut, where in zip(cuts, same):
             if is_traced():
                 total = written(total, cut, total[cut] + share * where)

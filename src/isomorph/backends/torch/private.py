@@ -1,8 +1,8 @@
-"""The private names of torch, each once: where it lives, what it is for, and since when it is seen.
+"""The private names of torch, each once: its module, its purpose, and the first version seen.
 
-Nobody promises them. One that is gone takes with it only what needs it: what namespaces, gradients
-and layers ask of torch has an answer without it, the careful one, and what cannot be done says for
-which torch it was made.
+They may disappear. A missing name disables only what needs it: namespaces, gradients and layers
+work without it, by a slower or stricter fallback, and anything else raises an error that names
+the versions of torch it was made for.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..unpromised import Name, Names, is_there
 
 
 def _is_without_memory(x: torch.Tensor) -> bool:
-    """Whether a tensor is wrapped, by what anybody can see: it has no memory of its own."""
+    """Whether a tensor is wrapped, judged by public behaviour: it has no memory of its own."""
     try:
         x.data_ptr()
     except RuntimeError:
@@ -26,30 +26,30 @@ def _is_without_memory(x: torch.Tensor) -> bool:
     return False
 
 
-LAST = sys.maxsize  # the level of what is wrapped, where levels cannot be told apart
+LAST = sys.maxsize  # the level of wrapped tensors, if levels cannot be told apart
 FUNC, TRACE, COMPILER = "torch._C._functorch", "torch.fx.experimental", "torch._inductor"
 FAKE, LOOPS = "torch._subclasses.fake_tensor", "torch._higher_order_ops"
 PYFUNC = "torch._functorch.pyfunctorch"
 INSIDE = "reading values inside torch.func"
 REPAIRS = "iso.jit, which repairs Inductor"
 LOOPING, COMPILED = "loops and branches, compiled or mapped", "iso.jit"
-UNKNOWN: Any = type("Unknown", (), {})  # nothing is an instance of it
+UNKNOWN: Any = type("Unknown", (), {})  # a type without instances
 NO_ERROR: Any = type("NoError", (Exception,), {})
 
 NAMES = {
-    # What looks on while something is computed.
+    # What is active while something is computed.
     "is_functorch_wrapped_tensor": Name(
-        FUNC, "is_functorch_wrapped_tensor", "what torch.func has wrapped", _is_without_memory
+        FUNC, "is_functorch_wrapped_tensor", "tensors wrapped by torch.func", _is_without_memory
     ),
     "maybe_get_level": Name(
         FUNC, "maybe_get_level", "who watches", lambda x: LAST if _is_without_memory(x) else -1
     ),
     "maybe_current_level": Name(FUNC, "maybe_current_level", "who watches", lambda: LAST),
     "is_gradtrackingtensor": Name(
-        FUNC, "is_gradtrackingtensor", "what is differentiated", lambda x: False
+        FUNC, "is_gradtrackingtensor", "differentiated tensors", lambda x: False
     ),
-    "is_batchedtensor": Name(FUNC, "is_batchedtensor", "what is mapped", lambda x: False),
-    "maybe_get_bdim": Name(FUNC, "maybe_get_bdim", "what is mapped", lambda x: -1),
+    "is_batchedtensor": Name(FUNC, "is_batchedtensor", "mapped tensors", lambda x: False),
+    "maybe_get_bdim": Name(FUNC, "maybe_get_bdim", "mapped tensors", lambda x: -1),
     "peek_interpreter_stack": Name(
         FUNC, "peek_interpreter_stack", "whether torch.func runs", lambda: None
     ),
@@ -69,11 +69,11 @@ NAMES = {
     "get_proxy_mode": Name(
         f"{TRACE}.proxy_tensor", "get_proxy_mode", "whether a program is traced", lambda: None
     ),
-    "FakeTensor": Name(FAKE, "FakeTensor", "stand-ins of a trace", UNKNOWN),
-    # Kernels, for each of which there is a longer way.
+    "FakeTensor": Name(FAKE, "FakeTensor", "placeholders of a trace", UNKNOWN),
+    # Kernels, each of which has a slower alternative.
     "cross_entropy_loss": Name("torch._C._nn", "cross_entropy_loss", "cross entropy in one call"),
     "fused_adamw": Name("torch", "_fused_adamw_", "Adam in one kernel"),
-    # Inside of torch.func.
+    # Inside torch.func.
     "get_unwrapped": Name(FUNC, "get_unwrapped", INSIDE),
     "temporarily_clear_interpreter_stack": Name(
         PYFUNC, "temporarily_clear_interpreter_stack", INSIDE
@@ -116,34 +116,34 @@ NAMES = {
 
 
 NAMES = {word: name._replace(since="2.6") for word, name in NAMES.items()}  # so far
-ALL = Names("torch", "torch 2.10 to 2.15", NAMES)  # they were seen in 2.6 already
+ALL = Names("torch", "torch 2.10 to 2.15", NAMES)  # they existed in 2.6 already
 
 
 def __getattr__(word: str) -> Any:
-    """Each is looked up when it is first asked for."""
+    """Each name is looked up at its first use."""
     return ALL.get(globals(), word)
 
 
 def has(word: str) -> bool:
-    """Whether torch has a name, for which there is a longer way."""
+    """Whether torch has a name that has a slower alternative."""
     return is_there(globals().get(word) or __getattr__(word))
 
 
-# Attributes of what is public.
+# Private attributes of public objects.
 
 
 def forward_level() -> int:
-    """How many levels of torch's own forward mode are open, less one."""
+    """The number of open levels of torch's own forward mode, minus one."""
     return getattr(forward_ad, "_current_level", -1)
 
 
 def is_zero(x: torch.Tensor) -> bool:
-    """Whether torch knows that a tensor is zero, and has given it no memory."""
+    """Whether torch knows that a tensor is zero and stores it without memory."""
     ask = getattr(x, "_is_zerotensor", None)
     return ask is not None and ask()
 
 
 def storage_of(x: torch.Tensor) -> int:
-    """A number that is one for all tensors on one memory, stand-ins too."""
+    """A number that is equal for all tensors with the same memory, also for placeholders."""
     storage = x.untyped_storage()
     return getattr(storage, "_cdata", None) or id(storage)

@@ -1,6 +1,6 @@
-"""Two operands of one dtype: array-api-compat promotes by the standard's rules, which costs as much
-as a small call itself, and lacks the wider unsigned integers: torch refuses to promote them, or,
-where one operand has no axes, takes the dtype of the other for both.
+"""Two operands of the same dtype. array-api-compat promotes by the standard's rules, which costs as
+much as a small call itself, and lacks the wider unsigned integers: torch refuses to promote them,
+or, if one operand has no axes, uses the dtype of the other for both.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import torch
 
 from .private import is_functorch_wrapped_tensor
 
-TORCH_NAME = {"equal": "eq"}  # torch.equal answers for the whole tensor
+TORCH_NAME = {"equal": "eq"}  # torch.equal compares whole tensors
 
 
 WIDE = (torch.uint16, torch.uint32, torch.uint64)
-# Of these the result is no integer of the operands' dtype, which a number beside them may exceed.
+# The result of these is not an integer of the operands' dtype; a Python number may exceed that
+# dtype.
 FREE = {
     "atan2", "copysign", "divide", "equal", "greater", "greater_equal", "less", "less_equal",
     "not_equal",
@@ -26,7 +27,7 @@ FREE = {
 
 
 def direct(name: str) -> Callable[..., Any]:
-    """A binary function: torch's own for two tensors of one dtype, else array-api-compat's."""
+    """A binary function: torch's own for two tensors of the same dtype, else array-api-compat's."""
     native, checked = getattr(torch, TORCH_NAME.get(name, name)), getattr(compat, name)
 
     @wraps(checked)
@@ -45,7 +46,7 @@ def direct(name: str) -> Callable[..., Any]:
 
 
 def alike(func: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of two tensors that is array-api-compat's, given wide ones of one dtype."""
+    """array-api-compat's function of two tensors, with wide ones promoted first."""
 
     @wraps(func)
     def call(x1, x2, /, **options):
@@ -55,7 +56,7 @@ def alike(func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def evened(*arrays: Any) -> tuple[Any, ...]:
-    """The tensors, of one dtype if one of them is wide; what is None stays."""
+    """The tensors, with the same dtype if one of them is wide; None stays."""
     if not any([is_wide(x) for x in arrays]):  # noqa: C419
         return arrays
     dtype = result_type(*(x for x in arrays if x is not None))
@@ -63,13 +64,13 @@ def evened(*arrays: Any) -> tuple[Any, ...]:
 
 
 def is_wide(x: Any) -> bool:
-    """Whether a tensor or dtype is of those that torch does not promote."""
+    """Whether a tensor or dtype is one that torch does not promote."""
     return getattr(x, "dtype", x) in WIDE
 
 
 def _freed(x1: Any, x2: Any) -> tuple[Any, Any]:
-    """A wide tensor beside a Python number that its dtype does not hold, in one that does: int64,
-    or, for a uint64 beside a negative number, float64.
+    """A wide tensor next to a Python number that its dtype cannot hold, cast to one that can:
+    int64, or, for a uint64 next to a negative number, float64.
     """
     x, number = (x1, x2) if isinstance(x1, torch.Tensor) else (x2, x1)
     if not isinstance(number, int) or 0 <= number <= torch.iinfo(x.dtype).max:
@@ -82,11 +83,11 @@ def _freed(x1: Any, x2: Any) -> tuple[Any, Any]:
 
 
 def _number(x: Any, dtype: torch.dtype) -> Any:
-    """A Python number, which the dtype must hold: torch would take some of its bits."""
+    """A Python number, checked to fit into the dtype: torch would cut off bits."""
     if isinstance(x, int) and not (dtype.is_floating_point or dtype.is_complex):
         limits = torch.iinfo(dtype) if dtype is not torch.bool else None
         if limits is not None and not limits.min <= x <= limits.max:
-            raise OverflowError(f"needed a number that {dtype} holds, got {x}")
+            raise OverflowError(f"needed a number that fits into {dtype}, got {x}")
     return x
 
 
@@ -114,17 +115,17 @@ def _promote(a: torch.dtype, b: torch.dtype) -> torch.dtype:
     if not a.is_signed:
         return a if a.itemsize > b.itemsize else b
     if b not in SIGNED:
-        raise TypeError(f"result_type: the standard has no dtype for {a} and {b} together")
+        raise TypeError(f"result_type: the standard has no common dtype for {a} and {b}")
     return compat.result_type(a, SIGNED[b])
 
 
 def differentiated(x: torch.Tensor) -> bool:
-    """Whether somebody may ask for a derivative of `x`."""
+    """Whether a derivative of `x` may be needed."""
     return x.requires_grad or torch.compiler.is_compiling() or is_functorch_wrapped_tensor(x)
 
 
 def promoted(x1: Any, x2: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """The operands as tensors of one dtype; one of them may be a Python number."""
+    """The operands as tensors of the same dtype; one of them may be a Python number."""
     if isinstance(x1, torch.Tensor) and isinstance(x2, torch.Tensor) and x1.dtype is x2.dtype:
         return x1, x2
     dtype = result_type(x1, x2)

@@ -1,5 +1,5 @@
-"""Random draws in torch: operators that a compiler looks at from outside, since unrolled the hash
-is more than Inductor can take.
+"""Random draws in torch: operators that are opaque to the compiler, because Inductor cannot handle
+the unrolled hash.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from .private import is_functorch_wrapped_tensor, len_torch_dispatch_stack
 
 
 def at_hand(x: torch.Tensor) -> np.ndarray | None:
-    # in a trace, numbers drawn now would become part of it
+    # in a trace, numbers drawn now would become constants
     if is_traced(x) or x.device.type != "cpu" or is_functorch_wrapped_tensor(x):
         return None
-    # not x.numpy(), which inside torch.func finds no memory
+    # not x.numpy(), which finds no memory inside torch.func
     return np.array(x.tolist(), np.uint32 if x.dtype is torch.uint32 else np.int64)
 
 
 def is_traced(key: torch.Tensor) -> bool:
-    """Whether a program is being made of what is done to a key, and of this one key."""
+    """Whether a program is traced in which this key is a single key, not mapped."""
     if torch.compiler.is_compiling():
         return True
     return len_torch_dispatch_stack() > 0 and not is_functorch_wrapped_tensor(key)
 
 
 def traced(meaning: Any, key: torch.Tensor, start: int, shape: tuple, args: tuple) -> torch.Tensor:
-    """A draw as one operator of a program: it compiles in no time."""
+    """A draw as one operator of a program: it compiles instantly."""
     dtype = next((x for x in args if isinstance(x, str)), "")  # it comes first
     numbers = [float(x) for x in args[bool(dtype) :]]
     return _draw(key, meaning.__name__, start, list(shape), dtype, numbers)
@@ -63,7 +63,7 @@ def _(info: Any, in_dims: Any, key: torch.Tensor, *args: Any) -> tuple:
 
 
 def words(key: torch.Tensor, counts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The words as int64, since torch computes with no uint32."""
+    """The words as int64, because torch cannot compute with uint32."""
     x, y = _words(key, counts.to(key.device)).unbind(0)
     return x, y
 
@@ -86,7 +86,7 @@ def _on_device(keys: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
     for i in range(5):
         for by in draws.ROTATIONS[i % 2]:
             x += y
-            # the sign, which a shift to the right repeats, is cut off
+            # cut off the sign bits, which a right shift repeats
             y = ((y << by) | ((y >> (32 - by)) & ((1 << by) - 1))) ^ x
         x += schedule[(i + 1) % 3]
         y += schedule[(i + 2) % 3] + (i + 1)
@@ -94,7 +94,7 @@ def _on_device(keys: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
 
 
 def _signed(word: torch.Tensor) -> torch.Tensor:
-    """The int32 with the bits of a word that is held in an int64."""
+    """The int32 with the bits of a word stored in an int64."""
     word = word & draws.MASK
     return torch.where(word >= 2**31, word - 2**32, word).to(torch.int32)
 

@@ -1,8 +1,8 @@
-"""`float(x)`, `int(x)` and `x.item()` of a tensor under differentiation: torch gives the number and
-loses its gradient without a word. Inside a function that isomorph differentiates it raises.
+"""`float(x)`, `int(x)` and `x.item()` of a tensor under differentiation: torch returns the number
+and silently loses its gradient. Inside a function that isomorph differentiates this raises.
 
-torch offers one place to hear of it that costs nothing elsewhere: the kernel of `aten::item` where
-a transform of torch.func is running. Outside of isomorph's own transforms it does what torch does.
+Torch has one place to intercept it at no cost elsewhere: the kernel of `aten::item` inside a
+torch.func transform. Outside of isomorph's own transforms it behaves as in torch.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from .private import (
     maybe_get_level,
 )
 
-# The levels of torch.func at which isomorph is differentiating, in this thread or task.
+# The torch.func levels at which isomorph differentiates, in this thread or task.
 LEVELS: ContextVar[frozenset[int | None]] = ContextVar("isomorph.torch.levels", default=frozenset())
 
 
 def guarded(func: Callable[..., Any]) -> Callable[..., Any]:
-    """`func`, in which a number is not taken out of what is differentiated at its level."""
-    if torch.compiler.is_compiling():  # it refuses by itself
+    """`func`, inside which reading a number that is differentiated at its level raises."""
+    if torch.compiler.is_compiling():  # it raises by itself
         return func
 
     def run(*leaves: Any) -> Any:
@@ -46,8 +46,8 @@ def _item(x: torch.Tensor) -> Any:
     if levels and _is_watched(x, levels) and not _is_shown():
         raise TypeError(
             "float(x), int(x) or x.item(): needed a tensor that is not differentiated, got one "
-            "whose gradient would be lost; keep it as a tensor, which iso.at(a)[i].set(x) "
-            "puts into another, or use iso.stop_gradient(x)"
+            "whose gradient would be lost; keep it as a tensor, put it into another with "
+            "iso.at(a)[i].set(x), or use iso.stop_gradient(x)"
         )
     if x.numel() != 1:
         raise RuntimeError(f"a Tensor with {x.numel()} elements cannot be converted to Scalar")
@@ -64,7 +64,7 @@ def _is_watched(x: torch.Tensor, levels: frozenset[int | None]) -> bool:
 
 
 def _is_shown() -> bool:
-    """Whether a number is asked for to be read by people: `f"{x:.3f}"`."""
+    """Whether a number is read only for display: `f"{x:.3f}"`."""
     frame = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename == _LIBRARY:
         frame = frame.f_back
@@ -72,5 +72,5 @@ def _is_shown() -> bool:
 
 
 _LIBRARY = torch.library.__file__
-_ATEN = torch.library.Library("aten", "IMPL")  # the kernel lives as long as this
+_ATEN = torch.library.Library("aten", "IMPL")  # keeps the kernel registered
 _ATEN.impl("item", _item, "FuncTorchDynamicLayerFrontMode")

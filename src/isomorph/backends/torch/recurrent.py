@@ -1,9 +1,8 @@
-"""Recurrent layers by torch's own kernels, which want time first, one batch axis, and each weight
-transposed.
+"""Recurrent layers by torch's own kernels, which need time first, one batch axis, and transposed
+weights.
 
-Compiled, a layer is one operation, and its way back another, which computes the layer once more:
-the compiler would have one copy of everything for each step, and cannot have torch's fastest kernel
-at all.
+Compiled, a layer is one operation and its backward pass another, which computes the layer again:
+otherwise the compiler would have one copy for each step, and could not use torch's fastest kernel.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ STATES = {"lstm": 2, "gru": 1}
 
 def recurrent(kind: str, composed: Callable, arrays: tuple) -> tuple:
     """`Backend.lstm` or `gru` of x, the states, both kernels, both biases or None, and whether time
-    is first.
+    is the first axis.
     """
     *given, time_major = arrays
     there = [x is not None for x in given]
@@ -46,7 +45,7 @@ def recurrent(kind: str, composed: Callable, arrays: tuple) -> tuple:
 
 
 def _full(tensors: Sequence[torch.Tensor], there: Sequence[bool]) -> list[Any]:
-    """The arguments again, None among them."""
+    """The arguments, with None in their places again."""
     rest = iter(tensors)
     return [next(rest) if known else None for known in there]
 
@@ -61,7 +60,7 @@ def _native(kind: str, given: list[Any], time_major: bool) -> tuple:
         zeros = None if all(b is not None for b in biases) else kernel.new_zeros(kernel.shape[1])
         weights += [zeros if b is None else b for b in biases]
     run = getattr(torch, kind)
-    if x.ndim == 3:  # as torch has it: time or batch first
+    if x.ndim == 3:  # torch's own form: time or batch first
         state = [h.unsqueeze(0) for h in state]
         first = state[0] if n == 1 else tuple(state)
         hs, *last = run(x, first, weights, biased, 1, 0.0, True, False, not time_major)
@@ -99,7 +98,7 @@ def _(
 
 
 def _autograd() -> Any:
-    """Inside of an operation torch records nothing; within this it does again."""
+    """Inside an operation torch records no gradients; within this context it does."""
     kept = private.exclude_set()
     for key in ("AutogradFunctionality", "AutogradCPU", "AutogradCUDA", "ADInplaceOrView"):
         kept = kept.remove(getattr(private.DispatchKey, key))

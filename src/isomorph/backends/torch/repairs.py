@@ -1,19 +1,19 @@
-"""Three errors of torch's compiler, repaired while a program is compiled here.
+"""Three bugs of torch's compiler, repaired while a program is compiled here.
 
-Inductor's C++ programs (seen in torch 2.13, the first gone in 2.15) are wrong without a word, in
-`torch.compile` too:
+Inductor's C++ programs (seen in torch 2.13, the first fixed in 2.15) are silently wrong, also in
+`torch.compile`:
 
-* They may read an array before it is written. Where the loops of two operations are made alike to
-  be fused, the one that reads forgets that what it reads was changed by a third (`index_put`,
-  `scatter_add`, `diagonal_scatter`, the gradient of a gather; a write in place).
-* Writes into copies are made writes in place where nobody reads what was there before; among
-  complex arrays, which are computed by kernels of torch's own, somebody may (the second derivative
-  of a product of two `rfft`). Programs with complex arrays keep their copies.
-* So are writes into an array that is expanded, one row that stands for many: every row is written
-  to the same memory (`index_put`, and what becomes one, as `index_add`; `vmap` of `iso.at(zeros)`).
-  Such an array is copied first.
+* They may read an array before it is written. When the loops of two operations are changed so that
+  they can be fused, the reading one forgets that a third operation has changed its input
+  (`index_put`, `scatter_add`, `diagonal_scatter`, the gradient of a gather; a write in place).
+* Writes into copies become writes in place if nothing reads the old values; with complex arrays,
+  which torch's own kernels compute, something may still read them (the second derivative of a
+  product of two `rfft`). Programs with complex arrays keep their copies.
+* The same happens to an expanded array, whose rows share memory: every row is written to the same
+  memory (`index_put`, and operations that become one, like `index_add`; `vmap` of
+  `iso.at(zeros)`). Such an array is copied first.
 
-Canaries tell when a version of torch has no such error any more
+Canary tests tell when a version of torch no longer has such a bug
 (`tests/core/test_compiled_writes.py`).
 """
 
@@ -28,19 +28,19 @@ import torch
 
 from . import private
 
-# Programs that torch keeps on disk are told apart from those it compiled without the repairs.
+# Programs in torch's disk cache are kept apart from those compiled without the repairs.
 TAG = "isomorph: what reads waits for what writes, complex and expanded arrays are copied"
 
 
 @contextmanager
 def repaired() -> Iterator[None]:
-    """While this lasts, an operation whose loops are changed still waits for the writes that it
+    """Within the block, an operation whose loops are changed still waits for the writes that it
     waited for before, programs with complex arrays write nothing in place, and nothing is written
     into an expanded array.
     """
     for word in ("recompute_size_and_body", "reinplace_inplaceable_ops"):
         if not private.has(word):
-            getattr(private, word)()  # says so
+            getattr(private, word)()  # raises the error
     node, passes = parts()
     recompute_size, reinplace = node.recompute_size_and_body, passes.reinplace_inplaceable_ops
 
@@ -48,7 +48,7 @@ def repaired() -> Iterator[None]:
         recompute_size(self, *args, **kw)
         self.set_read_writes(self.read_writes.rename(self.mutation_renames))
 
-    def rewrite(*args: Any) -> None:  # the graph; from torch 2.9 on another comes before it
+    def rewrite(*args: Any) -> None:  # the graph; since torch 2.9 another argument comes first
         graph = args[-1]
         _unfold(graph)
         if not any(_is_complex(node) for node in graph.nodes):
@@ -64,14 +64,14 @@ def repaired() -> Iterator[None]:
 
 
 def parts() -> tuple[Any, Any]:
-    """What is repaired: a class and a module of the compiler, which take long to load."""
+    """The repaired parts: a class and a module of the compiler, which are slow to import."""
     recompute, reinplace = private.NAMES["recompute_size_and_body"], "reinplace_inplaceable_ops"
     node = import_module(recompute.module).SchedulerNode
     return node, import_module(private.NAMES[reinplace].module)
 
 
 def _unfold(graph: torch.fx.Graph) -> None:
-    """Have expanded arrays copied before something is written into them."""
+    """Copy expanded arrays before something is written into them."""
     aten = torch.ops.aten
     form: Any = {"memory_format": torch.contiguous_format}
     for node in list(graph.nodes):

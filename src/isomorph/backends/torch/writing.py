@@ -1,4 +1,4 @@
-"""An optimizer's step written over arrays that nobody else holds, by torch's fused kernel."""
+"""An optimizer's step that overwrites its own arrays, by torch's fused kernel."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import torch
 from ...meanings.adam import AdamStep
 from . import compiling, private
 
-FUSED = ("cpu", "cuda")  # where torch has Adam in one kernel
+FUSED = ("cpu", "cuda")  # devices on which torch has Adam in one kernel
 
 
 def adam(rows: Sequence[tuple], numbers: AdamStep) -> bool:
-    """See `Backend.write_adam`; False if some array does not lie as the kernel needs it."""
+    """See `Backend.write_adam`; False if the memory layout of an array does not suit the kernel."""
     if compiling.is_tracing() or not private.has("fused_adamw"):
         return False
     step, lr, beta1, beta2, epsilon, decay = numbers
-    groups: dict[tuple, list] = {}  # by what one call of the fused kernel takes
+    groups: dict[tuple, list] = {}  # by what one call of the fused kernel can take
     for w, g, m, v in rows:
-        # it walks through memory: all of an array's companions must lie alike
+        # it walks through memory: all arrays of a row must have the same layout
         plain = type(w) is type(m) is type(v) is torch.Tensor and w.device.type in FUSED
         if not (plain and w.stride() == m.stride() == v.stride() and compiling.is_whole(w)):
             return False

@@ -14,7 +14,7 @@ from ...gradients.calls import check_callable
 
 
 def stop_gradient(x: Any) -> Any:
-    """The same values, through which no gradient flows; leaves that are no arrays stay.
+    """The same values, through which no gradient flows; leaves that are not arrays are kept.
 
     >>> from isomorph.frontends.jax import lax
     >>> iso.grad(lambda x: np.sum(lax.stop_gradient(x) * x))(np.array([1.0, 2.0]))
@@ -30,12 +30,12 @@ def custom_root(
     tangent_solve: Callable[[Callable, Any], Any],
     has_aux: bool = False,
 ) -> Any:
-    """The x of f(x) = 0, found by `solve(f, initial_guess)`; its gradients are those of the
+    """The x with f(x) = 0, found by `solve(f, initial_guess)`; its gradients come from the
     equation, whatever `solve` does.
 
-    `tangent_solve(g, y)` returns the x of g(x) = y for a linear `g`, and is differentiated with
+    `tangent_solve(g, y)` returns the x with g(x) = y for a linear `g`, and is differentiated with
     respect to y. Gradients reach the arrays that `f` captures. With `has_aux`, `solve` returns `(x,
-    aux)`, and so does this.
+    aux)`, and so does this function.
 
     >>> from isomorph.frontends.jax import lax
     >>> newton = lambda f, x: x - f(x) / 4.0  # one step of it: enough here
@@ -60,12 +60,12 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """The x of matvec(x) = b, found by `solve(matvec, b)`; its gradients are those of the equation,
+    """The x with matvec(x) = b, found by `solve(matvec, b)`; its gradients come from the equation,
     whatever `solve` does.
 
     `transpose_solve(vecmat, g)` solves the transposed equation; with `symmetric` it is `solve`.
     Gradients reach `b` and the arrays that `matvec` captures. With `has_aux` the solvers return
-    `(x, aux)`, and so does this.
+    `(x, aux)`, and so does this function.
 
     >>> from isomorph.frontends.jax import lax
     >>> a = np.array([[2.0, 1.0], [0.0, 4.0]])
@@ -94,5 +94,5 @@ def _check(name: str, word: str, given: Any) -> None:
 def _backend(name: str, nest: Any) -> Any:
     leaves = tree.flatten(nest)[0]
     if not leaves:
-        raise TypeError(f"{name}: needed an array to begin with, got an empty nest")
+        raise TypeError(f"{name}: needed at least one array, got an empty nest")
     return backend_of(*leaves)

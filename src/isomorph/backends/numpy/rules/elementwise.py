@@ -1,9 +1,9 @@
 """Derivatives of NumPy's ufuncs, one function per line.
 
-`g` is the gradient of the output, `y` the output, `a`, `b` the arguments; broadcasting and dtype
-are the tape's business. For complex arrays the pullback is the conjugate transpose, hence the
-conjugates. Where two arguments tie, each gets half. At a kink or a pole where the true derivative
-of the usual composition is finite, so is ours (hypot at 0).
+`g` is the gradient of the output, `y` the output, `a`, `b` the arguments; the tape takes care of
+broadcasting and dtypes. For complex arrays the pullback is the conjugate transpose, hence the
+conjugates. Where two arguments are equal, each gets half. At a kink or a pole where the true
+derivative of the usual composition is finite, ours is finite too (hypot at 0).
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ def nonzero(x):
 
 
 def power_base(g, y, a, b):
-    if isinstance(b, (int, float)):  # no zero exponent to look for, element by element
+    if isinstance(b, (int, float)):  # no need to look for zero exponents, element by element
         return g * conj(2 * a if b == 2 else b * a ** (b - 1)) if b else np.zeros_like(g)
     return g * conj(where_zero(b, b * nonzero_power(a, b - 1)))
 
@@ -45,26 +45,26 @@ def nonzero_power(a, b):
 
 
 def power_exponent(g, y, a, b):
-    """0 to a power is a constant 0, or 1 at the power 0; below it is infinite, and so is this."""
+    """0ᵇ is the constant 0, or 1 for b = 0; for b < 0 it is infinite, and so is this."""
     constant = (concrete(a) == 0) & (np.real(concrete(b)) >= 0)
     return g * conj(np.where(constant, 0.0, y * np.log(np.where(constant, 1.0, a))))
 
 
 def share(g, a, b):
-    """What the larger of two arguments gets: all, half where they tie, nothing; NaN beside NaN."""
+    """The share of the larger argument: all, half if equal, else nothing; NaN next to NaN."""
     a, b = concrete(a), concrete(b)
     known = np.where(a == b, 0.5 * g, np.where(a > b, g, 0.0))
     return np.where(np.isnan(a) | np.isnan(b), np.nan, known)
 
 
 def but_nan(g, shared, a, b):
-    """`shared`, what `a` gets beside `b`, where a NaN is passed over: all is for the other one."""
+    """`shared`, the share of `a`; but next to a NaN, which is ignored, the other gets all."""
     gone, other = np.isnan(concrete(a)), np.isnan(concrete(b))
     return np.where(gone == other, shared, np.where(gone, 0.0, g))
 
 
 def weight(a, b):
-    """exp(a) / (exp(a) + exp(b)); at infinities as a limit, equal ones share."""
+    """exp(a) / (exp(a) + exp(b)); at infinities the limit, and equal ones share."""
     plain, other = concrete(a), concrete(b)
     gap = np.where((plain == other) & np.isinf(plain), 0.0, a - b)
     first = concrete(gap) >= 0
@@ -146,7 +146,7 @@ TRACED |= {
     np.deg2rad: TRACED[np.radians],
 }
 
-# Piecewise constant, or no float at all: the derivative is zero wherever there is one.
+# Piecewise constant, or not a float: the derivative is zero wherever it exists.
 constant(
     np.floor, np.ceil, np.trunc, np.rint, np.fix, np.round, np.around, np.floor_divide, np.spacing,
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
@@ -185,7 +185,7 @@ def clipped(x, low, high):
 def _clipped(y, x, low, high):
     x, low, high = concrete(x), concrete(low), concrete(high)
     below = False if low is None else x < low
-    # the upper bound has the last word, also where it is below the lower one
+    # the upper bound wins, also if it is below the lower one
     above = False if high is None else (x if low is None else np.maximum(x, low)) > high
     return (
         lambda g: np.where(np.logical_or(below, above), 0.0, g),
@@ -215,7 +215,7 @@ def angle(z, deg=False):
 
 @composed(np.sinc)
 def sinc(x):
-    # The series carries the derivatives through 0, where sin(πx)/(πx) is 0/0.
+    # The series gives the derivatives at 0, where sin(πx)/(πx) is 0/0.
     small = np.abs(concrete(x)) < 1e-2
     z = np.pi * np.where(small, 1.0, x)
     s = (np.pi * np.where(small, x, 0.0)) ** 2

@@ -1,5 +1,6 @@
-"""Fourier transforms. Each is linear; its pullback is the opposite transform with the scaling on
-the other side, after which padding is cropped and cropping is padded."""
+"""Fourier transforms. Each is linear; its pullback is the opposite transform with the other
+scaling; then padding is cropped and cropping is padded.
+"""
 
 from typing import Any
 
@@ -54,7 +55,7 @@ _pair_n(np.fft.ifft2, np.fft.fft2, (-2, -1))
 
 
 def mirrored(g, n, axis, factor):
-    """`g` times `factor` where half a spectrum stands for two frequencies: not at 0, nor at n/2."""
+    """`g` times `factor` where half a spectrum represents two frequencies: not at 0, nor at n/2."""
     weights = np.full(n // 2 + 1, factor, np.real(g[:0]).dtype)
     weights[0] = 1
     if n % 2 == 0:
@@ -92,7 +93,7 @@ def ihfft(a, n=None, axis=-1, norm=None, out=None):
 
 
 def _split(s, axes, shape, last):
-    """The axes of an n-d transform and their lengths (None: as they are), the halved one apart."""
+    """The axes of an n-d transform and their lengths (None: unchanged), the halved one apart."""
     axes = last if axes is None and s is None else axes
     if axes is None:
         axes = range(-len(s), 0) if s is not None else range(len(shape))

@@ -1,5 +1,5 @@
-"""Reading and functionally writing parts of an array. A gradient at an index stays one (`At`)
-until it is needed whole."""
+"""Reading and functionally writing parts of an array. A gradient at an index stays in that form
+(`At`) until the whole array is needed."""
 
 from typing import Any
 
@@ -109,7 +109,7 @@ def piecewise(x, condlist, funclist: Any, *args, **kw):
     for mask, func in zip(reversed(masks), reversed(funclist)):  # a later condition wins
         here, free = mask & free, free & ~mask
         if callable(func):
-            if here.any():  # each function sees its own part only
+            if here.any():  # each function gets its own part only
                 part: Any = func(x[here], *args, **kw)
                 out = out + scatter(part.astype(x.dtype), here, x.shape)
         else:

@@ -1,4 +1,4 @@
-"""Making one array of several, and several of one."""
+"""Joining arrays into one, and splitting one into several."""
 
 from itertools import accumulate, pairwise
 

@@ -1,10 +1,10 @@
 """Solving and factorising, for stacks of real or complex matrices.
 
-Where NumPy reads one triangle and takes the matrix as Hermitian (cholesky, eigh), the gradient is
-Hermitian too. Vectors that a factorisation leaves free (phases, bases of a null space) are
-differentiated along one fixed choice: right for all that does not depend on the choice. Equal
-eigenvalues or singular values have no differentiable vectors, and the gradient through the vectors
-is inf or NaN; that through the values alone is finite.
+Where NumPy reads one triangle and assumes a Hermitian matrix (cholesky, eigh), the gradient is
+Hermitian too. Vectors that a factorisation does not determine (phases, bases of a null space) are
+differentiated for one fixed choice: correct for every result that does not depend on the choice.
+Equal eigenvalues or singular values have no differentiable vectors, and the gradient through the
+vectors is inf or NaN; the gradient through the values alone is finite.
 """
 
 import numpy as np
@@ -53,7 +53,7 @@ def inv(y, a):
 
 
 def _near_singular(a):
-    """Which matrices of a stack have no inverse in floating point."""
+    """Which matrices of a stack are singular in floating point."""
     if not a.size:
         return np.zeros(a.shape[:-2], bool)
     return np.linalg.cond(a, 1) * a.shape[-1] * np.finfo(a.dtype).eps > 1
@@ -66,8 +66,8 @@ def _adjugate_adjoint(a):
         u, s, v = np.linalg.svd(a)
         phase = np.linalg.det(u) * np.linalg.det(v)
         return conj(phase)[..., None, None] * (u * others(s)[..., None, :]) @ v
-    # For higher orders a polynomial in a (Faddeev and LeVerrier): exact whichever singular values
-    # are equal or zero.
+    # For higher orders a polynomial in a (Faddeev and LeVerrier): exact even if singular values are
+    # equal or zero.
     m = eye = eye_like(a)
     for k in range(1, n):
         m = a @ m
@@ -166,8 +166,8 @@ TRACED[np.linalg.eigvals] = lambda a: np.linalg.eig(a)[0]
 
 
 def _narrow(full, g, k):
-    """The gradient of the first k orthonormal columns, with that of the rest, which turn against
-    them, folded in."""
+    """The gradient of the first k orthonormal columns; it includes the gradient of the remaining
+    columns, which rotate against them."""
     first, rest = full[..., :k], full[..., k:]
     if g is None or not rest.shape[-1]:
         return first, g
@@ -193,7 +193,7 @@ def _factors(y, a, full_matrices, hermitian):
         if gu is not None:
             turned = adjoint(u) @ gu
             inner = inner + off_diagonal(turned - adjoint(turned)) / squares * s[..., None, :]
-            if phased:  # the phase goes with u, by convention
+            if phased:  # by convention the phase belongs to u
                 inner = inner + (turned - adjoint(turned)) * eye_like(turned) / (
                     2 * s[..., None, :]
                 )
@@ -266,7 +266,7 @@ def qr(a, mode="reduced"):
 
 
 def _pinv_back(a, p, g):
-    """How a gradient of the pseudo-inverse travels back, at constant rank."""
+    """The pullback of the pseudo-inverse, at constant rank."""
     ph, gh = adjoint(p), adjoint(g)
     d = -ph @ g @ ph
     return d + (gh - a @ (p @ gh)) @ p @ ph + ph @ p @ (gh - (gh @ p) @ a)

@@ -1,4 +1,4 @@
-"""Norms, with a finite gradient at zero: 0, the middle of the slopes there."""
+"""Norms, with the gradient 0 at zero: the middle of the slopes there."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from .shaping import arrayed, axes_of
 
 def length(x, axis, keepdims):
     """The Euclidean norm over any axes, as NumPy computes it."""
-    if axis == ():  # the whole of an array without axes
+    if axis == ():  # an array without axes
         return np.abs(x)
     if axis is None or isinstance(axis, int) or len(axes_of(axis, x.ndim)) <= 2:
         return np.linalg.norm(x, axis=axis, keepdims=keepdims)
@@ -41,7 +41,7 @@ def vector_norm(x, order, axis, keepdims):
 
 
 def power(x, exponent):
-    """What is 0 has the gradient 0, also where the power has an infinite one."""
+    """The gradient at 0 is 0, even where that of the power is infinite."""
     zero = concrete(x) == 0
     at_zero = 0.0 if exponent > 0 else np.inf
     return np.where(zero, at_zero, np.where(zero, 1.0, x) ** exponent)

@@ -36,7 +36,7 @@ def correlate(a, v, mode: Any = "valid"):
     a, v = np.atleast_1d(a), np.atleast_1d(v)
     if mode == "same" and len(a) < len(
         v
-    ):  # NumPy swaps the two, and the middle of an even length moves
+    ):  # NumPy swaps the two, which moves the middle if the length is even
         return conj(np.convolve(v, conj(a)[::-1], mode))[::-1]
     return np.convolve(a, conj(v)[::-1], mode)
 

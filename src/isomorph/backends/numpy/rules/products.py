@@ -105,7 +105,7 @@ def _contracted(y, a, b, axes):
     free_a = [i for i in range(a.ndim) if i not in over_a]
     free_b = [i for i in range(b.ndim) if i not in over_b]
 
-    def back_a(g):  # the axes of the result: free ones of a, then those summed, in b's order
+    def back_a(g):  # axes of the result: free ones of a, then summed ones, in b's order
         d = np.tensordot(g, conj(b), (range(len(free_a), g.ndim), free_b))
         return np.transpose(d, np.argsort(free_a + [over_a[i] for i in np.argsort(over_b)]))
 
@@ -147,7 +147,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     a, b = np.moveaxis(arrayed(a), axisa, -1), np.moveaxis(arrayed(b), axisb, -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
         raise NotImplementedError(
-            "numpy.cross: no derivative rule but for vectors of 3, "
+            "numpy.cross: no derivative rule except for vectors of 3, "
             f"got {a.shape[-1]} and {b.shape[-1]}"
         )
     x, y, z = a[..., 0], a[..., 1], a[..., 2]
@@ -167,7 +167,7 @@ def summed(*operands, terms, result, optimize=False):
 @rule(summed)
 def _summed(y, *operands, terms, result, optimize=False):
     """Each letter occurs once in each term. The gradient of an operand is the contraction of `g`
-    with the others, spread over the letters that only this operand has."""
+    with the others, broadcast over the letters that only this operand has."""
 
     def back(place, g):
         others = [conj(x) for i, x in enumerate(operands) if i != place]

@@ -17,7 +17,7 @@ constant(
 
 
 def widen(g, axis, keepdims, shape):
-    """The gradient of a reduction, with the reduced axes back as ones."""
+    """The gradient of a reduction, with the reduced axes restored with size 1."""
     if keepdims or np.ndim(g) == len(shape):
         return g
     axes = axes_of(axis, len(shape))
@@ -32,15 +32,14 @@ def counted(axis, shape):
 
 
 def counts(where, axis, shape, dtype):
-    """How many elements take part in each slice: a number, or an array with reduced axes as
-    ones."""
+    """How many elements each slice has: a number, or an array with reduced axes of size 1."""
     if where is True:
         return counted(axis, shape)
     return np.sum(np.broadcast_to(where, shape), axis=axis, keepdims=True).astype(dtype)
 
 
 def to_float(dtype):
-    """Refuse to sum into integers, which have no gradient."""
+    """Raise for integer dtypes, which have no gradient."""
     if dtype is not None and np.dtype(dtype).kind not in "fc":
         raise NotImplementedError(
             f"a reduction with dtype={np.dtype(dtype)}: no derivative rule; use a float dtype"
@@ -74,12 +73,12 @@ def extreme(y, a, axis=None, out=None, keepdims=False, initial=None, where=True)
     hit = concrete(a) == found
     if where is not True:
         hit = hit & where
-    ties = np.sum(hit, axis=axis, keepdims=True).astype(y.dtype)  # ties share
+    ties = np.sum(hit, axis=axis, keepdims=True).astype(y.dtype)  # equal extremes share
     ties = np.maximum(ties, 1)
     if not np.isnan(found).any():
         return (lambda g: np.where(hit, widen(g, axis, keepdims, shape) / ties, 0.0),)
 
-    unknown = np.isnan(found) & where  # of NaN nothing is known, nor of what stands beside it
+    unknown = np.isnan(found) & where  # next to a NaN, nothing is known
 
     def back(g):
         g = widen(g, axis, keepdims, shape)
@@ -94,8 +93,9 @@ def ptp(a, axis=None, out=None, keepdims=False):
 
 
 def others(x):
-    """Along the last axis, the product of all elements but this one: up and down a tree of
-    products, so that no element is divided by and zeros are no special case, in any derivative."""
+    """Along the last axis, the product of all other elements: by a tree of products, so that there
+    is no division and zeros are not a special case, in any derivative.
+    """
     n = x.shape[-1]
     if n < 2:
         return np.ones_like(x)
@@ -107,7 +107,7 @@ def others(x):
 
 
 def along_lanes(func, x, axis):
-    """`func`, which works along the last axis and keeps shapes, over the given axes taken as
+    """`func`, which works along the last axis and keeps shapes, over the given axes joined into
     one."""
     axes = axes_of(axis, x.ndim)
     last = tuple(range(-len(axes), 0))
@@ -143,12 +143,12 @@ def cumsum(y, a, axis=None, dtype=None, out=None):
 
 
 def later(x, d):
-    """x[i + d] along the last axis, and zeros past the end."""
+    """x[i + d] along the last axis, with zeros past the end."""
     return np.pad(x[..., d:], [(0, 0)] * (x.ndim - 1) + [(0, min(d, x.shape[-1]))])
 
 
 def carried(g, x):
-    """s[i] = g[i] + x[i + 1] s[i + 1], by doubling: no division, so zeros in x are no special
+    """s[i] = g[i] + x[i + 1] s[i + 1], by doubling: no division, so zeros in x are not a special
     case."""
     s, step, d = g, later(x, 1), 1
     while d < x.shape[-1]:
@@ -167,7 +167,7 @@ def cumprod(y, a, axis=None, dtype=None, out=None):
         before = np.moveaxis(y, along, -1)[..., :-1]
         before = np.concatenate(
             [np.ones_like(x[..., :1]), before], -1
-        )  # the product of those before
+        )  # the product of the elements before
         d = conj(before) * carried(np.moveaxis(g, along, -1), conj(x))
         return np.reshape(np.moveaxis(d, -1, along), shape)
 
@@ -194,15 +194,15 @@ TRACED[np.cumulative_prod] = _cumulative(np.cumprod, 1)
 
 
 def freedom(where, axis, shape, dtype, lost):
-    """How many of a slice's elements a variance divides by; NaN where that is none or less."""
+    """The number that a variance is divided by in each slice; NaN if it is 0 or negative."""
     n = counts(where, axis, shape, dtype) - lost
     return np.where(n > 0, n, np.nan).astype(dtype)
 
 
 def deviations(a, axis, mean, where):
-    """What each element is above the mean of its slice, 0 where it takes no part."""
+    """Each element minus the mean of its slice; 0 if it is excluded."""
     if mean is None:
-        wide = np.result_type(a.dtype, np.float32)  # a mean in half precision is off by a deviation
+        wide = np.result_type(a.dtype, np.float32)  # a mean in half precision is too coarse
         kept = a if where is True else np.where(where, a, 0.0)
         mean = np.mean(kept, axis, wide, keepdims=True, where=where)
     return a - mean if where is True else np.where(where, a - mean, 0.0)
@@ -231,8 +231,8 @@ def std(
     def back(g):
         d = deviations(a, axis, mean, where)
         spread = widen(y, axis, keepdims, shape)
-        # Equal numbers have a spread of zero, up to the rounding of their mean (in float32 at
-        # least, for NumPy); the slope of |x| at 0 is taken as 0.
+        # Equal numbers have zero spread, up to the rounding of their mean (computed in float32 at
+        # least by NumPy); the slope of |x| at 0 is taken as 0.
         center = np.fmax.reduce(np.abs(concrete(a - d)), axis, keepdims=True, initial=0)
         flat = concrete(spread) <= 8 * np.finfo(np.result_type(y, np.float32)).eps * center
         slope = np.where(flat, 0.0, 1 / np.where(flat, 1.0, spread))
@@ -242,7 +242,7 @@ def std(
 
 
 def _nan(maker):
-    """The rule of a reduction that leaves NaN out."""
+    """The rule of a reduction that ignores NaN."""
 
     def nan_maker(y, a, *args, where=True, **kw):
         return maker(y, a, *args, where=~np.isnan(concrete(a)) & where, **kw)

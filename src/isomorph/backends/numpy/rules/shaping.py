@@ -1,4 +1,4 @@
-"""Functions that only move numbers about: their derivative moves them back."""
+"""Functions that only move numbers: their derivative moves them back."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ constant(
 
 
 def arrayed(x):
-    """Something with a shape: an array as it is, a number or a list as an array."""
+    """An object with a shape: an array unchanged, a number or a list as an array."""
     return x if hasattr(x, "dtype") else np.asarray(x)
 
 
@@ -29,7 +29,7 @@ def axes_of(axis, ndim):
 
 
 def layout(a, order) -> Any:
-    """The order "A" and "K" mean for this array; a gradient has its own memory layout."""
+    """The memory order that "A" or "K" means for this array; a gradient has its own layout."""
     if order not in ("A", "K"):
         return order
     flags = concrete(a).flags
@@ -38,7 +38,7 @@ def layout(a, order) -> Any:
     if flags.f_contiguous:
         return "F"
     raise NotImplementedError(
-        "numpy.ravel with order='K': needed a contiguous array, got one that is not; use order='C'"
+        "numpy.ravel with order='K': needed a contiguous array, got another; use order='C'"
     )
 
 
@@ -207,7 +207,7 @@ TRACED |= {
 
 
 def _atleast(n, front):
-    """atleast_nd: `front` says where the missing axes of an array go, before its own or after."""
+    """atleast_nd: `front` says where missing axes are added, before the array's own or after."""
 
     def at_least(*arys):
         out = []
@@ -239,7 +239,7 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
 
 
 def diagonal_slice(rows, columns, offset):
-    """Where a diagonal lies in a matrix flattened to one axis, and how long it is."""
+    """The position of a diagonal in a matrix flattened to one axis, and its length."""
     length = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
     start = offset if offset >= 0 else -offset * columns
     return slice(start, start + length * (columns + 1), columns + 1) if length else slice(0, 0)

@@ -1,4 +1,4 @@
-"""Order and what is made of it: the order itself is constant, so a result is a selection of
+"""Sorting and related functions: the order itself is constant, so a result is a selection of
 elements."""
 
 from typing import Any
@@ -13,7 +13,7 @@ from .shaping import arrayed
 
 @composed(np.sort)
 def sort(a, axis=-1, kind=None, order=None, *, stable=None, **later):
-    """`later` is what newer versions know: `descending`."""
+    """`later` holds arguments of newer NumPy versions: `descending`."""
     if axis is None:
         a, axis = np.ravel(a), -1
     places = np.argsort(concrete(a), axis, kind, stable=stable, **later)
@@ -33,7 +33,7 @@ def partition(a, kth, axis=-1, kind: Any = "introselect", order=None):
 
 
 def ranked(func, a, q, axis, method, keepdims, skip):
-    """The value a fraction `q` of the way up the sorted elements; `skip` leaves NaN out."""
+    """The value at the fraction `q` of the sorted elements; `skip` ignores NaN."""
     axes = axes_of(axis, a.ndim)
     rest = [i for i in range(a.ndim) if i not in axes]
     lanes = np.reshape(np.transpose(a, [*axes, *rest]), (-1, *[a.shape[i] for i in rest]))
@@ -62,7 +62,7 @@ def ranked(func, a, q, axis, method, keepdims, skip):
     if part is not None:
         out = out + (pick(high) - out) * part.astype(np.result_type(ordered.dtype, q.dtype))
     unknown = missing[0] if skip else missing[-1]
-    if unknown.any():  # nor is anything known of what stands beside a NaN
+    if unknown.any():  # next to a NaN nothing is known
         lost = np.where(unknown, lanes, 0.0)
         out = out + np.sum(lost, 0) * np.where(unknown, np.nan, 0.0).astype(a.dtype)
     if not keepdims:

@@ -1,5 +1,6 @@
-"""Derivatives of SciPy's special ufuncs, by name: SciPy is no dependency, so a rule is registered
-when the first call of its ufunc reaches the tape, and SciPy is there already."""
+"""Derivatives of SciPy's special ufuncs, by name: SciPy is not a dependency, so a rule is
+registered when its ufunc first reaches the tape; SciPy is imported then.
+"""
 
 import sys
 from inspect import Parameter, Signature, signature
@@ -17,12 +18,12 @@ def special(name):
 
 
 def ratio(a, b):
-    """a / b, and 0 where a is 0."""
+    """a / b, and 0 if a is 0."""
     return a / np.where(concrete(a) == 0, 1.0, b)
 
 
 def safe(test, at, b):
-    """`b`, and 1 where it is `at` while `test` is 0: there 0 log 0 is 0."""
+    """`b`, and 1 where it equals `at` while `test` is 0: there 0 log 0 is 0."""
     return np.where((concrete(test) == 0) & (concrete(b) == at), 1.0, b)
 
 
@@ -66,7 +67,7 @@ PARTIALS = {
 
 
 def _pullback(derivative):
-    """As `elementwise` wants it: a function of the gradient and of what the derivative names."""
+    """A partial for `elementwise`: a function of the gradient and of what the derivative names."""
 
     def partial(g, *saved):
         return g * conj(derivative(*saved))
@@ -78,7 +79,7 @@ def _pullback(derivative):
 
 
 def _late(ufunc):
-    """The rule of a ufunc by its name, if it is SciPy's."""
+    """The rule of a ufunc by its name, if it is one of SciPy's."""
     if getattr(sys.modules.get("scipy.special._ufuncs"), ufunc.__name__, None) is not ufunc:
         return None
     elementwise(ufunc, *map(_pullback, PARTIALS[ufunc.__name__]))

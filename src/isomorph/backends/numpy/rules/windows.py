@@ -1,4 +1,4 @@
-"""Sliding windows: a view forwards; backwards one sum of a whole slice per place in the window."""
+"""Sliding windows: a view forward; backward, one sum of a whole slice per place in the window."""
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -9,7 +9,7 @@ from .shaping import axes_of
 
 @primitive
 def overlapped(g, window, axes, shape):
-    """The sum of all windows, each where it was taken from."""
+    """The sum of all windows, each added at its place."""
     out = np.zeros(shape, g.dtype)
     for offset in np.ndindex(window):
         index = [slice(None)] * len(shape)
