@@ -106,7 +106,7 @@ def check(xp, func, reference, arrays, second=True, compiled=False, rtol=1e-10):
     """Values and derivatives of `func` are those of `reference`, a function of torch's tensors.
 
     With `compiled` also compiled, and values and first derivatives in float32 within 1e-5. JAX
-    compiles each operation of an eager call by itself: then it has second derivatives compiled only.
+    compiles each operation of an eager call by itself: its second derivatives are compiled only.
     """
     expected = derivatives(reference, arrays, second)
     given = [xp.asarray(x) for x in arrays]
