@@ -7,7 +7,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 export TF_CPP_MIN_LOG_LEVEL := 3
 export ONEDNN_JIT_PROFILE := 0
 
-.PHONY: demo test test-all names lint bench scoreboard browser versions conformance clean
+.PHONY: demo test test-all names lint bench scoreboard browser versions release conformance clean
 
 # make demo: on what is installed; make demo BACKENDS=all installs all four; BACKENDS="numpy jax": on those.
 demo: $(VENV)/$(if $(filter all,$(BACKENDS)),all,core)
@@ -55,6 +55,11 @@ bench: $(VENV)/bench
 # The core suite with the oldest, the pinned and the newest version of each framework.
 versions: $(VENV)/versions
 	$(BIN)/nox
+
+# Wheel and source archive, each installed in empty environments and tried there.
+release: $(VENV)/versions
+	rm -rf dist && $(BIN)/python -m build --quiet
+	$(BIN)/nox -s release
 
 conformance: $(VENV)/conformance
 	@test -n "$(SUITE)" || (echo "make conformance SUITE=path/to/array-api-tests (a checkout with its submodule)"; exit 2)

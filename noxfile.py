@@ -13,12 +13,14 @@ import os
 import platform
 from datetime import date
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 import nox
 
 nox.options.default_venv_backend = "venv"
 nox.options.error_on_missing_interpreters = False
+nox.options.sessions = ["core", "table"]
 os.environ["PATH"] += "".join(  # what pyenv has, if it is there
     f":{found}" for found in sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin")))
 )
@@ -74,6 +76,35 @@ def core(session, framework, age):
         found["ended"] = 0
     finally:
         result.write_text(json.dumps(found | counted(report), indent=1))
+
+
+ARTEFACTS = ("whl", "tar.gz")
+
+
+@nox.session(venv_backend="none")
+@nox.parametrize("framework", FRAMEWORKS)
+@nox.parametrize("artefact", ARTEFACTS)
+def release(session, artefact, framework):
+    """The README's programs and a part of the tests, with what `make release` built, installed
+    without the repository: with NumPy alone, or with one framework.
+    """
+    (built,) = Path("dist").glob(f"*.{artefact}")
+    extra = "" if framework == "numpy" else f"[{framework}]"
+    with TemporaryDirectory() as folder:
+        python = f"{folder}/bin/python"
+        session.run("python", "-m", "venv", folder)
+        asked = [f"isomorph{extra} @ file://{built.resolve()}", *TOOLS, "-c", "constraints.txt"]
+        session.run(python, "-m", "pip", "install", "-q", *asked)
+        where = "import isomorph; assert 'site-packages' in isomorph.__file__, isomorph.__file__"
+        session.run(python, "-c", where)
+        session.run(python, "-m", "pytest", "-m", "not slow", "-n", "2", *RELEASED)
+
+
+# What of the suite a release is tried with: it takes a minute or two.
+RELEASED = (
+    "tests/test_readme.py", "tests/stateful", "tests/core/test_dispatch.py",
+    "tests/core/test_compile.py", "tests/core/test_moving.py", "tests/training/test_fit.py",
+)  # fmt: skip
 
 
 def commit(session):
