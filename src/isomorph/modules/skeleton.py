@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from itertools import repeat
 from operator import is_
 from types import MethodType
 from typing import Any, NamedTuple
@@ -144,8 +145,8 @@ class Skeleton:
         self.nests = [_nest(found) for found in nests]
         self._inner = [n for n, row in enumerate(rows) if row.rows and not row.is_tuple]
         self._plan = [
-            (row.cls, row.is_module, row.parent, bool(row.rows), row.methods, row.leaves)
-            for row in rows
+            (r.cls, r.is_module, r.parent, r.frozen, bool(r.rows), r.methods, r.leaves)
+            for r in rows
         ]
         self.tuples: list[int] = []  # those in others first
         for number in range(len(rows)):
@@ -204,16 +205,17 @@ class Skeleton:
         """
         nodes: list[Any] = []
         links: dict[int, Any] = {}
-        for (cls, is_own, parent, has_rows, methods, held), begin in zip(self._plan, settings):
+        plan = zip(self._plan, settings, repeat(None) if origins is None else origins)
+        for (cls, is_own, parent, frozen, has_rows, methods, held), begin, origin in plan:
             if is_own:
                 link = links[parent] if nodes else None
                 if origins is None:
                     new = instance(cls, begin, None)
                     set_slot(new, "_parent", link)
-                    set_slot(new, "_frozen", self.rows[len(nodes)].frozen)
+                    set_slot(new, "_frozen", frozen)
                     set_slot(new, "_snapshot", None)
                 else:
-                    new = instance(cls, begin, (origins[len(nodes)], frame, link))
+                    new = instance(cls, begin, (origin, frame, link))
                 if has_rows:
                     links[len(nodes)] = weakref.ref(new)
                 inside = new.__dict__
