@@ -32,7 +32,7 @@ PACKAGES = {
 # Where a framework may be imported or named; NumPy's room is its backend, like any other's.
 OPEN_ROOMS = ("backends/", "export/", "frontends/")
 # The scoreboard knows the assertions of other packages by name; it imports none of them.
-MAY_NAME = (*OPEN_ROOMS, "dispatch.py", "scoreboard/")
+MAY_NAME = (*OPEN_ROOMS, "dispatch.py", "typing.py", "scoreboard/")
 # What people who come from a framework write, and what to write instead, by their words.
 OF_HABITS = "modules/habits.py"
 # Words by which a framework is known where its name is not said.
@@ -41,13 +41,19 @@ DISGUISES = (
 )
 # Who may import whom, from the ground up. A room may import itself and what is listed; whatever is
 # not listed, the doors, may import all but backends, of which they know the contract alone.
-GROUND = ("backends/vocabulary.py", "backends/contract.py", "dispatch.py", "code_readers.py")
+TYPES = ("array_types.py", "standard.py", "typing.py")
+GROUND = (
+    *TYPES, "backends/vocabulary.py", "backends/contract.py", "dispatch.py", "code_readers.py",
+)  # fmt: skip
 PLANS = ("layers/shapes.py", "layers/conv_plan.py", "layers/heads_plan.py")
 MAY_IMPORT = {
+    "array_types.py": (),
+    "standard.py": ("array_types.py",),
+    "typing.py": TYPES,
     "backends/vocabulary.py": (),
     "code_readers.py": (),
     "version.py": (),
-    "backends/contract.py": ("backends/vocabulary.py",),
+    "backends/contract.py": ("backends/vocabulary.py", *TYPES),
     "dispatch.py": GROUND,
     "meanings/": (*GROUND, *PLANS, "means.py"),
     "layers/shapes.py": GROUND,

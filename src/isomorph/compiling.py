@@ -21,6 +21,7 @@ from .slow_compilation import Notice, end, name_of, noticed
 from .verifying import AS_IT_IS, Verified
 
 if TYPE_CHECKING:
+    from .array_types import P, R
     from .backends.contract import Contract
 
 
@@ -29,12 +30,12 @@ TRACING: ContextVar[bool] = ContextVar("isomorph.tracing", default=False)
 
 
 def jit(
-    func: Callable[..., Any],
+    func: Callable[P, R],
     *,
     static: int | str | Sequence[int | str] = (),
     donate: int | str | Sequence[int | str] = (),
     verify: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """`func`, compiled for the framework of the arrays it is called with, at its first call for
     every new form, shape and dtype of the arguments.
 

@@ -8,12 +8,12 @@ from .default_backend import home
 from .dispatch import NAMESPACES, backend_of
 
 if TYPE_CHECKING:
-    from .backends.vocabulary import Names
+    from .standard import Namespace
 
 NOTHING = object()  # what stands for an argument that was not given
 
 
-def namespace(x: Any = NOTHING, y: Any = None, /, *others: Any) -> Names:
+def namespace(x: Any = NOTHING, y: Any = None, /, *others: Any) -> Namespace:
     """The array API namespace of the arrays given, Python scalars and None passed over; of the home
     if none is given.
 

@@ -13,9 +13,12 @@ framework's own `tanh`. What users get from `iso.namespace` is `xp.namespace`, t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from .vocabulary import FFT, LINALG, VOCABULARY, Names
+
+if TYPE_CHECKING:
+    from ..standard import Namespace
 
 Leaves = tuple[Any, ...]
 Pullback = Callable[[Leaves], Leaves]
@@ -28,7 +31,7 @@ class Contract(Names):
     arrays: tuple[type, ...]  # what counts as an array here
     refused: tuple[type, ...] = ()  # and what looks like one, but means something else
     lacks: Mapping[str, str] = {}  # the verbs it cannot supply, and why
-    namespace: Names  # what users get
+    namespace: Namespace  # what users get
     linalg: Names
     fft: Names
     __array_api_version__ = "2024.12"
@@ -42,7 +45,7 @@ class Contract(Names):
         xp.linalg = Names(f"{title}.linalg", LINALG, linalg)
         xp.fft = Names(f"{title}.fft", FFT, fft)
         wanted = (*VOCABULARY, "linalg", "fft", "__array_api_version__")
-        xp.namespace = Names(title, wanted, [xp], ", einsum, erf and pad")
+        xp.namespace = cast(Any, Names(title, wanted, [xp], ", einsum, erf and pad"))
 
     def __repr__(xp) -> str:
         return f"<the backend {xp.name}>"

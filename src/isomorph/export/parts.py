@@ -4,7 +4,7 @@ names, and a copy of the model around arrays for one call.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import optree
 
@@ -14,6 +14,9 @@ from ..modules.copying import How, Skeleton, copied
 from ..modules.module import Module
 from ..modules.structure import Held, State, gather, submodules
 from ..moving import convert
+
+if TYPE_CHECKING:
+    from ..typing import BackendName
 
 
 class Part(NamedTuple):
@@ -56,7 +59,7 @@ class Form:
 
 
 def taken_apart(
-    name: str, model: Any, backend: str
+    name: str, model: Any, backend: BackendName
 ) -> tuple[Form, list[Part], list[Part], list[Part]]:
     """The form of a model, and its variables, state and constants on a backend."""
     if not isinstance(model, Module):

@@ -13,12 +13,13 @@ from fnmatch import fnmatchcase
 from functools import wraps
 from math import prod
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from .. import keywords, tree
 from ..dispatch import backend_of, dtype_of, find_backend
 from ..gradients.mode import MODES, is_off, variables, with_grads
 from . import showing, tracking
+from .calling import Called, Forward, P, R
 from .copying import (
     How,
     Rest,
@@ -52,7 +53,7 @@ from .structure import (
 )
 
 
-class Module(tree.Node):
+class Module(Called):
     """A function with variables: set layers and arrays as attributes in `__init__`, and say in
     `forward` what is computed.
 
@@ -75,15 +76,8 @@ class Module(tree.Node):
     {'w': array([1., 1.])}
     """
 
-    __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "_call",
-        "_frozen",
-        "_parent",
-        "submod_call_order",
-        "submod_rets",
-    )
+    __slots__ = ("__dict__", "__weakref__", "_call", "_frozen", "_parent", "submod_call_order",
+                 "submod_rets")  # fmt: skip
 
     training = True
     names_its_variables = False
@@ -99,7 +93,7 @@ class Module(tree.Node):
         if "__init__" in vars(cls):
             cls.__init__ = _adopting(cls.__init__)
 
-    def __new__(cls, *args: Any, **kw: Any) -> Any:
+    def __new__(cls, *args: Any, **kw: Any) -> Self:
         self = object.__new__(cls)
         set_slot(self, "_call", None)
         set_slot(self, "_parent", None)
@@ -121,7 +115,7 @@ class Module(tree.Node):
         if type(value) not in PLAIN and name not in Module.__slots__:
             _adopt(self, value)
 
-    def __getattr__(self, name: str) -> Any:
+    def _missing(self, name: str) -> Any:
         if name == "_frozen":  # of a copy
             return origin_of(self)._frozen
         if name == "_parent":
@@ -137,19 +131,26 @@ class Module(tree.Node):
             )
         raise AttributeError(said(type(self).__name__, name))
 
+    if not TYPE_CHECKING:  # a misspelt attribute is an error
+        __getattr__ = _missing
+
     # Calling.
 
+    @overload
+    def __call__(self: Forward[P, R], *args: P.args, **kw: P.kwargs) -> R: ...
+    @overload
+    def __call__(self: Forward[..., R], *args: Any, v: Any, **kw: Any) -> R: ...
+    @overload
+    def __call__(self, *args: Any, track_submod_rets: bool, **kw: Any) -> Any: ...
+    @overload
+    def __call__(self, *args: Any, track_submod_call_order: bool, **kw: Any) -> Any: ...
+    @overload
+    def __call__(self, *args: Any, expected_submod_rets: Any, **kw: Any) -> Any: ...
     def __call__(
-        self,
-        *args: Any,
-        v: Any = None,
-        track_submod_rets: bool = False,
-        submod_depth: int | None = None,
-        submods_to_track: Iterable[Any] | None = None,
-        track_submod_call_order: bool = False,
-        expected_submod_rets: Any = None,
-        **kw: Any,
-    ) -> Any:
+        self, *args: Any, v: Any = None, track_submod_rets: bool = False,
+        submod_depth: int | None = None, submods_to_track: Iterable[Any] | None = None,
+        track_submod_call_order: bool = False, expected_submod_rets: Any = None, **kw: Any,
+    ) -> Any:  # fmt: skip
         """`forward`, with other variables where `v` is given.
 
         With `track_submod_rets`, `submod_rets` holds afterwards what each module below returned,
@@ -294,7 +295,7 @@ class Module(tree.Node):
             merge(whole, nest, type(self).__name__)
         return whole
 
-    def put_saved(self, nest: dict) -> Any:
+    def put_saved(self, nest: dict) -> Self:
         held = gather(self)
         return Skeleton(self).filled(Held(*(chosen(part, nest) for part in held)))
 
@@ -374,7 +375,7 @@ class Module(tree.Node):
 
     # What is trained, and how.
 
-    def train(self, mode: bool = True) -> Module:
+    def train(self, mode: bool = True) -> Self:
         """Set `training` here and in every module below: dropout drops, batch norm takes the
         statistics of the batch.
 
@@ -385,11 +386,11 @@ class Module(tree.Node):
             sub.training = mode
         return self
 
-    def eval(self) -> Module:
+    def eval(self) -> Self:
         """`train(False)`."""
         return self.train(False)
 
-    def freeze(self, *patterns: str) -> Module:
+    def freeze(self, *patterns: str) -> Self:
         """Take the variables whose key chain, or a beginning of it, matches a pattern such as
         "encoder/*/w" out of `v`, and so out of training; they are in `state` then.
 
@@ -399,11 +400,11 @@ class Module(tree.Node):
         """
         return self._mark("freeze", patterns, True)
 
-    def unfreeze(self, *patterns: str) -> Module:
+    def unfreeze(self, *patterns: str) -> Self:
         """Put frozen variables back into `v`: all, or those that match."""
         return self._mark("unfreeze", patterns or ("*",), False)
 
-    def _mark(self, name: str, patterns: tuple[str, ...], frozen: bool) -> Module:
+    def _mark(self, name: str, patterns: tuple[str, ...], frozen: bool) -> Self:
         owners = [self, *(sub for _, sub, _ in submodules(self))]
         for sub in owners:
             if sub.names_its_variables:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import random
 from ..dispatch import backend_of
@@ -13,6 +13,9 @@ from .initializers import Initializer, new_key
 from .layers import filled, sizes
 from .module import Module
 from .structure import State
+
+if TYPE_CHECKING:
+    from ..typing import Key
 
 
 class MultiHeadAttention(Module):
@@ -37,7 +40,7 @@ class MultiHeadAttention(Module):
         bias: bool = True,
         dropout: float = 0.0,
         batch_first: bool = True,
-        key: Any = None,
+        key: Key | None = None,
         w_init: Initializer | None = None,
         v: Any = None,
         with_partial_v: bool = False,
@@ -110,7 +113,7 @@ class Recurrent(Module):
         *,
         bias: bool = True,
         time_major: bool = False,
-        key: Any = None,
+        key: Key | None = None,
         w_init: Initializer | None = None,
         recurrent_init: Initializer | None = None,
         v: Any = None,
