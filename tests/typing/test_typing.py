@@ -117,7 +117,8 @@ def public_any():
                 yield name
             continue
         for cls in thing.__mro__:
-            if cls.__module__.startswith("isomorph") and (cls is thing or not is_public(cls)):
+            ours = cls.__module__.startswith("isomorph") and cls.__name__ != "Node"
+            if ours and (cls is thing or not is_public(cls)):
                 own = [n for n in body_of(cls) if getattr(n, "name", "") == cls.__name__]
                 for method in returning_any(own[0].body):
                     if method[0] != "_" or method in ("__call__", "__getitem__", "__new__"):
@@ -137,8 +138,37 @@ def test_what_returns_any_has_a_reason():
 
 
 RETURNS_ANY = {
-    "whose array it is, a name or the home says when the program runs": """
-        """,
+    "whose array it is, the home or a name says when the program runs": """
+        arange asarray eye full linspace ones zeros local_window_mask random.key
+        initializers.constant initializers.glorot initializers.he initializers.lecun
+        initializers.normal initializers.ones initializers.orthogonal
+        initializers.truncated_normal initializers.uniform initializers.zeros""",
+    "a nest with arrays of another framework in it; of a module or an array it is known": """
+        convert to_numpy""",
+    "a nest of what a module holds, whose keys are its attributes": """
+        Module.v Module.state Module.top_v Module.v_with_top_v_key_chains Module.sub_mods
+        Module.apply Module.part""",
+    "with tracking; else it is what forward returns": "Module.__call__",
+    "parts of a nest, for transforms": """
+        Module.take_trained Module.put_trained Module.take_whole Module.put_whole""",
+    "what was put into it": "Sequential.__getitem__ State.value TrainState.model Mean.value",
+    "a nest that the optimizer makes": "TrainState.optimizer",
+    "with other argnums than 0, the gradient of an argument that is counted": """
+        grad value_and_grad""",
+    "nests twice over, of outputs and inputs": "jac hessian",
+    "with primals in a list; of a tuple it is known": "hvp",
+    "the cotangent is given; what comes of it is known": "vjp",
+    "without preserve_type, a plain array of a variable": "stop_gradient",
+    "gradients in a form that paths choose": "execute_with_gradients",
+    "the function knows NumPy's arrays alone, and is called with any": "host_function",
+    "what is in a file": "load",
+    "an array, or with the weights of attention two": """
+        multi_head_attention MultiHeadAttention.forward""",
+    "a state may be left out: arrays of the kind of x": """
+        LSTM.forward GRU.forward LSTM.start GRU.start""",
+    "of a number a number, of an array an array": """
+        optimizers.constant optimizers.cosine optimizers.one_cycle optimizers.step
+        optimizers.warmup optimizers.warmup_cosine""",
 }
 
 
@@ -161,8 +191,7 @@ def test_the_types_of_a_namespace_have_its_names(typed, names):
 
 
 def test_the_words_of_types_are_those_that_are_taken():
-    words = lambda alias: {w for part in (alias, *get_args(alias)) for w in get_args(part)}
-    assert words(iso_typing.BackendName) == set(OWN)
+    assert set(get_args(get_args(iso_typing.BackendName)[0])) == set(OWN)
     assert set(get_args(iso_typing.DTypeName)) == {*vocabulary.DTYPES, "float16", "bfloat16"}
     assert set(get_args(iso_typing.Format)) == set(GENERAL)
     formats = (iso_typing.Format1D, iso_typing.Format2D, iso_typing.Format3D)
