@@ -72,6 +72,9 @@ assert_type(iso.at(real)[1:].add(2.0), Real)
 assert_type(iso.cross_entropy(real, np.zeros(8, np.int64), reduction="sum"), Real)
 assert_type(iso.mse(real, real, reduction="counted"), iso.Mean)
 assert_type(iso.to_numpy(real), Array)
+assert_type(iso.multi_head_attention(real, num_heads=1), Real)
+heads, weights = iso.multi_head_attention(real, num_heads=1, return_attention_weights=True)
+assert_type(weights, Real)
 
 
 class Net(iso.Module):

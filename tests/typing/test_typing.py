@@ -162,8 +162,7 @@ RETURNS_ANY = {
     "gradients in a form that paths choose": "execute_with_gradients",
     "the function knows NumPy's arrays alone, and is called with any": "host_function",
     "what is in a file": "load",
-    "an array, or with the weights of attention two": """
-        multi_head_attention MultiHeadAttention.forward""",
+    "an array, or with the weights of attention two": "MultiHeadAttention.forward",
     "a state may be left out: arrays of the kind of x": """
         LSTM.forward GRU.forward LSTM.start GRU.start""",
     "of a number a number, of an array an array": """

@@ -87,14 +87,14 @@ class MultiHeadAttention(Module):
         if self.key is not None and self.training:
             keys = random.split(self.key.value)
             self.key.value, rng = keys[0, ...], keys[1, ...]
-        return multi_head_attention(
+        return multi_head_attention(  # pyright: ignore[reportCallIssue]
             query, key=key, value=value, num_heads=self.num_heads, mask=mask,
             attention_mask=attention_mask, key_padding_mask=key_padding_mask,
             in_proj_weights=self.in_w, q_proj_weights=self.q_w, k_proj_weights=self.k_w,
             v_proj_weights=self.v_w, in_proj_bias=self.in_b, out_proj_weights=self.out_w,
             out_proj_bias=self.out_b, is_causal=is_causal, dropout=self.dropout,
             training=rng is not None, batch_first=self.batch_first, rng=rng,
-            return_attention_weights=return_attention_weights,
+            return_attention_weights=return_attention_weights,  # pyright: ignore[reportArgumentType]
             average_attention_weights=average_attention_weights,
         )  # fmt: skip
 
