@@ -25,6 +25,7 @@ test-all: lint browser
 
 # What looks at names: that each is documented, shown, and tested everywhere; quick, for who adds one.
 NAMES := tests/test_examples.py tests/test_architecture.py tests/core/test_public_names.py \
+	tests/typing/test_typing.py::test_what_returns_any_has_a_reason \
 	tests/core/test_compiled_eager.py::test_every_name_is_drawn \
 	tests/backends/test_four_of_a_kind.py::test_every_name_was_drawn \
 	tests/borders/test_borders_theirs.py::test_every_name_is_drawn

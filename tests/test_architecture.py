@@ -6,6 +6,7 @@ import io
 import pkgutil
 import re
 import tokenize
+import types
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from isomorph.dispatch import load
 SOURCE = Path(isomorph.__file__).parent
 FILES = {
     path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text())
-    for path in SOURCE.rglob("*.py")
+    for path in (*SOURCE.rglob("*.py"), *SOURCE.rglob("*.pyi"))
 }
 PACKAGES = {
     "numpy": {"numpy"},
@@ -31,7 +32,7 @@ PACKAGES = {
 # Where a framework may be imported or named; NumPy's room is its backend, like any other's.
 OPEN_ROOMS = ("backends/", "export/", "frontends/")
 # The scoreboard knows the assertions of other packages by name; it imports none of them.
-MAY_NAME = (*OPEN_ROOMS, "dispatch.py", "scoreboard/")
+MAY_NAME = (*OPEN_ROOMS, "dispatch.py", "typing.py", "scoreboard/")
 # What people who come from a framework write, and what to write instead, by their words.
 OF_HABITS = "modules/habits.py"
 # Words by which a framework is known where its name is not said.
@@ -40,13 +41,19 @@ DISGUISES = (
 )
 # Who may import whom, from the ground up. A room may import itself and what is listed; whatever is
 # not listed, the doors, may import all but backends, of which they know the contract alone.
-GROUND = ("backends/vocabulary.py", "backends/contract.py", "dispatch.py", "code_readers.py")
+TYPES = ("array_types.py", "standard.py", "typing.py")
+GROUND = (
+    *TYPES, "backends/vocabulary.py", "backends/contract.py", "dispatch.py", "code_readers.py",
+)  # fmt: skip
 PLANS = ("layers/shapes.py", "layers/conv_plan.py", "layers/heads_plan.py")
 MAY_IMPORT = {
+    "array_types.py": (),
+    "standard.py": ("array_types.py",),
+    "typing.py": TYPES,
     "backends/vocabulary.py": (),
     "code_readers.py": (),
     "version.py": (),
-    "backends/contract.py": ("backends/vocabulary.py",),
+    "backends/contract.py": ("backends/vocabulary.py", *TYPES),
     "dispatch.py": GROUND,
     "meanings/": (*GROUND, *PLANS, "means.py"),
     "layers/shapes.py": GROUND,
@@ -272,6 +279,7 @@ def test_every_file_is_imported_by_another(backend):
     load(backend)
     reached = {
         "__init__.py",
+        "__init__.pyi",
         "command.py",
         "backends/checks.py",
         "scoreboard/watching.py",
@@ -373,10 +381,12 @@ def test_no_module_keeps_state():
 
 
 def test_public_names_are_listed_typed_and_documented():
-    assert len(set(isomorph.__all__)) == len(isomorph.__all__)  # the linter keeps their order
+    assert len(set(isomorph.__all__)) == len(isomorph.__all__)
     for name in isomorph.__all__:
         thing = getattr(isomorph, name)
         assert thing.__doc__, name
+        if isinstance(thing, types.ModuleType):
+            continue
         assert ">>>" in thing.__doc__, f"{name} has no executed example"
         code = getattr(thing, "__wrapped__", thing)
         if hasattr(code, "__annotations__") and not isinstance(code, type):

@@ -27,7 +27,7 @@ LOOKS = (
     *re.search(r"^NAMES := (.*)", MAKE, re.M).group(1).split(),
     "tests/backends/test_numpy_rules.py",
 )
-WORDS = ("name", "override", "verb", "room", "circles", "direction", "docstrings")
+WORDS = ("name", "override", "verb", "room", "circles", "direction", "docstrings", "reason")
 NEW = {"squareplus": 4, "Scale": 4, "sign_descent": 4, "exp10": 2}  # and how many tests of it
 
 

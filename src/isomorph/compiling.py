@@ -21,6 +21,7 @@ from .slow_compilation import Notice, end, name_of, noticed
 from .verifying import AS_IT_IS, Verified
 
 if TYPE_CHECKING:
+    from .array_types import P, R
     from .backends.contract import Contract
 
 
@@ -31,12 +32,12 @@ LOOKED_AT: ContextVar[bool] = ContextVar("isomorph.looked_at", default=False)
 
 
 def jit(
-    func: Callable[..., Any],
+    func: Callable[P, R],
     *,
     static: int | str | Sequence[int | str] = (),
     donate: int | str | Sequence[int | str] = (),
     verify: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """`func`, compiled by the framework of the arrays it is called with, once for every new
     structure, shape and dtype of the arguments.
 

@@ -7,15 +7,23 @@ that another wrote.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .default_backend import floating, home
 from .dispatch import find_backend, load
 from .moving import convert
 
+if TYPE_CHECKING:
+    from .typing import BackendName, DType, Shape
+
 
 def asarray(
-    obj: Any, /, *, dtype: Any = None, device: Any = None, backend: str | None = None
+    obj: Any,
+    /,
+    *,
+    dtype: DType | None = None,
+    device: Any = None,
+    backend: BackendName | None = None,
 ) -> Any:
     """An array made from `obj`, a number or nested sequence of numbers; real floats become float32
     unless a dtype is given, here or to `use_backend`. An array is returned unchanged unless another
@@ -29,8 +37,9 @@ def asarray(
         return own.asarray(obj, dtype=own.dtype(dtype), device=own.device(device))
     if own is not None:
         target = load(backend)  # type: ignore[arg-type]
+        near: Any = target.name
         return target.asarray(
-            convert(obj, target.name), dtype=target.dtype(dtype), device=target.device(device)
+            convert(obj, near), dtype=target.dtype(dtype), device=target.device(device)
         )
     place = home(backend, device)
     if dtype is None:
@@ -43,7 +52,12 @@ def asarray(
 
 
 def zeros(
-    shape: Any, /, *, dtype: Any = None, device: Any = None, backend: str | None = None
+    shape: Shape,
+    /,
+    *,
+    dtype: DType | None = None,
+    device: Any = None,
+    backend: BackendName | None = None,
 ) -> Any:
     """Zeros of a shape, float32 unless a dtype is given, here or to `use_backend`.
 
@@ -55,7 +69,12 @@ def zeros(
 
 
 def ones(
-    shape: Any, /, *, dtype: Any = None, device: Any = None, backend: str | None = None
+    shape: Shape,
+    /,
+    *,
+    dtype: DType | None = None,
+    device: Any = None,
+    backend: BackendName | None = None,
 ) -> Any:
     """Ones of a shape, float32 unless a dtype is given, here or to `use_backend`.
 
@@ -67,7 +86,13 @@ def ones(
 
 
 def full(
-    shape: Any, value: Any, /, *, dtype: Any = None, device: Any = None, backend: str | None = None
+    shape: Shape,
+    value: Any,
+    /,
+    *,
+    dtype: DType | None = None,
+    device: Any = None,
+    backend: BackendName | None = None,
 ) -> Any:
     """An array filled with one number. Unless a dtype is given the number decides it: a float gives
     the dtype of `zeros`.
@@ -82,7 +107,7 @@ def full(
 
 def arange(
     start: float, stop: float | None = None, step: float = 1, *,
-    dtype: Any = None, device: Any = None, backend: str | None = None,
+    dtype: DType | None = None, device: Any = None, backend: BackendName | None = None,
 ) -> Any:  # fmt: skip
     """Evenly spaced numbers from `start` up to `stop`, which is left out; integers, or the dtype of
     `zeros` if one of the three arguments is a float.
@@ -98,7 +123,7 @@ def arange(
 
 def linspace(
     start: float, stop: float, num: int, *, endpoint: bool = True,
-    dtype: Any = None, device: Any = None, backend: str | None = None,
+    dtype: DType | None = None, device: Any = None, backend: BackendName | None = None,
 ) -> Any:  # fmt: skip
     """`num` evenly spaced numbers from `start` to `stop` inclusive, with the dtype of `zeros`.
 
@@ -116,9 +141,9 @@ def eye(
     m: int | None = None,
     /,
     *,
-    dtype: Any = None,
+    dtype: DType | None = None,
     device: Any = None,
-    backend: str | None = None,
+    backend: BackendName | None = None,
 ) -> Any:
     """The identity matrix, `n` by `m`, with the dtype of `zeros`.
 

@@ -16,7 +16,8 @@ from .dispatch import load
 
 if TYPE_CHECKING:
     from .backends.contract import Contract
-    from .backends.vocabulary import Names
+    from .standard import Namespace
+    from .typing import BackendName, DType
 
 
 class Home(NamedTuple):
@@ -29,7 +30,9 @@ HOME: ContextVar[Home | None] = ContextVar("isomorph.home", default=None)
 
 
 @contextmanager
-def use_backend(name: str, device: Any = None, dtype: Any = None) -> Iterator[Names]:
+def use_backend(
+    name: BackendName, device: Any = None, dtype: DType | None = None
+) -> Iterator[Namespace]:
     """Within the block, new arrays are made on this backend and device; floating-point ones have
     this dtype, or float32 if none is given.
 

@@ -11,11 +11,14 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .backends.contract import Contract
-from .backends.vocabulary import Names
 from .code_readers import constant
+
+if TYPE_CHECKING:
+    from .standard import Namespace
+    from .typing import BackendName
 
 # A type's package -> its backend; isomorph's own types are NumPy arrays under differentiation.
 ROOTS = {name: name for name in ("numpy", "jax", "tensorflow", "torch")}
@@ -62,15 +65,15 @@ NUMBERS = (bool, int, float, complex)  # may be passed together with arrays
 BACKENDS = Backends(dict.fromkeys((*NUMBERS, type(None))))
 
 
-class Namespaces(dict[type, Names | None]):
+class Namespaces(dict[type, "Namespace | None"]):
     """type -> namespace, cached: `iso.namespace` costs one lookup."""
 
-    def __missing__(self, cls: type) -> Names | None:
+    def __missing__(self, cls: type) -> Namespace | None:
         backend = BACKENDS[cls]
         return None if backend is None else backend.namespace
 
 
-NAMESPACES = Namespaces(BACKENDS)
+NAMESPACES = Namespaces(dict.fromkeys(BACKENDS))
 
 
 @constant
@@ -92,9 +95,9 @@ def registered() -> dict[str, Any]:
     return REGISTERED[GROUP]
 
 
-def names() -> tuple[str, ...]:
+def names() -> tuple[BackendName, ...]:
     """The names of all backends, whether their frameworks are installed or not."""
-    return (*OWN, *sorted(registered()))
+    return (*OWN, *sorted(registered()))  # pyright: ignore[reportReturnType]
 
 
 def load(name: str) -> Contract:

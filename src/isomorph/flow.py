@@ -8,14 +8,17 @@ nests; backends get flat tuples of arrays, so that no framework's own pytrees ma
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import tree
 from .default_backend import home
 from .dispatch import NUMBERS, backend_of, dtype_of, find_backend
 
+if TYPE_CHECKING:
+    from .array_types import R, X
 
-def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> Any:
+
+def cond(pred: Any, true_fun: Callable[..., R], false_fun: Callable[..., R], *operands: Any) -> R:
     """`true_fun(*operands)` if `pred` is true, else `false_fun(*operands)`: only one of the two is
     computed, and differentiated.
 
@@ -43,7 +46,7 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> 
     return tree.unflatten(next(iter(found.values()))[0], ys)
 
 
-def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
+def while_loop(cond_fun: Callable[[X], Any], body_fun: Callable[[X], Any], init: X) -> X:
     """`value = body_fun(value)`, starting from `init`, repeated while `cond_fun(value)` is true;
     the last value.
 
@@ -66,7 +69,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
     return carry.nest(arrays)
 
 
-def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any) -> Any:
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, X], Any], init: X) -> X:
     """`value = body_fun(i, value)`, starting from `init`, for every `i` from `lower` up to `upper`,
     which is left out; the last value.
 
@@ -87,12 +90,12 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any) -> Any:
 
 
 def scan(
-    step: Callable[[Any, Any], tuple[Any, Any]],
-    carry: Any,
+    step: Callable[[X, Any], tuple[Any, R]],
+    carry: X,
     xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[X, R]:
     """`carry, y = step(carry, x)` for each row x of `xs`, in order or in `reverse`; the last carry,
     and the y of all rows, stacked in the order of the rows.
 

@@ -9,16 +9,18 @@ the index applies to the window.
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from .default_backend import host
 from .dispatch import backend_of, dtype_of, find_backend
 
 if TYPE_CHECKING:
+    from .array_types import Shaped
     from .backends.contract import Contract
 
 BASIC = {int, slice, type(None), type(Ellipsis)}
 KNOWN = {int, type(None)}
+A = TypeVar("A", bound="Shaped")
 
 
 class span:
@@ -41,7 +43,7 @@ class span:
             raise ValueError(f"span: needed a length of at least 0, got {length}")
 
 
-class at:
+class at(Generic[A]):
     """`iso.at(x)[index].set(v)`: a copy of `x` in which `x[index]` is `v`; `x` itself is untouched.
 
     Also `.add`, `.multiply`, `.min`, `.max` with `v`, and `.get()`, which is `x[index]`. The index
@@ -57,43 +59,43 @@ class at:
 
     __slots__ = ("x",)
 
-    def __init__(self, x: Any):
+    def __init__(self, x: A):
         self.x = x
 
-    def __getitem__(self, index: Any) -> Place:
+    def __getitem__(self, index: Any) -> Place[A]:
         return Place(self.x, index)
 
 
-class Place:
+class Place(Generic[A]):
     """An array and an index into it."""
 
     __slots__ = ("index", "x")
 
-    def __init__(self, x: Any, index: Any):
+    def __init__(self, x: A, index: Any):
         self.x, self.index = x, index
 
-    def get(self) -> Any:
+    def get(self) -> A:
         """`x[index]`."""
         backend = backend_of(self.x)
         return _got(backend, self.x, _known(backend, self.x, self.index))
 
-    def set(self, value: Any) -> Any:
+    def set(self, value: Any) -> A:
         """`x` with `x[index] = value`."""
         return self._update(value, "set")
 
-    def add(self, value: Any) -> Any:
+    def add(self, value: Any) -> A:
         """`x` with `x[index] += value`, repeated positions added repeatedly."""
         return self._update(value, "add")
 
-    def multiply(self, value: Any) -> Any:
+    def multiply(self, value: Any) -> A:
         """`x` with `x[index] *= value`."""
         return self._update(value, "multiply")
 
-    def min(self, value: Any) -> Any:
+    def min(self, value: Any) -> A:
         """`x` with the smaller of `x[index]` and `value`."""
         return self._update(value, "min")
 
-    def max(self, value: Any) -> Any:
+    def max(self, value: Any) -> A:
         """`x` with the larger of `x[index]` and `value`."""
         return self._update(value, "max")
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from .dispatch import load, names
+
+if TYPE_CHECKING:
+    from .typing import BackendName
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class Installed:
         return tuple(load(self.name).devices()) if self.installed else ()
 
 
-def backends() -> dict[str, Installed]:
+def backends() -> dict[BackendName, Installed]:
     """Every backend by name, with `.installed`, `.version` and `.devices`.
 
     >>> iso.backends()["numpy"].devices

@@ -4,12 +4,26 @@ sides allow it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from . import tree
 from .dispatch import find_backend, load
 
+if TYPE_CHECKING:
+    from .array_types import N, Shaped, Unknown
+    from .typing import BackendName
 
+M = TypeVar("M", bound=tree.Node)
+
+
+@overload
+def to_numpy(nest: Unknown, /) -> Any: ...
+@overload
+def to_numpy(nest: Shaped, /) -> N: ...
+@overload
+def to_numpy(nest: M, /) -> M: ...
+@overload
+def to_numpy(nest: Any, /) -> Any: ...
 def to_numpy(nest: Any, /) -> Any:
     """The nest with every array as a NumPy array, sharing memory where that is possible; leaves
     that are not arrays are kept.
@@ -27,7 +41,11 @@ def _to_numpy(x: Any) -> Any:
     return x if backend is None else backend.to_numpy(x)
 
 
-def convert(nest: Any, backend: str, /, *, device: Any = None) -> Any:
+@overload
+def convert(nest: M, backend: BackendName, /, *, device: Any = None) -> M: ...
+@overload
+def convert(nest: Any, backend: BackendName, /, *, device: Any = None) -> Any: ...
+def convert(nest: Any, backend: Any, /, *, device: Any = None) -> Any:
     """The nest with every array moved to another backend; leaves that are not arrays are kept.
 
     DLPack is used where both frameworks can share the memory, otherwise a copy. Where memory is

@@ -8,12 +8,12 @@ from .default_backend import home
 from .dispatch import NAMESPACES, backend_of
 
 if TYPE_CHECKING:
-    from .backends.vocabulary import Names
+    from .standard import Namespace
 
 NOTHING = object()  # default for an argument that was not given
 
 
-def namespace(x: Any = NOTHING, y: Any = None, /, *others: Any) -> Names:
+def namespace(x: Any = NOTHING, y: Any = None, /, *others: Any) -> Namespace:
     """The array API namespace of the given arrays; Python scalars and None are ignored. Without
     arguments, the namespace of the default backend.
 

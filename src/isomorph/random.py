@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from numbers import Integral, Real
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from .creation import asarray
 from .default_backend import home
@@ -29,7 +29,9 @@ from .dispatch import backend_of, dtype_of, find_backend
 from .meanings import random as draws
 
 if TYPE_CHECKING:
+    from .array_types import A, Shaped
     from .backends.contract import Contract
+    from .typing import BackendName, DType
 
 __all__ = [
     "bernoulli",
@@ -55,7 +57,7 @@ DIGITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}  # bits af
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 
 
-def key(seed: int, /, *, device: Any = None, backend: str | None = None) -> Any:
+def key(seed: int, /, *, device: Any = None, backend: BackendName | None = None) -> Any:
     """A key from an integer of at most 64 bits, made on `backend`, else on that of the enclosing
     `use_backend`, else in NumPy.
 
@@ -75,7 +77,7 @@ def key(seed: int, /, *, device: Any = None, backend: str | None = None) -> Any:
     )
 
 
-def split(key: Any, /, n: int = 2) -> Any:
+def split(key: A, /, n: int = 2) -> A:
     """`n` new keys, [n, 2]: `first, second = iso.random.split(key)`.
 
     >>> iso.random.split(iso.random.key(0), 3).shape
@@ -87,7 +89,7 @@ def split(key: Any, /, n: int = 2) -> Any:
     return xp.unpackable(xp.draw(draws.keys, key, 0, (index(n),)))
 
 
-def fold_in(key: Any, data: Any, /) -> Any:
+def fold_in(key: A, data: Any, /) -> A:
     """A new key from a key and a 32-bit number, or an integer array without axes, of which the
     lowest 32 bits are used.
 
@@ -110,7 +112,7 @@ def fold_in(key: Any, data: Any, /) -> Any:
     return xp.fold_in(key, data)
 
 
-def bits(key: Any, shape: Shape = (), /, *, dtype: Any = "uint32") -> Any:
+def bits(key: A, shape: Shape = (), /, *, dtype: DType = "uint32") -> A:
     """Unsigned integers with random bits, in uint8, uint16, uint32 or uint64.
 
     >>> iso.random.bits(iso.random.key(0), 2)
@@ -125,9 +127,9 @@ def bits(key: Any, shape: Shape = (), /, *, dtype: Any = "uint32") -> Any:
 
 
 def uniform(
-    key: Any, shape: Shape = (), /, *, minval: float = 0.0, maxval: float = 1.0,
-    dtype: Any = None, exact: bool = True,
-) -> Any:  # fmt: skip
+    key: A, shape: Shape = (), /, *, minval: float = 0.0, maxval: float = 1.0,
+    dtype: DType | None = None, exact: bool = True,
+) -> A:  # fmt: skip
     """Numbers from `minval` up to `maxval`, which is left out (float16 and bfloat16 may be rounded
     to `maxval`). The dtype is that of the enclosing `use_backend`, or float32.
 
@@ -149,7 +151,7 @@ def uniform(
     return _cast(xp, numbers, word)
 
 
-def normal(key: Any, shape: Shape = (), /, *, dtype: Any = None, exact: bool = True) -> Any:
+def normal(key: A, shape: Shape = (), /, *, dtype: DType | None = None, exact: bool = True) -> A:
     """Normally distributed numbers with mean 0 and variance 1.
 
     Each is the inverse of the distribution function at one uniform number, with relative error
@@ -169,8 +171,14 @@ def normal(key: Any, shape: Shape = (), /, *, dtype: Any = None, exact: bool = T
 
 
 def truncated_normal(
-    key: Any, shape: Shape = (), /, *, lower: float = -2.0, upper: float = 2.0, dtype: Any = None
-) -> Any:
+    key: A,
+    shape: Shape = (),
+    /,
+    *,
+    lower: float = -2.0,
+    upper: float = 2.0,
+    dtype: DType | None = None,
+) -> A:
     """Normally distributed numbers, conditioned to lie between `lower` and `upper`; see `normal`.
 
     >>> x = iso.random.truncated_normal(iso.random.key(0), 100, lower=3.0, upper=4.0)
@@ -190,7 +198,7 @@ def truncated_normal(
     return _cast(xp, xp.draw(draws.truncated, key, 0, shape, _inner(word), low, high), word)
 
 
-def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None, /, *, exact: bool = True) -> Any:
+def bernoulli(key: A, p: Any = 0.5, shape: Shape | None = None, /, *, exact: bool = True) -> A:
     """True with probability `p`: where `uniform` is less than `p`. `p` is a number, or an array
     whose values are not checked; its shape is the shape of the draw unless one is given.
 
@@ -213,6 +221,10 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None, /, *, exact: b
     return xp.draw(draws.chosen, key, 0, sizes, p)
 
 
+@overload
+def permutation(key: A, x: int, /, *, axis: int = 0) -> A: ...
+@overload
+def permutation(key: Shaped, x: A, /, *, axis: int = 0) -> A: ...
 def permutation(key: Any, x: Any, /, *, axis: int = 0) -> Any:
     """The numbers 0 … `x` - 1 in random order, or the slices of an array along an axis reordered.
 
@@ -236,7 +248,7 @@ def permutation(key: Any, x: Any, /, *, axis: int = 0) -> Any:
     return xp.take(x, _order(xp, key, x.shape[axis]), axis=axis)
 
 
-def categorical(key: Any, logits: Any, /, *, axis: int = -1, shape: Shape | None = None) -> Any:
+def categorical(key: A, logits: Shaped, /, *, axis: int = -1, shape: Shape | None = None) -> A:
     """Indices along `axis` of `logits`, drawn with probabilities softmax(logits). `shape` must end
     with the shape of `logits` without that axis.
 

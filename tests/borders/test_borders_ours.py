@@ -210,7 +210,7 @@ def signatures(thing):
     """The types of the parameters of a function or class, as they are written."""
     try:
         return [str(p.annotation) for p in signature(thing).parameters.values()]
-    except ValueError:  # an error has none
+    except (TypeError, ValueError):  # a module and an error have none
         return []
 
 

@@ -51,7 +51,7 @@ def is_of(module, thing):
 def public():
     """Every public function and class."""
     return (
-        *iso.__all__,
+        *(name for name in iso.__all__ if callable(getattr(iso, name))),
         *(f"lax.{name}" for name, thing in vars(lax).items() if is_of(lax, thing)),
         *(f"random.{name}" for name in iso.random.__all__),
     )

@@ -13,9 +13,12 @@ framework's own `tanh`. `iso.namespace` returns `xp.namespace`, the vocabulary a
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from .vocabulary import FFT, LINALG, VOCABULARY, Names
+
+if TYPE_CHECKING:
+    from ..standard import Namespace
 
 Leaves = tuple[Any, ...]
 Pullback = Callable[[Leaves], Leaves]
@@ -28,7 +31,7 @@ class Contract(Names):
     arrays: tuple[type, ...]  # the types of its arrays
     refused: tuple[type, ...] = ()  # types that look like arrays, but compute something else
     lacks: Mapping[str, str] = {}  # the verbs it cannot supply -> the reason
-    namespace: Names  # returned by iso.namespace
+    namespace: Namespace  # returned by iso.namespace
     linalg: Names
     fft: Names
     __array_api_version__ = "2024.12"
@@ -42,7 +45,7 @@ class Contract(Names):
         xp.linalg = Names(f"{title}.linalg", LINALG, linalg)
         xp.fft = Names(f"{title}.fft", FFT, fft)
         wanted = (*VOCABULARY, "linalg", "fft", "__array_api_version__")
-        xp.namespace = Names(title, wanted, [xp], ", einsum, erf and pad")
+        xp.namespace = cast(Any, Names(title, wanted, [xp], ", einsum, erf and pad"))
 
     def __repr__(xp) -> str:
         return f"<the backend {xp.name}>"

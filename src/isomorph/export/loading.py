@@ -5,7 +5,7 @@ in which order of axes. What is not certain by name and class is not guessed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import tree
 from ..dispatch import backend_of, find_backend
@@ -29,10 +29,13 @@ from ..modules.walk import CONSTANT, MODULE, own
 from ..moving import to_numpy
 from .ordering import Order, orders, turn_of
 
+if TYPE_CHECKING:
+    from ..array_types import X
+
 NAME = "from_torch_state_dict"
 
 
-def conv_weight(w: Any, /) -> Any:
+def conv_weight(w: X, /) -> X:
     """A convolution's weight `[out, in, *kernel]` as `[*kernel, in, out]`.
 
     >>> iso.export.conv_weight(np.ones((8, 3, 5, 7))).shape
@@ -41,7 +44,7 @@ def conv_weight(w: Any, /) -> Any:
     return w.transpose((*range(2, w.ndim), 1, 0))
 
 
-def transpose_weight(w: Any, /) -> Any:
+def transpose_weight(w: X, /) -> X:
     """A transposed convolution's weight `[in, out, *kernel]` as `[*kernel, in, out]`.
 
     >>> iso.export.transpose_weight(np.ones((3, 8, 5, 7))).shape
@@ -50,7 +53,7 @@ def transpose_weight(w: Any, /) -> Any:
     return w.transpose((*range(2, w.ndim), 0, 1))
 
 
-def depthwise_weight(w: Any, channels: int, /) -> Any:
+def depthwise_weight(w: X, channels: int, /) -> X:
     """The weight `[channels·multiplier, 1, height, width]` of a convolution with one group a
     channel as `[height, width, channels, multiplier]`.
 
@@ -62,7 +65,7 @@ def depthwise_weight(w: Any, channels: int, /) -> Any:
     return w.reshape(channels, -1, *w.shape[2:]).transpose(2, 3, 0, 1)
 
 
-def recurrent_weight(w: Any, /) -> Any:
+def recurrent_weight(w: X, /) -> X:
     """The weight `[gates·out, in]` of an LSTM or GRU as `[in, gates·out]`; the gates keep their
     order.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..modules.conv import Conv, DepthwiseConv2D
 from ..modules.layers import (
@@ -33,6 +33,9 @@ from ..modules.layers import (
 )
 from ..modules.sequence import MultiHeadAttention, Recurrent
 from ..modules.walk import MODULE, is_module, own
+
+if TYPE_CHECKING:
+    from ..array_types import X
 
 ADAPTIVE = (AdaptiveMaxPool, AdaptiveAvgPool)
 # Functions that change no order, by their names where they are ours or a framework's.
@@ -66,7 +69,7 @@ class Order(NamedTuple):
     keys: frozenset = frozenset(("w", "b", "mean", "variance"))  # of those that it is about
 
 
-def flat_weight(w: Any, channels: int, /, *, axis: int = -1) -> Any:
+def flat_weight(w: X, channels: int, /, *, axis: int = -1) -> X:
     """An array with `channels·sizes` numbers along an axis, those of an image that torch has
     flattened, in our order, `sizes·channels`: the weight `[out, in]` of a linear layer, or with
     `axis=0` the weight of one whose outputs are made into an image.

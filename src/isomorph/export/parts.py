@@ -4,7 +4,7 @@ names, and a copy of the model around arrays for one call.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..dispatch import find_backend
 from ..modules.holding import gather, look
@@ -13,6 +13,9 @@ from ..modules.skeleton import Skeleton
 from ..modules.state import State
 from ..modules.walk import STATE
 from ..moving import convert
+
+if TYPE_CHECKING:
+    from ..typing import BackendName
 
 
 class Part(NamedTuple):
@@ -48,7 +51,7 @@ class Form:
 
 
 def taken_apart(
-    name: str, model: Any, backend: str
+    name: str, model: Any, backend: BackendName
 ) -> tuple[Form, list[Part], list[Part], list[Part]]:
     """The form of a model, and its variables, state and constants on a backend."""
     if not isinstance(model, Module):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import tree
 from ..dispatch import NUMBERS, backend_of, find_backend
 from .calls import check_callable
 
+if TYPE_CHECKING:
+    from ..array_types import P, R
 
-def vmap(func: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+
+def vmap(func: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, R]:
     """`func`, mapped over an extra axis of its array arguments; keyword arguments are not mapped.
 
     `in_axes` says which axis of an argument is mapped: one value for all arguments, or one per

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import tree
 from ..code_readers import constant
@@ -13,6 +13,9 @@ from ..dispatch import backend_of, find_backend
 from .calls import check_callable
 from .captured import hoist
 from .custom import gradients_of, ruled, unseen
+
+if TYPE_CHECKING:
+    from ..array_types import P, R
 
 # Whether a function is running that will be computed again: it must not change any state.
 AGAIN: ContextVar[bool] = ContextVar("isomorph.again", default=False)
@@ -24,7 +27,7 @@ def is_repeated() -> bool:
     return AGAIN.get()
 
 
-def checkpoint(func: Callable[..., Any]) -> Callable[..., Any]:
+def checkpoint(func: Callable[P, R]) -> Callable[P, R]:
     """`func`, of which only the arguments are kept for the gradient; the rest is computed again in
     the backward pass: less memory, more time.
 

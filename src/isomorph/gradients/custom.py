@@ -12,14 +12,15 @@ from .calls import arrays_of, check_callable
 from .transforms import stop_gradient
 
 if TYPE_CHECKING:
+    from ..array_types import P, R, X
     from ..backends.contract import Contract
 
 
 def custom_vjp(
-    func: Callable[..., Any],
-    fwd: Callable[..., tuple[Any, Any]],
-    bwd: Callable[[Any, Any], Any],
-) -> Callable[..., Any]:
+    func: Callable[P, R],
+    fwd: Callable[..., tuple[Any, X]],
+    bwd: Callable[[X, Any], Any],
+) -> Callable[P, R]:
     """`func` with a custom backward rule.
 
     `fwd(*args)` returns `(func(*args), residuals)`; `bwd(residuals, upstream)` returns a tuple with
@@ -186,8 +187,8 @@ def _kind(x: Any) -> str:
 
 
 def bind_custom_gradient_function(
-    func: Callable[..., Any], custom_grad_func: Callable[[Any, Any], Any], /
-) -> Callable[..., Any]:
+    func: Callable[P, R], custom_grad_func: Callable[[Any, Any], Any], /
+) -> Callable[P, R]:
     """`func` whose backward rule is `custom_grad_func((x, ret), upstream)`.
 
     With several arguments, `x` is the tuple of them and the rule returns a tuple of gradients.
@@ -200,7 +201,7 @@ def bind_custom_gradient_function(
     check_callable("bind_custom_gradient_function", custom_grad_func)
 
     def fwd(*args: Any) -> tuple[Any, Any]:
-        ret = func(*args)
+        ret = func(*args)  # pyright: ignore[reportCallIssue]
         return ret, (args, ret)
 
     def bwd(saved: Any, upstream: Any) -> Any:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import tree
 from ..dispatch import find_backend
 from .calls import arrays_of, check_callable, scalar, settle
 from .transforms import stop_gradient
 
+if TYPE_CHECKING:
+    from ..array_types import R, X
+
 Path = Sequence[Any]
 
 
 def execute_with_gradients(
-    func: Callable[[Any], Any],
-    xs: Any,
+    func: Callable[[X], R],
+    xs: X,
     /,
     *,
     retain_grads: bool = False,
     xs_grad_idxs: Sequence[Path] | None = None,
     ret_grad_idxs: Sequence[Path] | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[R, Any]:
     """`(func(xs), gradients)`, running `func` once on the nest `xs`.
 
     `xs_grad_idxs` and `ret_grad_idxs` are lists of paths, such as `[[0], ["a", 1]]`, that choose

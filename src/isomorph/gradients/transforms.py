@@ -5,13 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import wraps
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from .. import tree
 from ..dispatch import dtype_of, find_backend
 from .calls import Pulled, check_argnums, check_callable, like, pulled, rebuilt
 
+if TYPE_CHECKING:
+    from typing import Concatenate
 
+    from ..array_types import P, R, T, Ts, X
+
+
+@overload
+def grad(
+    func: Callable[Concatenate[X, P], Any], argnums: Literal[0] = 0, has_aux: Literal[False] = False
+) -> Callable[Concatenate[X, P], X]: ...
+@overload
+def grad(
+    func: Callable[Concatenate[X, P], tuple[Any, T]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[X, P], tuple[X, T]]: ...
+@overload
+def grad(func: Callable[P, Any], argnums: int, has_aux: bool = False) -> Callable[P, Any]: ...
+@overload
+def grad(
+    func: Callable[P, Any], argnums: Sequence[int], has_aux: bool = False
+) -> Callable[P, tuple[Any, ...]]: ...
 def grad(
     func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -34,6 +56,18 @@ def grad(
     return gradient
 
 
+@overload
+def value_and_grad(
+    func: Callable[Concatenate[X, P], R], argnums: Literal[0] = 0, has_aux: bool = False
+) -> Callable[Concatenate[X, P], tuple[R, X]]: ...
+@overload
+def value_and_grad(
+    func: Callable[P, R], argnums: int, has_aux: bool = False
+) -> Callable[P, tuple[R, Any]]: ...
+@overload
+def value_and_grad(
+    func: Callable[P, R], argnums: Sequence[int], has_aux: bool = False
+) -> Callable[P, tuple[R, tuple[Any, ...]]]: ...
 def value_and_grad(
     func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -73,6 +107,14 @@ def _value_and_grad(
     return both
 
 
+@overload
+def vjp(
+    func: Callable[..., R], *primals: *Ts, has_aux: Literal[False] = False
+) -> tuple[R, Callable[[Any], tuple[*Ts]]]: ...
+@overload
+def vjp(
+    func: Callable[..., tuple[R, T]], *primals: *Ts, has_aux: Literal[True]
+) -> tuple[R, Callable[[Any], tuple[*Ts]], T]: ...
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """`(func(*primals), pullback)`: the pullback takes a nest like the output and returns one
     gradient per primal.
@@ -102,7 +144,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     return (out, pullback, run.aux) if has_aux else (out, pullback)
 
 
-def jvp(func: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+def jvp(func: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[R, R]:
     """`(func(*primals), tangent)`: the directional derivative along `tangents`, one per primal.
 
     Computed by differentiating the pullback, which is linear, so custom rules are used here too.
@@ -126,7 +168,7 @@ def jvp(func: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any
     return unflatten(run.outs), unflatten(transposed(along))
 
 
-def jac(func: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+def jac(func: Callable[P, Any], argnums: int | Sequence[int] = 0) -> Callable[P, Any]:
     """The function that returns the Jacobian: for every pair of leaves an array of shape
     `out.shape + x.shape`, nested like the outputs, then like the chosen inputs.
 
@@ -170,7 +212,7 @@ def _rows(run: Pulled, place: int, y: Any) -> list[Any]:
     return [xp.reshape(r, (*shape, *tuple(r.shape)[1:])) for r in rows]
 
 
-def hessian(func: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+def hessian(func: Callable[P, Any], argnums: int | Sequence[int] = 0) -> Callable[P, Any]:
     """The function that returns the matrix of second derivatives of a scalar `func`.
 
     For every pair of leaves an array of shape `x.shape + y.shape`, nested like the chosen inputs
@@ -183,6 +225,12 @@ def hessian(func: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Calla
     return wraps(func)(_jac("hessian", grad(func, argnums), argnums))
 
 
+@overload
+def hvp(func: Callable[..., Any], primals: tuple[*Ts], tangents: Sequence[Any]) -> tuple[*Ts]: ...
+@overload
+def hvp(
+    func: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[Any, ...]: ...
 def hvp(func: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The Hessian of a scalar `func` at `primals` times `tangents`, one nest per primal.
 
@@ -196,6 +244,10 @@ def hvp(func: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any
     return jvp(grad(func, places), primals, tangents)[1]
 
 
+@overload
+def stop_gradient(nest: T, /, *, preserve_type: Literal[True] = True) -> T: ...
+@overload
+def stop_gradient(nest: Any, /, *, preserve_type: bool) -> Any: ...
 def stop_gradient(nest: Any, /, *, preserve_type: bool = True) -> Any:
     """The same values, through which no gradient flows; leaves that are not arrays are kept.
 

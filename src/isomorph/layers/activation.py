@@ -5,13 +5,16 @@ Each is finite, with a finite gradient, for every finite input; at infinities it
 
 from __future__ import annotations
 
-from typing import Any, Never
+from typing import TYPE_CHECKING, Never
 
 from ..dispatch import backend_of
 from ..keywords import refuse
 
+if TYPE_CHECKING:
+    from ..array_types import A
 
-def relu(x: Any, /) -> Any:
+
+def relu(x: A, /) -> A:
     """max(x, 0); its derivative at 0 is 0.
 
     >>> iso.relu(np.array([-1.0, 2.0]))
@@ -20,7 +23,7 @@ def relu(x: Any, /) -> Any:
     return backend_of(x).relu(x)
 
 
-def leaky_relu(x: Any, /, *, alpha: float = 0.01) -> Any:
+def leaky_relu(x: A, /, *, alpha: float = 0.01) -> A:
     """x where it is positive, `alpha`·x elsewhere.
 
     >>> iso.leaky_relu(np.array([-1.0, 2.0]))
@@ -29,7 +32,7 @@ def leaky_relu(x: Any, /, *, alpha: float = 0.01) -> Any:
     return backend_of(x).leaky_relu(x, alpha)
 
 
-def elu(x: Any, /, *, alpha: float = 1.0) -> Any:
+def elu(x: A, /, *, alpha: float = 1.0) -> A:
     """x where it is positive, `alpha`·(eˣ − 1) elsewhere.
 
     >>> iso.elu(np.array([0.0, 2.0]))
@@ -38,7 +41,7 @@ def elu(x: Any, /, *, alpha: float = 1.0) -> Any:
     return backend_of(x).elu(x, alpha)
 
 
-def gelu(x: Any, /, *, approximate: bool = False) -> Any:
+def gelu(x: A, /, *, approximate: bool = False) -> A:
     """x·Φ(x), with Φ the normal distribution function; with `approximate`, by tanh as in GPT-2.
 
     >>> iso.gelu(np.array([0.0, 100.0]))
@@ -47,7 +50,7 @@ def gelu(x: Any, /, *, approximate: bool = False) -> Any:
     return backend_of(x).gelu(x, approximate)
 
 
-def silu(x: Any, /) -> Any:
+def silu(x: A, /) -> A:
     """x·sigmoid(x).
 
     >>> iso.silu(np.array([0.0, 100.0]))
@@ -56,7 +59,7 @@ def silu(x: Any, /) -> Any:
     return backend_of(x).silu(x)
 
 
-def softplus(x: Any, /) -> Any:
+def softplus(x: A, /) -> A:
     """log(1 + eˣ).
 
     >>> iso.softplus(np.array([1000.0]))
@@ -65,7 +68,7 @@ def softplus(x: Any, /) -> Any:
     return backend_of(x).softplus(x)
 
 
-def mish(x: Any, /) -> Any:
+def mish(x: A, /) -> A:
     """x·tanh(softplus(x)).
 
     >>> iso.mish(np.array([0.0, 100.0]))
@@ -74,7 +77,7 @@ def mish(x: Any, /) -> Any:
     return backend_of(x).mish(x)
 
 
-def hardswish(x: Any, /) -> Any:
+def hardswish(x: A, /) -> A:
     """x·min(max(x + 3, 0), 6) / 6.
 
     >>> iso.hardswish(np.array([-4.0, 3.0]))
@@ -83,7 +86,7 @@ def hardswish(x: Any, /) -> Any:
     return backend_of(x).hardswish(x)
 
 
-def sigmoid(x: Any, /) -> Any:
+def sigmoid(x: A, /) -> A:
     """1 / (1 + e⁻ˣ).
 
     >>> iso.sigmoid(np.array([0.0, -1000.0]))
@@ -92,7 +95,7 @@ def sigmoid(x: Any, /) -> Any:
     return backend_of(x).sigmoid(x)
 
 
-def softmax(x: Any, /, *, axis: int = -1, **habits: Never) -> Any:
+def softmax(x: A, /, *, axis: int = -1, **habits: Never) -> A:
     """eˣ over its sum along `axis`.
 
     >>> iso.softmax(np.array([0.0, 0.0]))
@@ -103,7 +106,7 @@ def softmax(x: Any, /, *, axis: int = -1, **habits: Never) -> Any:
     return backend_of(x).softmax(x, axis)
 
 
-def log_softmax(x: Any, /, *, axis: int = -1, **habits: Never) -> Any:
+def log_softmax(x: A, /, *, axis: int = -1, **habits: Never) -> A:
     """The logarithm of `softmax`.
 
     >>> iso.log_softmax(np.array([0.0]))
@@ -115,13 +118,13 @@ def log_softmax(x: Any, /, *, axis: int = -1, **habits: Never) -> Any:
 
 
 def logsumexp(
-    x: Any,
+    x: A,
     /,
     *,
     axis: int | tuple[int, ...] | None = None,
     keepdims: bool = False,
     **habits: Never,
-) -> Any:
+) -> A:
     """log Σ eˣ along `axis`, or over all elements.
 
     >>> float(iso.logsumexp(np.array([1000.0])))

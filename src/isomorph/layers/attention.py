@@ -8,29 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..dispatch import backend_of, dtype_of
 from ..meanings.attention import weighted
 from .dropout import dropout
 from .shapes import broadcast, known, remembered
 
+if TYPE_CHECKING:
+    from ..array_types import A, Shaped
+
 # ---- doors ---------------------------------------------------------------------------------------
 
 
 def scaled_dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
+    query: A,
+    key: Shaped,
+    value: Shaped,
     /,
     *,
-    scale: Any = None,
-    mask: Any = None,
+    scale: float | Shaped | None = None,
+    mask: Shaped | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     training: bool = False,
-    rng: Any = None,
-) -> Any:
+    rng: Shaped | None = None,
+) -> A:
     """softmax(query·keyᵀ·scale + mask)·value: `query` is `[..., L, F]`, `key` `[..., S, F]`,
     `value` `[..., S, V]`, the result `[..., L, V]`; leading axes broadcast.
 
@@ -58,18 +61,18 @@ def scaled_dot_product_attention(
 
 
 def grouped_query_attention(
-    query: Any,
-    key: Any,
-    value: Any,
+    query: A,
+    key: Shaped,
+    value: Shaped,
     /,
     *,
-    scale: Any = None,
-    mask: Any = None,
+    scale: float | Shaped | None = None,
+    mask: Shaped | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     training: bool = False,
-    rng: Any = None,
-) -> Any:
+    rng: Shaped | None = None,
+) -> A:
     """`scaled_dot_product_attention` of `query` `[..., H, L, F]` with fewer heads of `key`
     `[..., G, S, F]` and `value` `[..., G, S, V]`: each serves H/G consecutive heads of the query.
     The result is `[..., H, L, V]`, the mask broadcasts to `[..., H, L, S]`.

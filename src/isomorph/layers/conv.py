@@ -8,7 +8,7 @@ out/groups]` or `[in, out/groups, *k]`. `x_dilations` inserts zeros into x befor
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..dispatch import backend_of
 from .conv_plan import (
@@ -21,20 +21,26 @@ from .conv_plan import (
     transposed,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..array_types import A, Shaped
+    from ..typing import Format, Format1D, Format2D, Format3D, Padding, PerAxis
+
 
 def conv1d(
-    x: Any,
-    filters: Any,
-    strides: Any,
-    padding: Any,
+    x: A,
+    filters: Shaped,
+    strides: PerAxis,
+    padding: Padding,
     /,
     *,
-    data_format: str = "NWC",
-    filter_format: str = "channel_last",
-    x_dilations: Any = 1,
-    dilations: Any = 1,
-    bias: Any = None,
-) -> Any:
+    data_format: Format1D = "NWC",
+    filter_format: Format = "channel_last",
+    x_dilations: PerAxis = 1,
+    dilations: PerAxis = 1,
+    bias: Shaped | None = None,
+) -> A:
     """The convolution of `x`, `[batch, width, in]`, with `filters`, `[k, in, out]`: `[batch, width,
     out]`.
 
@@ -50,18 +56,18 @@ def conv1d(
 
 
 def conv2d(
-    x: Any,
-    filters: Any,
-    strides: Any,
-    padding: Any,
+    x: A,
+    filters: Shaped,
+    strides: PerAxis,
+    padding: Padding,
     /,
     *,
-    data_format: str = "NHWC",
-    filter_format: str = "channel_last",
-    x_dilations: Any = 1,
-    dilations: Any = 1,
-    bias: Any = None,
-) -> Any:
+    data_format: Format2D = "NHWC",
+    filter_format: Format = "channel_last",
+    x_dilations: PerAxis = 1,
+    dilations: PerAxis = 1,
+    bias: Shaped | None = None,
+) -> A:
     """The convolution of `x`, `[batch, height, width, in]`, with `filters`, `[k, k, in, out]`:
     `[batch, height, width, out]`.
 
@@ -78,18 +84,18 @@ def conv2d(
 
 
 def conv3d(
-    x: Any,
-    filters: Any,
-    strides: Any,
-    padding: Any,
+    x: A,
+    filters: Shaped,
+    strides: PerAxis,
+    padding: Padding,
     /,
     *,
-    data_format: str = "NDHWC",
-    filter_format: str = "channel_last",
-    x_dilations: Any = 1,
-    dilations: Any = 1,
-    bias: Any = None,
-) -> Any:
+    data_format: Format3D = "NDHWC",
+    filter_format: Format = "channel_last",
+    x_dilations: PerAxis = 1,
+    dilations: PerAxis = 1,
+    bias: Shaped | None = None,
+) -> A:
     """The convolution of `x`, `[batch, depth, height, width, in]`, with `filters`, `[k, k, k, in,
     out]`: `[batch, depth, height, width, out]`.
 
@@ -105,15 +111,15 @@ def conv3d(
 
 
 def depthwise_conv2d(
-    x: Any,
-    filters: Any,
-    strides: Any,
-    padding: Any,
+    x: A,
+    filters: Shaped,
+    strides: PerAxis,
+    padding: Padding,
     /,
     *,
-    data_format: str = "NHWC",
-    dilations: Any = 1,
-) -> Any:
+    data_format: Format2D = "NHWC",
+    dilations: PerAxis = 1,
+) -> A:
     """Each channel of `x`, `[batch, height, width, in]`, with its own filters, `[k, k, in]` or
     `[k, k, in, multiplier]`: `[batch, height, width, in·multiplier]`.
 
@@ -142,20 +148,20 @@ def depthwise_conv2d(
 
 
 def conv_general_dilated(
-    x: Any,
-    filters: Any,
-    strides: Any,
-    padding: Any,
+    x: A,
+    filters: Shaped,
+    strides: PerAxis,
+    padding: Padding,
     /,
     *,
     dims: int = 2,
-    data_format: str = "channel_last",
-    filter_format: str = "channel_last",
+    data_format: Format = "channel_last",
+    filter_format: Format = "channel_last",
     feature_group_count: int = 1,
-    x_dilations: Any = 1,
-    dilations: Any = 1,
-    bias: Any = None,
-) -> Any:
+    x_dilations: PerAxis = 1,
+    dilations: PerAxis = 1,
+    bias: Shaped | None = None,
+) -> A:
     """The convolution of `x`, `[batch, *sizes, in]`, with `filters`, `[*k, in/groups, out]`, over
     `dims` axes: `[batch, *sizes, out]`. Each group of channels has its own share of the filters.
 
@@ -173,18 +179,18 @@ def conv_general_dilated(
 
 
 def conv1d_transpose(
-    x: Any,
-    filters: Any,
-    strides: Any,
-    padding: Any,
+    x: A,
+    filters: Shaped,
+    strides: PerAxis,
+    padding: Padding,
     /,
     *,
-    output_shape: Any = None,
-    filter_format: str = "channel_last",
-    data_format: str = "NWC",
-    dilations: Any = 1,
-    bias: Any = None,
-) -> Any:
+    output_shape: Sequence[int | None] | None = None,
+    filter_format: Format = "channel_last",
+    data_format: Format1D = "NWC",
+    dilations: PerAxis = 1,
+    bias: Shaped | None = None,
+) -> A:
     """The gradient of a convolution with respect to its input, at `x`, `[batch, width, in]`, with
     `filters`, `[k, in, out]`: `[batch, width, out]`. Several output sizes may be possible;
     `output_shape`, the sizes alone or the full shape, chooses one.
@@ -201,18 +207,18 @@ def conv1d_transpose(
 
 
 def conv2d_transpose(
-    x: Any,
-    filters: Any,
-    strides: Any,
-    padding: Any,
+    x: A,
+    filters: Shaped,
+    strides: PerAxis,
+    padding: Padding,
     /,
     *,
-    output_shape: Any = None,
-    filter_format: str = "channel_last",
-    data_format: str = "NHWC",
-    dilations: Any = 1,
-    bias: Any = None,
-) -> Any:
+    output_shape: Sequence[int | None] | None = None,
+    filter_format: Format = "channel_last",
+    data_format: Format2D = "NHWC",
+    dilations: PerAxis = 1,
+    bias: Shaped | None = None,
+) -> A:
     """The gradient of a convolution with respect to its input, at `x`, `[batch, height, width,
     in]`, with `filters`, `[k, k, in, out]`: `[batch, height, width, out]`; see `conv1d_transpose`.
 
@@ -228,18 +234,18 @@ def conv2d_transpose(
 
 
 def conv3d_transpose(
-    x: Any,
-    filters: Any,
-    strides: Any,
-    padding: Any,
+    x: A,
+    filters: Shaped,
+    strides: PerAxis,
+    padding: Padding,
     /,
     *,
-    output_shape: Any = None,
-    filter_format: str = "channel_last",
-    data_format: str = "NDHWC",
-    dilations: Any = 1,
-    bias: Any = None,
-) -> Any:
+    output_shape: Sequence[int | None] | None = None,
+    filter_format: Format = "channel_last",
+    data_format: Format3D = "NDHWC",
+    dilations: PerAxis = 1,
+    bias: Shaped | None = None,
+) -> A:
     """The gradient of a convolution with respect to its input, at `x`, `[batch, depth, height,
     width, in]`, with `filters`, `[k, k, k, in, out]`: `[batch, depth, height, width, out]`; see
     `conv1d_transpose`.
@@ -256,20 +262,20 @@ def conv3d_transpose(
 
 
 def conv_general_transpose(
-    x: Any,
-    filters: Any,
-    strides: Any,
-    padding: Any,
+    x: A,
+    filters: Shaped,
+    strides: PerAxis,
+    padding: Padding,
     /,
     *,
     dims: int = 2,
-    output_shape: Any = None,
-    data_format: str = "channel_last",
-    filter_format: str = "channel_last",
-    dilations: Any = 1,
+    output_shape: Sequence[int | None] | None = None,
+    data_format: Format = "channel_last",
+    filter_format: Format = "channel_last",
+    dilations: PerAxis = 1,
     feature_group_count: int = 1,
-    bias: Any = None,
-) -> Any:
+    bias: Shaped | None = None,
+) -> A:
     """The gradient of `conv_general_dilated` with respect to its input, at `x`, `[batch, *sizes,
     in]`, with `filters`, `[*k, in, out/groups]`: `[batch, *sizes, out]`; see `conv1d_transpose`.
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..dispatch import backend_of, dtype_of
 from ..random import check_key
 
+if TYPE_CHECKING:
+    from ..array_types import A, Shaped
+    from ..typing import DType
+
 
 def dropout(
-    x: Any, prob: float, /, *, scale: bool = True, dtype: Any = None, training: bool = True,
-    rng: Any = None, noise_shape: Sequence[int | None] | None = None,
-) -> Any:  # fmt: skip
+    x: A, prob: float, /, *, scale: bool = True, dtype: DType | None = None, training: bool = True,
+    rng: Shaped | None = None, noise_shape: Sequence[int | None] | None = None,
+) -> A:  # fmt: skip
     """Each element of `x` is zero with probability `prob`, otherwise divided by 1 − `prob` unless
     `scale` is False. `x` itself when not training.
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..dispatch import backend_of, dtype_of
 
+if TYPE_CHECKING:
+    from ..array_types import A, Shaped
 
-def embedding(ids: Any, weight: Any, /) -> Any:
+
+def embedding(ids: Shaped, weight: A, /) -> A:
     """The rows of `weight` `[rows, *sizes]` at the integers `ids`: `[*ids.shape, *sizes]`.
 
     Gradients of rows taken twice add up. An id outside the table raises IndexError if ids can be

@@ -2,14 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..dispatch import backend_of
 from ..meanings import heads
 from .attention import check_dropout, check_mask, check_one_dtype, dropping
 from .heads_plan import NAME, Arrays, Scoring, check_shape, four_axes, plan_of, shapes_of
 
+if TYPE_CHECKING:
+    from ..array_types import A, Shaped
 
+
+@overload
+def multi_head_attention(
+    query: A, /, *, key: Shaped | None = None, value: Shaped | None = None, num_heads: int = 8,
+    scale: float | Shaped | None = None, mask: Shaped | None = None,
+    attention_mask: Shaped | None = None, key_padding_mask: Shaped | None = None,
+    in_proj_weights: Shaped | None = None,
+    q_proj_weights: Shaped | None = None, k_proj_weights: Shaped | None = None,
+    v_proj_weights: Shaped | None = None, out_proj_weights: Shaped | None = None,
+    in_proj_bias: Shaped | None = None, out_proj_bias: Shaped | None = None,
+    is_causal: bool = False, bias_k: Shaped | None = None, bias_v: Shaped | None = None,
+    static_k: Shaped | None = None, static_v: Shaped | None = None, add_zero_attn: bool = False,
+    return_attention_weights: Literal[False] = False, average_attention_weights: bool = True,
+    dropout: float = 0.0, training: bool = False, batch_first: bool = True,
+    rng: Shaped | None = None,
+) -> A: ...  # fmt: skip
+@overload
+def multi_head_attention(
+    query: A, /, *, key: Shaped | None = None, value: Shaped | None = None, num_heads: int = 8,
+    scale: float | Shaped | None = None, mask: Shaped | None = None,
+    attention_mask: Shaped | None = None, key_padding_mask: Shaped | None = None,
+    in_proj_weights: Shaped | None = None,
+    q_proj_weights: Shaped | None = None, k_proj_weights: Shaped | None = None,
+    v_proj_weights: Shaped | None = None, out_proj_weights: Shaped | None = None,
+    in_proj_bias: Shaped | None = None, out_proj_bias: Shaped | None = None,
+    is_causal: bool = False, bias_k: Shaped | None = None, bias_v: Shaped | None = None,
+    static_k: Shaped | None = None, static_v: Shaped | None = None, add_zero_attn: bool = False,
+    return_attention_weights: Literal[True], average_attention_weights: bool = True,
+    dropout: float = 0.0, training: bool = False, batch_first: bool = True,
+    rng: Shaped | None = None,
+) -> tuple[A, A]: ...  # fmt: skip
 def multi_head_attention(
     query: Any,
     /,

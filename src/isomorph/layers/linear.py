@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..dispatch import backend_of, dtype_of
 from .shapes import remembered
 
+if TYPE_CHECKING:
+    from ..array_types import A, Shaped
 
-def linear(x: Any, weight: Any, /, *, bias: Any = None) -> Any:
+
+def linear(x: A, weight: Shaped, /, *, bias: Shaped | None = None) -> A:
     """x·Wᵀ + b: `x` is `[*outer, *inner, in]`, `weight` `[*outer, out, in]`, `bias` `[*outer,
     out]`; the result `[*outer, *inner, out]`.
 

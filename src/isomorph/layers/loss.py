@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Never
+from typing import TYPE_CHECKING, Any, Literal, Never, overload
 
 from ..dispatch import backend_of, dtype_of
 from ..keywords import refuse
 
+if TYPE_CHECKING:
+    from ..array_types import A, Shaped
+    from ..means import Mean
+    from ..typing import Scalar
+
 REDUCTIONS = ("mean", "sum", "none", "counted")
 
 
+@overload
+def cross_entropy(
+    logits: A, labels: Shaped, /, *, axis: int = -1, label_smoothing: float = 0.0,
+    ignore_index: int | None = None, reduction: Scalar = "mean", **habits: Never,
+) -> A: ...  # fmt: skip
+@overload
+def cross_entropy(
+    logits: Shaped, labels: Shaped, /, *, axis: int = -1, label_smoothing: float = 0.0,
+    ignore_index: int | None = None, reduction: Literal["counted"], **habits: Never,
+) -> Mean: ...  # fmt: skip
 def cross_entropy(
     logits: Any,
     labels: Any,
@@ -61,6 +76,14 @@ def cross_entropy(
     return xp.cross_entropy(logits, labels, axis, label_smoothing, ignore_index, reduction)
 
 
+@overload
+def binary_cross_entropy(
+    logits: A, labels: Shaped, /, *, reduction: Scalar = "mean", **habits: Never
+) -> A: ...
+@overload
+def binary_cross_entropy(
+    logits: Shaped, labels: Shaped, /, *, reduction: Literal["counted"], **habits: Never
+) -> Mean: ...
 def binary_cross_entropy(
     logits: Any, labels: Any, /, *, reduction: str = "mean", **habits: Never
 ) -> Any:
@@ -75,6 +98,12 @@ def binary_cross_entropy(
     return xp.reduced(xp.softplus(logits) - logits * labels, reduction)
 
 
+@overload
+def mse(prediction: A, target: Shaped, /, *, reduction: Scalar = "mean", **habits: Never) -> A: ...
+@overload
+def mse(
+    prediction: Shaped, target: Shaped, /, *, reduction: Literal["counted"], **habits: Never
+) -> Mean: ...
 def mse(prediction: Any, target: Any, /, *, reduction: str = "mean", **habits: Never) -> Any:
     """(prediction − target)².
 
@@ -88,6 +117,12 @@ def mse(prediction: Any, target: Any, /, *, reduction: str = "mean", **habits: N
     return xp.reduced(error * error, reduction)
 
 
+@overload
+def mae(prediction: A, target: Shaped, /, *, reduction: Scalar = "mean", **habits: Never) -> A: ...
+@overload
+def mae(
+    prediction: Shaped, target: Shaped, /, *, reduction: Literal["counted"], **habits: Never
+) -> Mean: ...
 def mae(prediction: Any, target: Any, /, *, reduction: str = "mean", **habits: Never) -> Any:
     """|prediction − target|.
 
@@ -100,6 +135,26 @@ def mae(prediction: Any, target: Any, /, *, reduction: str = "mean", **habits: N
     return xp.reduced(xp.abs(prediction - target), reduction)
 
 
+@overload
+def huber(
+    prediction: A,
+    target: Shaped,
+    /,
+    *,
+    delta: float = 1.0,
+    reduction: Scalar = "mean",
+    **habits: Never,
+) -> A: ...
+@overload
+def huber(
+    prediction: Shaped,
+    target: Shaped,
+    /,
+    *,
+    delta: float = 1.0,
+    reduction: Literal["counted"],
+    **habits: Never,
+) -> Mean: ...
 def huber(
     prediction: Any, target: Any, /, *, delta: float = 1.0, reduction: str = "mean", **habits: Never
 ) -> Any:
@@ -120,6 +175,14 @@ def huber(
     )
 
 
+@overload
+def kl_divergence(
+    log_prediction: A, target: Shaped, /, *, reduction: Scalar = "mean", **habits: Never
+) -> A: ...
+@overload
+def kl_divergence(
+    log_prediction: Shaped, target: Shaped, /, *, reduction: Literal["counted"], **habits: Never
+) -> Mean: ...
 def kl_divergence(
     log_prediction: Any, target: Any, /, *, reduction: str = "mean", **habits: Never
 ) -> Any:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Never
+from typing import TYPE_CHECKING, Any, Never
 
 from ..dispatch import backend_of
 from ..keywords import refuse
 from ..meanings.norm import BatchNormPlan
 from .shapes import GENERAL, is_first, other_side, remembered
 
+if TYPE_CHECKING:
+    from ..array_types import A, Shaped
+    from ..typing import Format
+
 
 def layer_norm(
-    x: Any,
+    x: A,
     /,
     *,
-    weight: Any = None,
-    bias: Any = None,
+    weight: Shaped | None = None,
+    bias: Shaped | None = None,
     axis: int | tuple[int, ...] = -1,
     epsilon: float = 1e-5,
     **habits: Never,
-) -> Any:
+) -> A:
     """(x − mean) / √(variance + epsilon) over `axis`, times `weight` plus `bias`, which have the
     shape of those axes.
 
@@ -34,14 +38,14 @@ def layer_norm(
 
 
 def rms_norm(
-    x: Any,
+    x: A,
     /,
     *,
-    weight: Any = None,
+    weight: Shaped | None = None,
     axis: int | tuple[int, ...] = -1,
     epsilon: float = 1e-6,
     **habits: Never,
-) -> Any:
+) -> A:
     """x / √(mean of x² + epsilon) over `axis`, times `weight`, which has the shape of those axes.
 
     >>> iso.rms_norm(np.array([3.0, -3.0]), epsilon=0.0)
@@ -54,19 +58,19 @@ def rms_norm(
 
 
 def batch_norm(
-    x: Any,
-    mean: Any,
-    variance: Any,
+    x: A,
+    mean: Shaped,
+    variance: Shaped,
     /,
     *,
-    weight: Any = None,
-    bias: Any = None,
+    weight: Shaped | None = None,
+    bias: Shaped | None = None,
     training: bool = False,
     momentum: float = 0.1,
     epsilon: float = 1e-5,
-    data_format: str = GENERAL[0],
+    data_format: Format = GENERAL[0],
     **habits: Never,
-) -> tuple[Any, Any, Any]:
+) -> tuple[A, A, A]:
     """`(y, mean, variance)`: each channel of `x` normalised by the statistics of the batch when
     `training`, else by the given running statistics.
 
@@ -100,16 +104,16 @@ def batch_norm(
 
 
 def group_norm(
-    x: Any,
+    x: A,
     groups: int,
     /,
     *,
-    weight: Any = None,
-    bias: Any = None,
+    weight: Shaped | None = None,
+    bias: Shaped | None = None,
     epsilon: float = 1e-5,
-    data_format: str = GENERAL[0],
+    data_format: Format = GENERAL[0],
     **habits: Never,
-) -> Any:
+) -> A:
     """Each example of `x` normalised over its sizes and over each of `groups` groups of channels;
     `weight` and `bias` are `[channels]`.
 
@@ -129,15 +133,15 @@ def group_norm(
 
 
 def instance_norm(
-    x: Any,
+    x: A,
     /,
     *,
-    weight: Any = None,
-    bias: Any = None,
+    weight: Shaped | None = None,
+    bias: Shaped | None = None,
     epsilon: float = 1e-5,
-    data_format: str = GENERAL[0],
+    data_format: Format = GENERAL[0],
     **habits: Never,
-) -> Any:
+) -> A:
     """Each channel of each example of `x` normalised over its sizes; `weight` and `bias` are
     `[channels]`.
 
@@ -155,15 +159,15 @@ def instance_norm(
 
 
 def local_response_norm(
-    x: Any,
+    x: A,
     /,
     size: int,
     *,
     alpha: float = 1e-4,
     beta: float = 0.75,
     k: float = 1.0,
-    data_format: str = GENERAL[0],
-) -> Any:
+    data_format: Format = GENERAL[0],
+) -> A:
     """x / (k + alpha · s / size)^beta, where s is the sum of x² over `size` neighbouring channels:
     size // 2 before each and (size − 1) // 2 after it, fewer at the ends.
 

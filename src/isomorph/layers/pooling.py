@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..dispatch import backend_of
 from ..meanings.pooling import PoolPlan
@@ -17,10 +17,20 @@ from .shapes import (
     spread,
 )
 
+if TYPE_CHECKING:
+    from ..array_types import A
+    from ..typing import Format, Padding, PerAxis
+
 
 def max_pool(
-    x: Any, window: Any, strides: Any = None, padding: Any = 0, /, *, data_format: str = GENERAL[0]
-) -> Any:
+    x: A,
+    window: PerAxis,
+    strides: PerAxis | None = None,
+    padding: Padding = 0,
+    /,
+    *,
+    data_format: Format = GENERAL[0],
+) -> A:
     """The largest value in each window; equal largest values share the gradient.
 
     `x` is `[batch, *sizes, channels]`, or `[batch, channels, *sizes]` with "channel_first";
@@ -35,15 +45,15 @@ def max_pool(
 
 
 def avg_pool(
-    x: Any,
-    window: Any,
-    strides: Any = None,
-    padding: Any = 0,
+    x: A,
+    window: PerAxis,
+    strides: PerAxis | None = None,
+    padding: Padding = 0,
     /,
     *,
-    data_format: str = GENERAL[0],
+    data_format: Format = GENERAL[0],
     count_include_pad: bool = False,
-) -> Any:
+) -> A:
     """The mean of the values in each window, as in `max_pool`. With `count_include_pad`, padding
     counts as zeros; otherwise it is ignored.
 
@@ -54,7 +64,7 @@ def avg_pool(
     return backend_of(x).pool(x, plan)
 
 
-def adaptive_max_pool(x: Any, size: Any, /, *, data_format: str = GENERAL[0]) -> Any:
+def adaptive_max_pool(x: A, size: PerAxis, /, *, data_format: Format = GENERAL[0]) -> A:
     """The maximum of each of `size` parts of the sizes, which are split as evenly as possible.
 
     >>> iso.adaptive_max_pool(np.array([[[1.0], [3.0], [2.0]]]), 2).tolist()
@@ -64,7 +74,7 @@ def adaptive_max_pool(x: Any, size: Any, /, *, data_format: str = GENERAL[0]) ->
     return backend_of(x).adaptive_pool(x, wanted, first, True)
 
 
-def adaptive_avg_pool(x: Any, size: Any, /, *, data_format: str = GENERAL[0]) -> Any:
+def adaptive_avg_pool(x: A, size: PerAxis, /, *, data_format: Format = GENERAL[0]) -> A:
     """The mean of each of `size` parts of the sizes, which are split as evenly as possible.
 
     >>> iso.adaptive_avg_pool(np.array([[[1.0], [3.0], [2.0]]]), 2).tolist()

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..default_backend import home
 from ..dispatch import backend_of, dtype_of
 from .shapes import broadcast
 
+if TYPE_CHECKING:
+    from ..array_types import A
+    from ..typing import BackendName
+
 
 def rotary_embedding(
-    x: Any,
+    x: A,
     /,
     *,
     positions: Any = None,
     base: float = 10000.0,
     interleaved: bool = False,
-) -> Any:
+) -> A:
     """`x`, queries or keys `[..., L, F]`, with pairs of features rotated by position·base^(−2i/F),
     so that products of queries and keys depend only on their distance.
 
@@ -49,7 +53,7 @@ def local_window_mask(
     left: int,
     right: int = 0,
     device: Any = None,
-    backend: str | None = None,
+    backend: BackendName | None = None,
 ) -> Any:
     """A boolean mask `[queries, keys]` for attention: query i attends to keys i − `left` to
     i + `right`.

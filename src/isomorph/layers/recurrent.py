@@ -7,14 +7,17 @@ not one per step, where the framework has such a loop.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..dispatch import backend_of
 from .attention import check_dtypes
 
+if TYPE_CHECKING:
+    from ..array_types import A
+
 
 def lstm_update(
-    x: Any,
+    x: A,
     init_h: Any,
     init_c: Any,
     kernel: Any,
@@ -24,7 +27,7 @@ def lstm_update(
     bias: Any = None,
     recurrent_bias: Any = None,
     time_major: bool = False,
-) -> tuple[Any, tuple[Any, Any]]:
+) -> tuple[A, tuple[A, A]]:
     """A long short-term memory over the steps of `x`: `(hs, (h, c))`, the outputs of all steps and
     the state after the last.
 
@@ -50,7 +53,7 @@ def lstm_update(
 
 
 def gru_update(
-    x: Any,
+    x: A,
     init_h: Any,
     kernel: Any,
     recurrent_kernel: Any,
@@ -59,7 +62,7 @@ def gru_update(
     bias: Any = None,
     recurrent_bias: Any = None,
     time_major: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[A, A]:
     """A gated recurrent unit over the steps of `x`: `(hs, h)`, the outputs of all steps and the
     last.
 

@@ -5,7 +5,7 @@ groups]`; `b` is `[out]`.
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, Never, overload
 
 from .. import random
 from ..layers.conv import conv_general_dilated, conv_general_transpose, depthwise_conv2d
@@ -13,14 +13,22 @@ from ..layers.conv_plan import FORMATS
 from ..layers.shapes import GENERAL
 from . import initializers
 from .initializers import Initializer, new_key
+from .layer import Layer
 from .layers import sizes
-from .module import Module
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..array_types import A
+    from ..typing import AnyFormat, Format, Format2D, Key, Padding, PerAxis
 
 
-class Conv(Module):
+class Conv(Layer):
     """The common part of the convolutions; `dims` is the number of convolved axes."""
 
     dims: int
+    padding: Padding
+    data_format: Format
     transposed = False
 
     def __init__(
@@ -28,14 +36,14 @@ class Conv(Module):
         in_channels: int,
         out_channels: int,
         kernel_size: int | tuple[int, ...],
-        strides: Any = 1,
-        padding: Any = "SAME",
+        strides: PerAxis = 1,
+        padding: Padding = "SAME",
         *,
-        dilations: Any = 1,
+        dilations: PerAxis = 1,
         groups: int = 1,
         bias: bool = True,
-        data_format: str | None = None,
-        key: Any = None,
+        data_format: AnyFormat | None = None,
+        key: Key | None = None,
         w_init: Initializer | None = None,
         b_init: Initializer | None = None,
         v: Any = None,
@@ -51,7 +59,7 @@ class Conv(Module):
         self.strides, self.padding, self.dilations, self.groups = (
             strides, padding, dilations, groups,
         )  # fmt: skip
-        self.data_format = _general(name, self.dims, data_format)
+        self.data_format = _general(name, self.dims, data_format)  # pyright: ignore
         kernel = _kernel(name, self.dims, kernel_size)
         fans = (prod(kernel) * in_channels // groups, prod(kernel) * out_channels // groups)
         inner = (in_channels, out_channels // groups)
@@ -64,7 +72,7 @@ class Conv(Module):
         self.b = start(keys[1, ...], (out_channels,), fans=fans) if bias else None
         super().__init__(v=v, with_partial_v=with_partial_v)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         return conv_general_dilated(
             x, self.w, self.strides, self.padding, dims=self.dims, data_format=self.data_format,
             feature_group_count=self.groups, dilations=self.dilations, bias=self.b,
@@ -106,11 +114,22 @@ class ConvTranspose(Conv):
 
     transposed = True
 
+    @overload
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: int | tuple[int, ...],
+        strides: PerAxis = 1, padding: Padding = "SAME", *,
+        output_shape: Sequence[int | None] | None = None, dilations: PerAxis = 1, groups: int = 1,
+        bias: bool = True, data_format: AnyFormat | None = None, key: Key | None = None,
+        w_init: Initializer | None = None, b_init: Initializer | None = None, v: Any = None,
+        with_partial_v: bool = False,
+    ): ...  # fmt: skip
+    @overload
+    def __init__(self, *args: Never, **kw: Never): ...
     def __init__(self, *args: Any, output_shape: Any = None, **kw: Any):
         super().__init__(*args, **kw)
         self.output_shape = output_shape
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         return conv_general_transpose(
             x, self.w, self.strides, self.padding, dims=self.dims, output_shape=self.output_shape,
             data_format=self.data_format, dilations=self.dilations,
@@ -148,7 +167,7 @@ class Conv3DTranspose(ConvTranspose):
     dims = 3
 
 
-class DepthwiseConv2D(Module):
+class DepthwiseConv2D(Layer):
     """A convolution of each channel on its own, with `multiplier` output channels for each; `w` is
     `[k, k, in, multiplier]`.
 
@@ -156,18 +175,21 @@ class DepthwiseConv2D(Module):
     (1, 4, 4, 6)
     """
 
+    padding: Padding
+    data_format: Format2D
+
     def __init__(
         self,
         channels: int,
         kernel_size: int | tuple[int, int],
-        strides: Any = 1,
-        padding: Any = "SAME",
+        strides: PerAxis = 1,
+        padding: Padding = "SAME",
         *,
         multiplier: int = 1,
-        dilations: Any = 1,
+        dilations: PerAxis = 1,
         bias: bool = True,
-        data_format: str = "NHWC",
-        key: Any = None,
+        data_format: Format2D | Format = "NHWC",
+        key: Key | None = None,
         w_init: Initializer | None = None,
         v: Any = None,
         with_partial_v: bool = False,
@@ -175,7 +197,7 @@ class DepthwiseConv2D(Module):
         sizes("DepthwiseConv2D", channels=channels, multiplier=multiplier)
         general = _general("DepthwiseConv2D", 2, data_format)
         self.strides, self.padding, self.dilations = strides, padding, dilations
-        self.data_format = FORMATS[2][GENERAL.index(general)]
+        self.data_format = FORMATS[2][GENERAL.index(general)]  # pyright: ignore
         kernel = _kernel("DepthwiseConv2D", 2, kernel_size)
         draw = initializers.glorot() if w_init is None else w_init
         fans = (prod(kernel), prod(kernel) * multiplier)
@@ -183,7 +205,7 @@ class DepthwiseConv2D(Module):
         self.b = initializers.zeros()(None, (channels * multiplier,)) if bias else None
         super().__init__(v=v, with_partial_v=with_partial_v)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         y = depthwise_conv2d(
             x, self.w, self.strides, self.padding, data_format=self.data_format,
             dilations=self.dilations,

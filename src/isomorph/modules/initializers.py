@@ -20,13 +20,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
 from math import prod, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import random
 from ..creation import asarray, full
 from ..default_backend import home
 from ..dispatch import backend_of, find_backend
 from ..moving import to_numpy
+
+if TYPE_CHECKING:
+    from ..typing import Distribution, Key
 
 __all__ = [
     "constant",
@@ -55,7 +58,7 @@ CUT = 0.87962566103423978
 
 
 @contextmanager
-def use_key(key: Any, /) -> Iterator[None]:
+def use_key(key: Key, /) -> Iterator[None]:
     """Within the block, layers made without a key take theirs from this one, an integer or a key of
     `iso.random`, in the order in which they are made: the same program makes the same model.
 
@@ -86,7 +89,8 @@ def new_key(key: Any = None) -> Any:
     place = home()
     if find_backend(key) is place.backend:  # also a traced key, whose values are not known yet
         return key if place.device is None else place.backend.asarray(key, device=place.device)
-    return asarray(to_numpy(key), backend=place.backend.name, device=place.device)
+    near: Any = place.backend.name
+    return asarray(to_numpy(key), backend=near, device=place.device)
 
 
 def zeros() -> Initializer:
@@ -126,17 +130,17 @@ def truncated_normal(scale: float = 0.05) -> Initializer:
     return lambda key, shape, *, fans=(): random.truncated_normal(key, shape) * scale
 
 
-def glorot(distribution: str = "uniform", gain: float = 1.0) -> Initializer:
+def glorot(distribution: Distribution = "uniform", gain: float = 1.0) -> Initializer:
     """Variance gain² · 2 / (in + out): Glorot and Bengio, 2010."""
     return _scaled("glorot", distribution, lambda fans: gain**2 * 2 / sum(fans))
 
 
-def he(distribution: str = "normal", gain: float = 1.0) -> Initializer:
+def he(distribution: Distribution = "normal", gain: float = 1.0) -> Initializer:
     """Variance gain² · 2 / in, for relu: He et al., 2015."""
     return _scaled("he", distribution, lambda fans: gain**2 * 2 / fans[0])
 
 
-def lecun(distribution: str = "normal", gain: float = 1.0) -> Initializer:
+def lecun(distribution: Distribution = "normal", gain: float = 1.0) -> Initializer:
     """Variance gain² / in: LeCun et al., 1998."""
     return _scaled("lecun", distribution, lambda fans: gain**2 / fans[0])
 
@@ -159,7 +163,10 @@ def orthogonal(gain: float = 1.0) -> Initializer:
         q = gain * xp.reshape(q if rows >= columns else xp.matrix_transpose(q), shape)
         place = home()
         return asarray(
-            q, dtype=place.dtype or "float32", backend=place.backend.name, device=place.device
+            q,
+            dtype=place.dtype or "float32",
+            backend=place.backend.name,  # pyright: ignore[reportArgumentType]
+            device=place.device,
         )
 
     return draw

@@ -4,9 +4,9 @@ holds its arrays under short names and calls the function of its name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import random
 from ..layers import activation, norm, pooling
@@ -16,8 +16,12 @@ from ..layers.linear import linear
 from ..namespaces import namespace
 from . import initializers
 from .initializers import Initializer, new_key
-from .module import Module
+from .layer import Layer
 from .state import State
+
+if TYPE_CHECKING:
+    from ..array_types import A
+    from ..typing import ActivationName, Format, Key, Padding, PerAxis
 
 
 def sizes(name: str, **given: Any) -> None:
@@ -32,7 +36,7 @@ def filled(value: float, shape: Any) -> Any:
     return initializers.constant(value)(None, shape)
 
 
-class Linear(Module):
+class Linear(Layer):
     """x·wᵀ + b: `w` is `[out, in]`, `b` `[out]`.
 
     As in every layer, `key` is an integer or a key of `iso.random`; the weights are drawn from it.
@@ -52,7 +56,7 @@ class Linear(Module):
         out_features: int,
         *,
         bias: bool = True,
-        key: Any = None,
+        key: Key | None = None,
         w_init: Initializer | None = None,
         b_init: Initializer | None = None,
         v: Any = None,
@@ -67,11 +71,11 @@ class Linear(Module):
         self.b = start(keys[1, ...], (out_features,), fans=fans) if bias else None
         super().__init__(v=v, with_partial_v=with_partial_v)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         return linear(x, self.w, bias=self.b)
 
 
-class Embedding(Module):
+class Embedding(Layer):
     """The rows of `w`, `[rows, width]`, for integer ids.
 
     >>> iso.Embedding(10, 4, key=0)(np.array([[1, 2]])).shape
@@ -83,7 +87,7 @@ class Embedding(Module):
         rows: int,
         width: int,
         *,
-        key: Any = None,
+        key: Key | None = None,
         w_init: Initializer | None = None,
         v: Any = None,
         with_partial_v: bool = False,
@@ -93,11 +97,11 @@ class Embedding(Module):
         self.w = draw(new_key(key), (rows, width), fans=(rows, width))
         super().__init__(v=v, with_partial_v=with_partial_v)
 
-    def forward(self, ids: Any) -> Any:
+    def forward(self, ids: A) -> A:
         return embedding(ids, self.w)
 
 
-class Dropout(Module):
+class Dropout(Layer):
     """Elements of x set to zero with probability `prob` while training; the others are scaled up.
 
     The key is state: each call uses a new one.
@@ -109,13 +113,19 @@ class Dropout(Module):
     array([1., 1., 1., 1.])
     """
 
-    def __init__(self, prob: float, *, noise_shape: Any = None, key: Any = None):
+    def __init__(
+        self,
+        prob: float,
+        *,
+        noise_shape: Sequence[int | None] | None = None,
+        key: Key | None = None,
+    ):
         if not isinstance(prob, (int, float)) or not 0 <= prob < 1:
             raise ValueError(f"Dropout: needed 0 <= prob < 1, got {prob!r}")
         self.prob, self.noise_shape = prob, noise_shape
         self.key = State(new_key(key))
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         if not self.training or not self.prob:
             return x
         keys = random.split(self.key.value)
@@ -123,7 +133,7 @@ class Dropout(Module):
         return dropout(x, self.prob, rng=keys[1, ...], noise_shape=self.noise_shape)
 
 
-class LayerNorm(Module):
+class LayerNorm(Layer):
     """x normalised over its last axes, whose shape is `shape`, then times `w` plus `b`.
 
     >>> iso.LayerNorm(2, epsilon=0.0)(np.array([1.0, 3.0], np.float32))
@@ -146,12 +156,12 @@ class LayerNorm(Module):
         self.b = filled(0.0, self.shape) if affine else None
         super().__init__(v=v, with_partial_v=with_partial_v)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         axes = tuple(range(-len(self.shape), 0))
         return norm.layer_norm(x, weight=self.w, bias=self.b, axis=axes, epsilon=self.epsilon)
 
 
-class RMSNorm(Module):
+class RMSNorm(Layer):
     """x divided by its root mean square over the last axis, then times `w`.
 
     >>> iso.RMSNorm(2, epsilon=0.0)(np.array([3.0, -3.0], np.float32))
@@ -166,11 +176,11 @@ class RMSNorm(Module):
         self.w = filled(1.0, (width,))
         super().__init__(v=v, with_partial_v=with_partial_v)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         return norm.rms_norm(x, weight=self.w, epsilon=self.epsilon)
 
 
-class BatchNorm(Module):
+class BatchNorm(Layer):
     """Each channel normalised by the statistics of the batch while training, else by the running
     statistics, which are state; then times `w` plus `b`.
 
@@ -180,6 +190,8 @@ class BatchNorm(Module):
     {'mean': array([1.], dtype=float32), 'variance': array([1.5], dtype=float32)}
     """
 
+    data_format: Format
+
     def __init__(
         self,
         channels: int,
@@ -187,7 +199,7 @@ class BatchNorm(Module):
         momentum: float = 0.1,
         epsilon: float = 1e-5,
         affine: bool = True,
-        data_format: str = "channel_last",
+        data_format: Format = "channel_last",
         v: Any = None,
         with_partial_v: bool = False,
     ):
@@ -198,7 +210,7 @@ class BatchNorm(Module):
         self.b = filled(0.0, (channels,)) if affine else None
         super().__init__(v=v, with_partial_v=with_partial_v)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         y, mean, variance = norm.batch_norm(
             x, self.mean.value, self.variance.value, weight=self.w, bias=self.b,
             training=self.training, momentum=self.momentum, epsilon=self.epsilon,
@@ -209,7 +221,7 @@ class BatchNorm(Module):
         return y
 
 
-class GroupNorm(Module):
+class GroupNorm(Layer):
     """Each example normalised over its sizes and over each of `groups` groups of channels; then
     times `w` plus `b`.
 
@@ -218,6 +230,8 @@ class GroupNorm(Module):
     [[-1.0, 1.0, -1.0, 1.0]]
     """
 
+    data_format: Format
+
     def __init__(
         self,
         channels: int,
@@ -225,7 +239,7 @@ class GroupNorm(Module):
         *,
         epsilon: float = 1e-5,
         affine: bool = True,
-        data_format: str = "channel_last",
+        data_format: Format = "channel_last",
         v: Any = None,
         with_partial_v: bool = False,
     ):
@@ -235,14 +249,14 @@ class GroupNorm(Module):
         self.b = filled(0.0, (channels,)) if affine else None
         super().__init__(v=v, with_partial_v=with_partial_v)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         return norm.group_norm(
             x, self.groups, weight=self.w, bias=self.b, epsilon=self.epsilon,
             data_format=self.data_format,
         )  # fmt: skip
 
 
-class LocalResponseNorm(Module):
+class LocalResponseNorm(Layer):
     """x divided by a power of the mean square over `size` neighbouring channels; see
     `iso.local_response_norm`.
 
@@ -251,6 +265,8 @@ class LocalResponseNorm(Module):
     array([[1. , 0.4, 0.2]])
     """
 
+    data_format: Format
+
     def __init__(
         self,
         size: int,
@@ -258,93 +274,103 @@ class LocalResponseNorm(Module):
         alpha: float = 1e-4,
         beta: float = 0.75,
         k: float = 1.0,
-        data_format: str = "channel_last",
+        data_format: Format = "channel_last",
     ):
         sizes("LocalResponseNorm", size=size)
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
         self.data_format = data_format
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         return norm.local_response_norm(
             x, self.size, alpha=self.alpha, beta=self.beta, k=self.k, data_format=self.data_format
         )
 
 
-class MaxPool(Module):
+class MaxPool(Layer):
     """The largest number in each window; see `iso.max_pool`.
 
     >>> iso.MaxPool(2)(np.array([[[1.0], [3.0], [2.0], [0.0]]])).tolist()
     [[[3.0], [2.0]]]
     """
 
+    padding: Padding
+    data_format: Format
+
     def __init__(
         self,
-        window: Any,
-        strides: Any = None,
-        padding: Any = 0,
+        window: PerAxis,
+        strides: PerAxis | None = None,
+        padding: Padding = 0,
         *,
-        data_format: str = "channel_last",
+        data_format: Format = "channel_last",
     ):
         self.window, self.strides, self.padding = window, strides, padding
         self.data_format = data_format
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         return pooling.max_pool(
             x, self.window, self.strides, self.padding, data_format=self.data_format
         )
 
 
-class AvgPool(Module):
+class AvgPool(Layer):
     """The mean of each window; see `iso.avg_pool`.
 
     >>> iso.AvgPool(2)(np.array([[[1.0], [3.0], [2.0], [0.0]]])).tolist()
     [[[2.0], [1.0]]]
     """
 
+    padding: Padding
+    data_format: Format
+
     def __init__(
         self,
-        window: Any,
-        strides: Any = None,
-        padding: Any = 0,
+        window: PerAxis,
+        strides: PerAxis | None = None,
+        padding: Padding = 0,
         *,
-        data_format: str = "channel_last",
+        data_format: Format = "channel_last",
         count_include_pad: bool = False,
     ):
         self.window, self.strides, self.padding = window, strides, padding
         self.data_format, self.count_include_pad = data_format, count_include_pad
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         return pooling.avg_pool(
             x, self.window, self.strides, self.padding, data_format=self.data_format,
             count_include_pad=self.count_include_pad,
         )  # fmt: skip
 
 
-class AdaptiveMaxPool(Module):
+class AdaptiveMaxPool(Layer):
     """The maximum in each of `size` windows; see `iso.adaptive_max_pool`.
 
     >>> iso.AdaptiveMaxPool(2)(np.array([[[1.0], [3.0], [2.0]]])).tolist()
     [[[3.0], [3.0]]]
     """
 
-    def __init__(self, size: Any, *, data_format: str = "channel_last"):
+    data_format: Format
+
+    def __init__(self, size: PerAxis, *, data_format: Format = "channel_last"):
         self.size, self.data_format = size, data_format
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         return pooling.adaptive_max_pool(x, self.size, data_format=self.data_format)
 
 
-class AdaptiveAvgPool(Module):
+class AdaptiveAvgPool(Layer):
     """The mean of each of `size` windows; see `iso.adaptive_avg_pool`.
 
     >>> iso.AdaptiveAvgPool(2)(np.array([[[1.0], [3.0], [2.0]]])).tolist()
     [[[2.0], [2.5]]]
     """
 
-    def __init__(self, size: Any, *, data_format: str = "channel_last"):
+    data_format: Format
+
+    def __init__(self, size: PerAxis, *, data_format: Format = "channel_last"):
         self.size, self.data_format = size, data_format
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         return pooling.adaptive_avg_pool(x, self.size, data_format=self.data_format)
 
 
@@ -354,7 +380,7 @@ ACTIVATIONS = [
 ]
 
 
-class Activation(Module):
+class Activation(Layer):
     """A function of one array, or the name of an activation, as a module; keywords are passed on to
     the function.
 
@@ -362,7 +388,7 @@ class Activation(Module):
     array([-1.,  1.])
     """
 
-    def __init__(self, function: Callable[..., Any] | str, **settings: Any):
+    def __init__(self, function: Callable[..., Any] | ActivationName, **settings: Any):
         if isinstance(function, str):
             if function not in ACTIVATIONS:
                 listed = ", ".join(ACTIVATIONS)
@@ -372,11 +398,11 @@ class Activation(Module):
             raise TypeError(f"Activation: needed a function, got {type(function).__name__}")
         self.function, self.settings = function, settings
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         return self.function(x, **self.settings)
 
 
-class Flatten(Module):
+class Flatten(Layer):
     """Joins all axes after the first `keep` into one.
 
     >>> iso.Flatten()(np.ones((2, 3, 4))).shape
@@ -387,13 +413,13 @@ class Flatten(Module):
         sizes("Flatten", keep=keep)
         self.keep = keep
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         shape = tuple(x.shape)
         kept = (-1 if n is None else n for n in shape[: self.keep])  # None: a batch of unknown size
         return namespace(x).reshape(x, (*kept, prod(shape[self.keep :])))
 
 
-class Sequential(Module):
+class Sequential(Layer):
     """Modules and functions of one argument, called one after the other.
 
     >>> net = iso.Sequential(iso.Linear(3, 4, key=0), iso.relu, iso.Linear(4, 1, key=1))
@@ -403,7 +429,7 @@ class Sequential(Module):
     [0, 2]
     """
 
-    def __init__(self, *layers: Any, v: Any = None, with_partial_v: bool = False):
+    def __init__(self, *layers: Callable[..., Any], v: Any = None, with_partial_v: bool = False):
         for i, layer in enumerate(layers):
             if not callable(layer):
                 raise TypeError(
@@ -412,7 +438,7 @@ class Sequential(Module):
         self.layers = list(layers)
         super().__init__(v=v, with_partial_v=with_partial_v)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         for layer in self.layers:
             x = layer(x)
         return x
@@ -420,5 +446,5 @@ class Sequential(Module):
     def __len__(self) -> int:
         return len(self.layers)
 
-    def __getitem__(self, i: int) -> Any:
+    def __getitem__(self, i: int) -> Callable[..., Any]:
         return self.layers[i]

@@ -13,12 +13,13 @@ from fnmatch import fnmatchcase
 from functools import wraps
 from math import prod
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from .. import keywords, tree
 from ..dispatch import backend_of, dtype_of, find_backend
 from ..gradients.mode import MODES, is_off, variables, with_grads
 from . import showing, tracking
+from .calling import Called, Forward, P, R
 from .habits import said
 from .holding import assign, copied, forget, gather, look, parent_of, put, taken
 from .skeleton import Base, Held, Rest, chain_of, matched, own_array, set_slot
@@ -36,7 +37,7 @@ from .walk import (
 )
 
 
-class Module(Base):
+class Module(Base, Called):
     """A function with variables: set layers and arrays as attributes in `__init__`, and say in
     `forward` what is computed.
 
@@ -75,7 +76,7 @@ class Module(Base):
         if "__init__" in vars(cls):
             cls.__init__ = _adopting(cls.__init__)
 
-    def __new__(cls, *args: Any, **kw: Any) -> Any:
+    def __new__(cls, *args: Any, **kw: Any) -> Self:
         self = object.__new__(cls)
         set_slot(self, "_call", None)
         set_slot(self, "_snapshot", None)
@@ -99,7 +100,7 @@ class Module(Base):
             forget(self)
             _adopt(self, value)
 
-    def __getattr__(self, name: str) -> Any:
+    def _missing(self, name: str) -> Any:
         if name == "_frozen":  # of a copy
             return self._call[0]._frozen
         if name in ("_parent", "_snapshot"):
@@ -115,19 +116,26 @@ class Module(Base):
             )
         raise AttributeError(said(type(self).__name__, name))
 
+    if not TYPE_CHECKING:  # a misspelt attribute is an error
+        __getattr__ = _missing
+
     # Calling.
 
+    @overload
+    def __call__(self: Forward[P, R], *args: P.args, **kw: P.kwargs) -> R: ...
+    @overload
+    def __call__(self: Forward[..., R], *args: Any, v: Any, **kw: Any) -> R: ...
+    @overload
+    def __call__(self, *args: Any, track_submod_rets: bool, **kw: Any) -> Any: ...
+    @overload
+    def __call__(self, *args: Any, track_submod_call_order: bool, **kw: Any) -> Any: ...
+    @overload
+    def __call__(self, *args: Any, expected_submod_rets: Any, **kw: Any) -> Any: ...
     def __call__(
-        self,
-        *args: Any,
-        v: Any = None,
-        track_submod_rets: bool = False,
-        submod_depth: int | None = None,
-        submods_to_track: Iterable[Any] | None = None,
-        track_submod_call_order: bool = False,
-        expected_submod_rets: Any = None,
-        **kw: Any,
-    ) -> Any:
+        self, *args: Any, v: Any = None, track_submod_rets: bool = False,
+        submod_depth: int | None = None, submods_to_track: Iterable[Any] | None = None,
+        track_submod_call_order: bool = False, expected_submod_rets: Any = None, **kw: Any,
+    ) -> Any:  # fmt: skip
         """`forward`, with other variables where `v` is given.
 
         With `track_submod_rets`, `submod_rets` holds afterwards what each module below returned,
@@ -252,7 +260,7 @@ class Module(Base):
             _merge(whole, nest, type(self).__name__)
         return whole
 
-    def put_saved(self, nest: dict) -> Any:
+    def put_saved(self, nest: dict) -> Self:
         skeleton, values = taken(self)
         return skeleton.filled(Held(*(_chosen(part, nest) for part in skeleton.held(values))))
 
@@ -334,7 +342,7 @@ class Module(Base):
 
     # What is trained, and how.
 
-    def train(self, mode: bool = True) -> Module:
+    def train(self, mode: bool = True) -> Self:
         """Set `training` here and in every module below: dropout drops, batch norm takes the
         statistics of the batch.
 
@@ -345,11 +353,11 @@ class Module(Base):
             sub.training = mode
         return self
 
-    def eval(self) -> Module:
+    def eval(self) -> Self:
         """`train(False)`."""
         return self.train(False)
 
-    def freeze(self, *patterns: str) -> Module:
+    def freeze(self, *patterns: str) -> Self:
         """Take the variables whose key chain, or a beginning of it, matches a pattern such as
         "encoder/*/w" out of `v`, and so out of training; they are in `state` then.
 
@@ -359,11 +367,11 @@ class Module(Base):
         """
         return self._mark("freeze", patterns, True)
 
-    def unfreeze(self, *patterns: str) -> Module:
+    def unfreeze(self, *patterns: str) -> Self:
         """Put frozen variables back into `v`: all, or those that match."""
         return self._mark("unfreeze", patterns or ("*",), False)
 
-    def _mark(self, name: str, patterns: tuple[str, ...], frozen: bool) -> Module:
+    def _mark(self, name: str, patterns: tuple[str, ...], frozen: bool) -> Self:
         owners = [self, *(sub for _, sub, _ in submodules(self))]
         for sub in owners:
             if sub.names_its_variables:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import random
 from ..dispatch import backend_of
@@ -13,6 +13,9 @@ from .initializers import Initializer, new_key
 from .layers import filled, sizes
 from .module import Module
 from .state import State
+
+if TYPE_CHECKING:
+    from ..typing import Key
 
 
 class MultiHeadAttention(Module):
@@ -37,7 +40,7 @@ class MultiHeadAttention(Module):
         bias: bool = True,
         dropout: float = 0.0,
         batch_first: bool = True,
-        key: Any = None,
+        key: Key | None = None,
         w_init: Initializer | None = None,
         v: Any = None,
         with_partial_v: bool = False,
@@ -84,14 +87,14 @@ class MultiHeadAttention(Module):
         if self.key is not None and self.training:
             keys = random.split(self.key.value)
             self.key.value, rng = keys[0, ...], keys[1, ...]
-        return multi_head_attention(
+        return multi_head_attention(  # pyright: ignore[reportCallIssue]
             query, key=key, value=value, num_heads=self.num_heads, mask=mask,
             attention_mask=attention_mask, key_padding_mask=key_padding_mask,
             in_proj_weights=self.in_w, q_proj_weights=self.q_w, k_proj_weights=self.k_w,
             v_proj_weights=self.v_w, in_proj_bias=self.in_b, out_proj_weights=self.out_w,
             out_proj_bias=self.out_b, is_causal=is_causal, dropout=self.dropout,
             training=rng is not None, batch_first=self.batch_first, rng=rng,
-            return_attention_weights=return_attention_weights,
+            return_attention_weights=return_attention_weights,  # pyright: ignore[reportArgumentType]
             average_attention_weights=average_attention_weights,
         )  # fmt: skip
 
@@ -110,7 +113,7 @@ class Recurrent(Module):
         *,
         bias: bool = True,
         time_major: bool = False,
-        key: Any = None,
+        key: Key | None = None,
         w_init: Initializer | None = None,
         recurrent_init: Initializer | None = None,
         v: Any = None,

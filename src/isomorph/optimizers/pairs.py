@@ -14,11 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from numbers import Integral
 from operator import add
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import tree
 from .lifting import Lift, number
 from .masks import Mask, chosen
+
+if TYPE_CHECKING:
+    from ..array_types import T
 
 
 class Optimizer(NamedTuple):
@@ -49,7 +52,7 @@ class Writing(Optimizer):
         return made
 
 
-def apply_updates(v: Any, updates: Any, /) -> Any:
+def apply_updates(v: T, updates: Any, /) -> T:
     """The parameters after an update, v + updates.
 
     Both are nests of the same structure with floating-point arrays of the same shapes and dtypes.

@@ -10,17 +10,18 @@ import math
 from collections.abc import Callable
 from functools import partial
 from operator import mul, sub
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..meanings.adam import adam
 from .lifting import Lift, cast, number
 
+if TYPE_CHECKING:
+    from ..array_types import T
+
 # The public functions.
 
 
-def optimizer_update(
-    w: Any, effective_grad: Any, lr: Any, /, *, stop_gradients: bool = True
-) -> Any:
+def optimizer_update(w: T, effective_grad: Any, lr: Any, /, *, stop_gradients: bool = True) -> T:
     """The parameters one step further down an effective gradient, w − lr·g.
 
     `w` and `effective_grad` are nests of the same structure with floating-point arrays of the same
@@ -34,7 +35,7 @@ def optimizer_update(
     return _descent("optimizer_update", w, {"effective_grad": effective_grad}, lr, stop_gradients)
 
 
-def gradient_descent_update(w: Any, dcdw: Any, lr: Any, /, *, stop_gradients: bool = True) -> Any:
+def gradient_descent_update(w: T, dcdw: T, lr: Any, /, *, stop_gradients: bool = True) -> T:
     """The parameters after one step of gradient descent, w − lr·dcdw.
 
     Nests and `lr` as in `optimizer_update`.
@@ -47,9 +48,9 @@ def gradient_descent_update(w: Any, dcdw: Any, lr: Any, /, *, stop_gradients: bo
 
 
 def adam_step(
-    dcdw: Any, mw: Any, vw: Any, step: Any, /, *,
+    dcdw: T, mw: Any, vw: Any, step: Any, /, *,
     beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-7,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+) -> tuple[T, T, T]:  # fmt: skip
     """`(effective_grad, mw, vw)`: Adam's direction m̂ / (√v̂ + ε), and its moments after this step.
 
     `dcdw`, `mw` and `vw` are nests of the same structure, shapes and dtypes; the moments start as
@@ -65,9 +66,9 @@ def adam_step(
 
 
 def adam_update(
-    w: Any, dcdw: Any, lr: Any, mw_tm1: Any, vw_tm1: Any, step: Any, /, *,
+    w: T, dcdw: T, lr: Any, mw_tm1: Any, vw_tm1: Any, step: Any, /, *,
     beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-7, stop_gradients: bool = True,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+) -> tuple[T, T, T]:  # fmt: skip
     """`(w, mw, vw)`: parameters and moments after one step of Adam.
 
     Nests, `lr` and `stop_gradients` as in `optimizer_update`, moments and `step` as in `adam_step`.
@@ -83,8 +84,8 @@ def adam_update(
 
 
 def lars_update(
-    w: Any, dcdw: Any, lr: Any, /, *, decay_lambda: float = 0, stop_gradients: bool = True
-) -> Any:
+    w: T, dcdw: T, lr: Any, /, *, decay_lambda: float = 0, stop_gradients: bool = True
+) -> T:
     """The parameters after one step of LARS, w − lr·r·(g + λw) with r = ‖w‖ / (‖g‖ + λ‖w‖).
 
     Each array has its own r, which is 1 where ‖w‖ or ‖g‖ is 0. Nests, `lr` and `stop_gradients` as
@@ -101,10 +102,10 @@ def lars_update(
 
 
 def lamb_update(
-    w: Any, dcdw: Any, lr: Any, mw_tm1: Any, vw_tm1: Any, step: Any, /, *,
+    w: T, dcdw: T, lr: Any, mw_tm1: Any, vw_tm1: Any, step: Any, /, *,
     beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-7, max_trust_ratio: float = 10,
     decay_lambda: float = 0, stop_gradients: bool = True,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+) -> tuple[T, T, T]:  # fmt: skip
     """`(w, mw, vw)` after one step of LAMB, w − lr·r·u with u = Adam's direction + λw, r = ‖w‖/‖u‖.
 
     Each array has its own trust ratio r, which is at most `max_trust_ratio`, and 1 where ‖w‖ or ‖u‖

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..default_backend import host
 from ..dispatch import find_backend
@@ -16,6 +16,9 @@ from ..version import __version__
 from . import layout
 from .replacing import CheckpointError, check_regular, replacing
 from .structure import build, check_node, describe, differences
+
+if TYPE_CHECKING:
+    from ..typing import BackendName
 
 Name = str | os.PathLike[str]
 
@@ -52,7 +55,7 @@ def save(path: Name, /, *nests: Any, **named: Any) -> None:
         layout.write(file, head, stored)
 
 
-def load(path: Name, /, *like: Any, backend: str | None = None, **named_like: Any) -> Any:
+def load(path: Name, /, *like: Any, backend: BackendName | None = None, **named_like: Any) -> Any:
     """The contents of a file of `save`: one nest, or a tuple of several, or a dict of named ones;
     if there are both, a tuple that ends with the dict.
 

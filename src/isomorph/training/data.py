@@ -49,7 +49,8 @@ class Arrays:
     def _order(self, number: int) -> Any:
         if not self.shuffle:
             return None
-        key = random.fold_in(random.key(self.seed, backend=host().name), number)
+        near: Any = host().name
+        key = random.fold_in(random.key(self.seed, backend=near), number)
         return random.permutation(key, self.examples).astype("int32")
 
 

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..dispatch import backend_of
 from ..layers.loss import cross_entropy
+
+if TYPE_CHECKING:
+    from ..array_types import A
 
 __all__ = ["accuracy", "perplexity"]
 
@@ -20,7 +23,7 @@ def __dir__() -> list[str]:
     return [*__all__, *(name for name in globals() if name.startswith("__"))]
 
 
-def accuracy(model: Callable[..., Any], x: Any, labels: Any, /) -> Any:
+def accuracy(model: Callable[..., A], x: Any, labels: Any, /) -> A:
     """The fraction of examples whose largest output is at the label.
 
     Outputs are [..., classes], labels integers [...].
@@ -35,7 +38,7 @@ def accuracy(model: Callable[..., Any], x: Any, labels: Any, /) -> Any:
     return xp.mean(xp.astype(right, xp.float32))
 
 
-def perplexity(model: Callable[..., Any], x: Any, labels: Any, /) -> Any:
+def perplexity(model: Callable[..., A], x: Any, labels: Any, /) -> A:
     """The exponential of the mean cross entropy over all examples. (For one batch, the function
     returns the cross entropy.)
 

@@ -1,0 +1,28 @@
+"""Modules as type checkers see them: what is called is `forward`, with its arguments and result.
+When a program runs, `Called` is nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol, TypeVar
+
+    from ..array_types import P as P
+    from ..array_types import R as R
+
+    R_co = TypeVar("R_co", covariant=True)
+
+    class Forward(Protocol[P, R_co]):
+        """What has a `forward`."""
+
+        def forward(self, *args: P.args, **kw: P.kwargs) -> R_co: ...
+
+    class Called:
+        forward: Callable[..., Any]
+        submod_rets: dict[str, Any]
+        submod_call_order: dict[str, Any]
+else:
+    Called, Forward, P, R = object, None, None, None
