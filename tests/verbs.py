@@ -20,7 +20,6 @@ VERBS = tuple(
     if callable(getattr(Backend, name)) and not name.startswith("_") and name not in VOCABULARY
 )
 NOT_IN_A_PROGRAM = {  # why a verb has no work while a program is traced
-    "adopt": "a class of nests is heard of when it is made",
     **dict.fromkeys(("borrow", "lend", "unpack"), "memory, of which a traced array has none"),
     **dict.fromkeys(("check_given", "compile", "signature", "placed"), "before a program runs"),
     **dict.fromkeys(("device", "devices", "named_device"), "names, known before"),

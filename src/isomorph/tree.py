@@ -33,13 +33,11 @@ class Node:
 
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)
-        register: Any = optree.register_pytree_node
-        register(cls, cls.take_trained, cls.put_trained, namespace=TRAINED)
-        register(cls, cls.take_whole, cls.put_whole, namespace=WHOLE)
-        from .dispatch import loaded
-
-        for backend in loaded():
-            backend.adopt(cls)
+        known: Any = optree.register_pytree_node
+        known(cls, cls.take_trained, cls.put_trained, namespace=TRAINED)
+        known(cls, cls.take_whole, cls.put_whole, namespace=WHOLE)
+        for register in REGISTERS:
+            register(cls)
 
     def take_trained(self) -> tuple[Iterable[Any], Any, Iterable[Any]]:
         """The trained parts, the rest of the object, and the keys of the parts."""
@@ -70,6 +68,18 @@ class Node:
     def part(self, key: Any) -> Any:
         """The trained part at a key."""
         raise NotImplementedError
+
+
+REGISTERS: list[Callable[[type], None]] = []
+
+
+def register_nodes(register: Callable[[type], None]) -> None:
+    """Call `register` with every class of nodes, those that will be defined later included: for a
+    framework with pytrees of its own.
+    """
+    REGISTERS.append(register)
+    for cls in nodes():
+        register(cls)
 
 
 def nodes(cls: type = Node) -> Iterator[type]:

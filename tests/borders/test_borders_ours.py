@@ -203,7 +203,7 @@ def transforms(xp, x, u, s):
 
 
 # They take gradients themselves, or functions of NumPy arrays.
-LEFT_OUT = {"check_gradients", "fit", "train_step", "host_function", "Optimizer"}
+LEFT_OUT = {"check_gradients", "fit", "train_step", "host_function", "Optimizer", "Sequential"}
 
 
 def signatures(thing):

@@ -233,9 +233,6 @@ class Backend(Contract):
         """`x` for a caller who may change it in place: a copy, unless it cannot be changed."""
         return x
 
-    def adopt(xp, cls: type) -> None:
-        """Register a node class of ours with the framework's own pytrees, if it has any."""
-
     # Moving arrays.
 
     def values(xp, x: Any) -> Any:

@@ -136,13 +136,6 @@ class JAX(Layers):
         elif isinstance(error, jax.errors.ConcretizationTypeError):
             add(error, NUMBER)
 
-    def adopt(xp, cls):
-        def take(x):
-            parts, rest, _ = cls.take_whole(x)
-            return tuple(parts), rest
-
-        jax.tree_util.register_pytree_node(cls, take, cls.put_whole)
-
     def is_watched(xp, x):
         return isinstance(x, Tracer)
 
@@ -327,6 +320,13 @@ def _conj(xs: Any) -> tuple:
     return tuple(x if x is None or not jnp.iscomplexobj(x) else jnp.conj(x) for x in xs)
 
 
+def _register(cls: Any) -> None:
+    def take(x: Any) -> tuple:
+        parts, rest, _ = cls.take_whole(x)
+        return tuple(parts), rest
+
+    jax.tree_util.register_pytree_node(cls, take, cls.put_whole)
+
+
 backend = JAX(names, jnp, linalg=[names, jnp.linalg], fft=[jnp.fft])
-for node in tree.nodes():
-    backend.adopt(node)
+tree.register_nodes(_register)
