@@ -20,9 +20,7 @@ VERBS = tuple(
     if callable(getattr(Backend, name)) and not name.startswith("_") and name not in VOCABULARY
 )
 NOT_IN_A_PROGRAM = {  # why a verb has no work while a program is traced
-    **dict.fromkeys(
-        ("borrow", "lend", "pack", "unpack"), "memory, of which a traced array has none"
-    ),
+    **dict.fromkeys(("borrow", "lend", "pack", "unpack"), "memory: a traced array has none"),
     "values": "a traced array has none",
     "runs_ahead": "of the time that a program takes",
     **dict.fromkeys(("check_given", "compile", "signature", "placed"), "before a program runs"),
