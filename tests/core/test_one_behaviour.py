@@ -239,3 +239,29 @@ def test_variables_of_another_module_are_taken_from_its_v(backend, xp):
         one.v = other
     one.v = other.v
     np.testing.assert_array_equal(numpy_of(one.w), numpy_of(other.w))
+
+
+# An axis that is summed over has one size; none of its frameworks' broadcasting of an axis of one.
+
+SUMMED = {
+    "vecdot": lambda xp, x, y: xp.vecdot(x, y[0]),
+    "linalg.vecdot": lambda xp, x, y: xp.linalg.vecdot(y, x),
+    "vecdot, axis": lambda xp, x, y: xp.vecdot(x[:, None], y, axis=-2),
+    "tensordot": lambda xp, x, y: xp.tensordot(x, y, axes=1),
+    "tensordot, axes": lambda xp, x, y: xp.tensordot(y, x, axes=((1,), (0,))),
+    "tensordot, an axis": lambda xp, x, y: xp.tensordot(y, x, axes=(-1, 0)),
+    "linalg.tensordot": lambda xp, x, y: xp.linalg.tensordot(y, x, axes=1),
+    "matmul": lambda xp, x, y: xp.matmul(x[None], y),
+    "cross": lambda xp, x, y: xp.linalg.cross(x, y[0]),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+@pytest.mark.parametrize("name", SUMMED)
+def test_an_axis_that_is_summed_does_not_broadcast(backend, xp, name, dtype):
+    x, y = iso.convert([np.ones(1, dtype), np.ones((2, 2), dtype)], backend)
+    with pytest.raises((ValueError, TypeError, RuntimeError)):
+        SUMMED[name](xp, x, y)
+    if name != "cross":  # of the same size it is summed
+        two = iso.convert(np.ones(2, dtype), backend)
+        assert np.all(numpy_of(SUMMED[name](xp, two, y)) == 2)

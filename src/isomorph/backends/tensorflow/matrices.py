@@ -108,11 +108,15 @@ def tensordot(
     if isinstance(axes, int):
         axes = tuple(range(rank1 - axes, rank1)), tuple(range(axes))
     axes1, axes2 = (
-        axes_of("tensordot", tuple(given), rank)
+        axes_of("tensordot", (given,) if isinstance(given, int) else tuple(given), rank)
         for given, rank in zip(axes, (rank1, rank2), strict=True)
     )
     if len(axes1) != len(axes2):
         raise ValueError(f"tensordot: needed as many axes for both arrays, got {axes}")
+    for i, j in zip(axes1, axes2, strict=True):  # the kernel would broadcast an axis of one
+        m, n = x1.shape[i], x2.shape[j]
+        if m != n and None not in (m, n):
+            raise mismatch("tensordot", x1, x2)
     letters = ascii_letters[:rank1]
     other = list(ascii_letters[rank1 : rank1 + rank2])
     for i, j in zip(axes1, axes2, strict=True):

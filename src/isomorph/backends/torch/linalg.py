@@ -18,7 +18,6 @@ from .private import (
 from .promotion import alike, differentiated, direct, evened
 
 matmul = direct("matmul")
-tensordot = alike(compat.tensordot)
 outer = alike(native.outer)
 cross = alike(native.cross)
 
@@ -33,15 +32,34 @@ def cholesky(x, /, *, upper=False):
     return torch.linalg.cholesky(x, upper=upper)
 
 
+_tensordot = alike(compat.tensordot)
+
+
+def tensordot(x1, x2, /, *, axes: Any = 2):
+    """torch broadcasts an axis of one that is summed; the standard and the others refuse it."""
+    if isinstance(axes, int):
+        pairs = zip(x1.shape[x1.ndim - axes :], x2.shape[:axes])
+    else:
+        first, second = axes = tuple([at] if isinstance(at, int) else list(at) for at in axes)
+        pairs = ((x1.shape[i], x2.shape[j]) for i, j in zip(first, second))
+    if any(m != n for m, n in pairs):
+        raise ValueError(
+            f"tensordot: needed equal sizes along axes {axes}, got {x1.shape} and {x2.shape}"
+        )
+    return _tensordot(x1, x2, axes=axes)
+
+
 def vecdot(x1, x2, /, *, axis=-1):
-    """array-api-compat goes through matmul, thirty times slower on long vectors."""
+    """array-api-compat goes through matmul, thirty times slower on long vectors; and torch
+    broadcasts an axis of one that is summed.
+    """
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ValueError(f"vecdot: needed equal sizes along {axis}, got {x1.shape} and {x2.shape}")
     if x1.dtype is x2.dtype and x1.dtype.is_floating_point:
         return torch.linalg.vecdot(x1, x2, dim=axis)
     x1, x2 = evened(x1, x2)
     if not (is_functorch_wrapped_tensor(x1) or is_functorch_wrapped_tensor(x2)):
         return compat.vecdot(x1, x2, axis=axis)
-    if x1.shape[axis] != x2.shape[axis]:
-        raise ValueError(f"vecdot: needed equal sizes along {axis}, got {x1.shape} and {x2.shape}")
     product = x1.movedim(axis, -1).conj() * x2.movedim(axis, -1)  # vmap has no rule for moveaxis
     return torch.sum(product, -1, dtype=product.dtype)
 
