@@ -103,7 +103,7 @@ def release(session, artefact, framework):
 # What of the suite a release is tried with: it takes a minute or two.
 RELEASED = (
     "tests/test_readme.py", "tests/stateful", "tests/core/test_dispatch.py",
-    "tests/core/test_compile.py", "tests/core/test_moving.py", "tests/training/test_fit.py",
+    "tests/core/test_compile.py", "tests/core/test_conversion.py", "tests/training/test_fit.py",
 )  # fmt: skip
 
 

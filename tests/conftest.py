@@ -71,7 +71,7 @@ CORE = (
     "core/test_checkpointing.py",
     "core/test_host.py",
     "core/test_jax_32_bits.py",
-    "core/test_moving.py",
+    "core/test_conversion.py",
     "core/test_numbers.py",
     "core/test_random.py",
     "core/test_traced_indices.py",

@@ -6,6 +6,8 @@ from . import export as export
 from . import optimizers as optimizers
 from . import random as random
 from .compiling import jit as jit
+from .conversion import convert as convert
+from .conversion import to_numpy as to_numpy
 from .creation import arange as arange
 from .creation import asarray as asarray
 from .creation import eye as eye
@@ -118,8 +120,6 @@ from .modules.sequence import GRU as GRU
 from .modules.sequence import LSTM as LSTM
 from .modules.sequence import MultiHeadAttention as MultiHeadAttention
 from .modules.state import State as State
-from .moving import convert as convert
-from .moving import to_numpy as to_numpy
 from .namespaces import namespace as namespace
 from .optimizers.pairs import Optimizer as Optimizer
 from .optimizers.pairs import apply_updates as apply_updates
@@ -133,11 +133,11 @@ from .optimizers.updates import optimizer_update as optimizer_update
 from .training import metrics as metrics
 from .training.checkpoint import load as load
 from .training.checkpoint import save as save
+from .training.errors import CheckpointError as CheckpointError
 from .training.evaluating import evaluate as evaluate
 from .training.fitting import Fit as Fit
 from .training.fitting import NonFiniteError as NonFiniteError
 from .training.fitting import fit as fit
-from .training.replacing import CheckpointError as CheckpointError
 from .training.stepping import TrainState as TrainState
 from .training.stepping import train_step as train_step
 from .version import __version__ as __version__

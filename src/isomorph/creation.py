@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .conversion import convert
 from .default_backend import floating, home
 from .dispatch import find_backend, load
-from .moving import convert
 
 if TYPE_CHECKING:
     from .typing import BackendName, DType, Shape

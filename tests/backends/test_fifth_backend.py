@@ -24,7 +24,7 @@ TESTS = Path(__file__).parents[1]
 SUITE = (
     "backends/test_contract.py",
     "core/test_flow.py",
-    "core/test_moving.py",
+    "core/test_conversion.py",
     "core/test_random.py",
     "core/test_vmap.py",
     "functional/nn",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import tree
+from ..conversion import to_numpy
 from ..dispatch import backend_of, find_backend
 from ..modules.conv import Conv, DepthwiseConv2D
 from ..modules.holding import gather, look
@@ -26,7 +27,6 @@ from ..modules.sequence import MultiHeadAttention, Recurrent
 from ..modules.skeleton import chain_of
 from ..modules.state import value_of
 from ..modules.walk import CONSTANT, MODULE, own
-from ..moving import to_numpy
 from .ordering import Order, orders, turn_of
 
 if TYPE_CHECKING:

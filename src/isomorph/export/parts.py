@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..conversion import convert
 from ..dispatch import find_backend
 from ..modules.holding import gather, look
 from ..modules.module import Module
 from ..modules.skeleton import Skeleton
 from ..modules.state import State
 from ..modules.walk import STATE
-from ..moving import convert
 
 if TYPE_CHECKING:
     from ..typing import BackendName

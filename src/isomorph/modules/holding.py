@@ -156,7 +156,8 @@ def put(nest: dict, path: tuple, value: Any) -> None:
     nest[path[-1]] = value
 
 
-# read there, as a caller may hand in the same object twice.
+# A copy made for one call is looked at through its origin: which variables are shared is known
+# only there, because a caller may pass one array for two variables.
 
 
 def origin_of(module: Any) -> Any:

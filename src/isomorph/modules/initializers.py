@@ -23,10 +23,10 @@ from math import prod, sqrt
 from typing import TYPE_CHECKING, Any
 
 from .. import random
+from ..conversion import to_numpy
 from ..creation import asarray, full
 from ..default_backend import home
 from ..dispatch import backend_of, find_backend
-from ..moving import to_numpy
 
 if TYPE_CHECKING:
     from ..typing import Distribution, Key

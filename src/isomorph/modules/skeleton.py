@@ -366,9 +366,6 @@ def rebuilt(cls: type, parts: list[Any]) -> Any:
     return cls(parts) if cls is tuple else cls(*parts)  # a named one takes its parts one by one
 
 
-# What is asked of a module. A copy for one call is asked by what it is a copy of: what is shared is
-
-
 def own_array(xp: Any, x: Any, is_shared: bool) -> Any:
     """`x` as a module can hold it: an array, also where the library gives a number for one without
     axes; and a copy where two variables would be one object.

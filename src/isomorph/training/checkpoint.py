@@ -14,8 +14,9 @@ from ..dispatch import find_backend
 from ..dispatch import load as load_backend
 from ..version import __version__
 from . import layout
-from .replacing import CheckpointError, check_regular, replacing
-from .structure import build, check_node, describe, differences
+from .atomic_write import atomic_write, check_regular
+from .errors import CheckpointError
+from .nest_json import build, check_node, describe, differences
 
 if TYPE_CHECKING:
     from ..typing import BackendName
@@ -51,7 +52,7 @@ def save(path: Name, /, *nests: Any, **named: Any) -> None:
     stored = [
         (name, word, shape, partial(_memory, name, x)) for name, (x, word, shape) in tensors.items()
     ]
-    with replacing(Path(path)) as file:
+    with atomic_write(Path(path)) as file:
         layout.write(file, head, stored)
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from .. import tree
 from ..compiling import jit
+from ..conversion import to_numpy
 from ..dispatch import NUMBERS, find_backend
 from ..gradients.calls import check_callable
 from ..means import Mean, Running, check_mean
 from ..modules.holding import gather, look
 from ..modules.module import Module
 from ..modules.skeleton import Held, Skeleton
-from ..moving import to_numpy
 from .data import Arrays, Stream, batches, check_batch, check_taken
 from .stepping import built, copied, held
 

@@ -23,15 +23,15 @@ from pathlib import Path
 from typing import Any
 
 from .. import tree
+from ..conversion import to_numpy
 from ..dispatch import backend_of, find_backend
 from ..gradients.transforms import value_and_grad
 from ..means import Running
-from ..moving import to_numpy
 from ..optimizers.pairs import Optimizer
 from .checkpoint import load, save
 from .data import Arrays, Stream, batches, check_batch, check_taken
+from .errors import CheckpointError
 from .evaluating import Evaluation, check_metrics
-from .replacing import CheckpointError
 from .reporting import Log, Progress
 from .stepping import TrainState, TrainStep, copied, held
 

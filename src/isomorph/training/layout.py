@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from ..default_backend import host
-from .replacing import CheckpointError
+from .errors import CheckpointError
 
 FORMAT = 1
 OURS, CHECK = "isomorph", "isomorph.checksum"

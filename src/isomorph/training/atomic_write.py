@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 
+from .errors import CheckpointError
+
 try:
     import fcntl
 except ImportError:  # systems without such locks do not remove open files either
@@ -23,21 +25,8 @@ except ImportError:  # systems without such locks do not remove open files eithe
 END = ".partial"
 
 
-class CheckpointError(ValueError):
-    """A checkpoint that could not be written completely, is damaged, or does not fit the template
-    it is loaded into; nothing has been changed or loaded.
-
-    >>> import tempfile
-    >>> with tempfile.NamedTemporaryFile() as file:
-    ...     iso.load(file.name)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    isomorph.training.replacing.CheckpointError: load: needed a safetensors file, got 0 bytes in ...
-    """
-
-
 @contextmanager
-def replacing(path: Path) -> Iterator[int]:
+def atomic_write(path: Path) -> Iterator[int]:
     """A descriptor to write to; its file replaces `path` if the block ends without an error."""
     check_regular("save", path)
     path = Path(os.path.realpath(path))  # replace the target of a link, not the link
