@@ -4,7 +4,8 @@ framework that is not installed is left out, and counted.
 
 `pytest --backend NAME` runs the tests that take the fixture on that backend alone, and no others.
 It may be one of another package, which registers it under `isomorph.backends`; what it says it
-lacks leaves a test out, with the reason.
+lacks leaves a test out, with the reason. `pytest --device NAME` runs them on the backends that have
+this device, with their arrays there (`devices.py`).
 """
 
 import os
@@ -16,6 +17,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("ONEDNN_JIT_PROFILE", "0")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import devices
 import pytest
 import verbs
 from frameworks import (  # noqa: F401
@@ -96,6 +98,7 @@ def pytest_addoption(parser):
     parser.addoption("--core", action="store_true", help="the suite for versions of frameworks")
     parser.addoption("--verbs", action="store_true", help="fail if a verb of a backend is not used")
     parser.addoption("--backend", metavar="NAME", help="what takes a backend, on this one alone")
+    parser.addoption("--device", metavar="NAME", help="what takes a backend, on this device alone")
 
 
 def pytest_configure(config):
@@ -105,6 +108,10 @@ def pytest_configure(config):
     if config.getoption("--verbs"):
         for name in ran_on():
             verbs.watch(name)
+    device = config.getoption("--device")
+    if device and not any(devices.device_of(name, device) for name in BACKENDS):
+        found = {name: load(name).devices() for name in devices.BACKENDS if name in ran_on()}
+        raise pytest.UsageError(f"--device: needed a device of {found}, got {device!r}")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -172,6 +179,30 @@ def backends_of(config):
     return (asked,) if asked else BACKENDS
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """With `--device`, the arrays of a test are made there."""
+    device = item.config.getoption("--device")
+    if not device:
+        return (yield)
+    with devices.made_on(backend_in(item.nodeid, BACKENDS)[0], device):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item):
+    """With `--device`, a test that made no array there fails, unless it says why (`host_only`)."""
+    device = item.config.getoption("--device")
+    if not device:
+        return (yield)
+    name = backend_in(item.nodeid, BACKENDS)[0]
+    before = devices.allocations(name, device)
+    result = yield
+    if before is not None and devices.allocations(name, device) == before:
+        pytest.fail(f"no array was made on {device}: the test proves nothing there")
+    return result
+
+
 def backend_in(nodeid, backends):
     """Those of the backends that stand between the brackets of a test id, as whole words."""
     words = re.split(r"[\[\]-]", nodeid.partition("[")[2])
@@ -207,6 +238,13 @@ def pytest_collection_modifyitems(config, items):
     if asked:
         params = lambda item: (getattr(item, "callspec", None) and item.callspec.params) or {}
         keep(config, items, lambda item: params(item).get("backend") == asked)
+    device = config.getoption("--device")
+    if device:
+        has = lambda name: devices.device_of(name, device) is not None
+        keep(config, items, lambda item: any(map(has, backend_in(item.nodeid, backends))))
+        for item in items:
+            if mark := item.get_closest_marker("host_only"):
+                item.add_marker(pytest.mark.skip(reason=f"on the host only: {mark.args[0]}"))
     for item in items:
         named = backend_in(item.nodeid, backends)
         if "[NOTSET]" in item.nodeid:

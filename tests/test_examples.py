@@ -16,7 +16,7 @@ def test_a_function(backend, xp, name):
     arrays = parts(np, X, shapes)
     given = [xp.asarray(x) for x in arrays]
     run = lambda *arrays: call(iso, *arrays)
-    for way in (run, compiled(backend, run)):
+    for way in (run, compiled(backend, run), iso.jit(run)):
         got = way(*given)
         assert kind_of(got) == backend
         np.testing.assert_allclose(numpy_of(got), wanted(*arrays), rtol=1e-12, atol=1e-12)

@@ -21,7 +21,7 @@ VERBS = tuple(
 )
 NOT_IN_A_PROGRAM = {  # why a verb has no work while a program is traced
     **dict.fromkeys(("borrow", "lend", "pack", "unpack"), "memory: a traced array has none"),
-    "values": "a traced array has none",
+    **dict.fromkeys(("to_numpy", "values"), "a traced array has none"),
     "runs_ahead": "of the time that a program takes",
     **dict.fromkeys(("check_given", "compile", "signature", "placed"), "before a program runs"),
     **dict.fromkeys(("device", "devices", "named_device"), "names, known before"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from . import tree
+from .default_backend import home
 from .dispatch import find_backend, load
 
 if TYPE_CHECKING:
@@ -48,28 +49,36 @@ def convert(nest: Any, backend: BackendName, /, *, device: Any = None) -> Any: .
 def convert(nest: Any, backend: Any, /, *, device: Any = None) -> Any:
     """The nest with every array moved to another backend; leaves that are not arrays are kept.
 
-    DLPack is used where both frameworks can share the memory, otherwise a copy. Where memory is
-    shared, writing into one array in place changes the other.
+    Without a device, an array on an accelerator stays there, and an array in the memory of the host
+    goes to the device of the enclosing `use_backend`, or to the framework's default device. DLPack
+    is used where both frameworks can share the memory, otherwise a copy. Where memory is shared,
+    writing into one array in place changes the other.
 
     >>> iso.convert([np.ones(2)], "numpy")
     [array([1., 1.])]
     """
     target = load(backend)
-    device = target.device(device)
+    asked = target.device(device)
+    usual = home(backend).device
 
     def move(x: Any) -> Any:
         source = find_backend(x)
         if source is None:
             return x
         if source is target:
-            return x if device is None else target.asarray(x, device=device)
-        lent = source.lend(x) if device is None else None
+            return x if asked is None else target.asarray(x, device=asked)
+        lent = source.lend(x)
         borrowed = None if lent is None else target.borrow(lent)
-        if borrowed is not None:
-            return borrowed
-        values = source.to_numpy(x)
-        if values.dtype.kind in "OSU":
-            raise TypeError(f"convert: needed numbers or booleans, got {values.dtype.name} data")
-        return target.from_numpy(values, device)
+        if borrowed is None:
+            values = source.to_numpy(x)
+            if values.dtype.kind in "OSU":
+                raise TypeError(
+                    f"convert: needed numbers or booleans, got {values.dtype.name} data"
+                )
+            return target.from_numpy(values, usual if asked is None else asked)
+        if asked is None:
+            return target.from_host(borrowed, usual)
+        is_there = target.device_of(borrowed) == asked
+        return borrowed if is_there else target.asarray(borrowed, device=asked)
 
     return tree.map_whole(move, nest)

@@ -387,12 +387,13 @@ NARROW = {
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_narrow_floats_keep_their_dtype(backend, xp, dtype, name):
     func, expected = NARROW[name]
+    eps = float(ml_dtypes.finfo(dtype).eps)
     foreign = (backend, dtype) == ("numpy", "bfloat16")  # NumPy takes the one of ml_dtypes
     x = xp.astype(xp.asarray(HALF), ml_dtypes.bfloat16 if foreign else verbs_of(xp).dtype(dtype))
     got = iso.grad(lambda x: func(xp, x))(x)
     assert got.dtype == x.dtype
     # two or three roundings in the dtype itself
-    close([float(g) for g in got], expected, rtol=2 * float(ml_dtypes.finfo(dtype).eps))
+    close([float(g) for g in got], expected, rtol=2 * eps)
 
 
 def test_a_value_is_read_where_no_gradient_flows(backend, xp):

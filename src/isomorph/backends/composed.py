@@ -260,6 +260,12 @@ class Backend(Contract):
             # one of the two cannot share this dtype, device or layout; the caller copies
             return None
 
+    def from_host(xp, x: Any, device: Any = None) -> Any:
+        """`x` on the device, or else where the framework makes new arrays, if it lies in the memory
+        of the host; other arrays stay where they are.
+        """
+        return x if device is None else xp.asarray(x, device=device)
+
     def device_of(xp, x: Any) -> Any:
         """The device of an array, as creation functions take it."""
         return x.device

@@ -95,7 +95,8 @@ def _compare(
         step = eps**0.2
 
         def at(moved: Any, i: int = i) -> float:
-            changed = xp.astype(xp.from_numpy(moved), leaves[i].dtype)
+            moved = xp.from_numpy(moved, xp.device_of(leaves[i]))
+            changed = xp.astype(moved, leaves[i].dtype)
             return float(xp.to_numpy(total(*leaves[:i], changed, *leaves[i + 1 :])))
 
         size = abs(at(values)) + 1.0

@@ -208,6 +208,13 @@ class JAX(Layers):
         wide = any(word in str(x.dtype) for word in ("int64", "float64", "complex128"))
         return None if wide and not _has_64_bits() else super().borrow(x)
 
+    def from_host(xp, x, device=None):
+        place = jax.config.jax_default_device if device is None else device
+        if place is None and jax.default_backend() != "cpu":
+            place = jax.devices()[0]
+        is_host = all(d.platform == "cpu" for d in x.devices())
+        return jax.device_put(x, place) if is_host and place is not None else x
+
     def named_device(xp, name):
         platform, _, number = name.partition(":")
         return jax.devices(platform)[int(number)]
