@@ -9,11 +9,11 @@ export ONEDNN_JIT_PROFILE := 0
 
 .PHONY: demo test test-all names lint bench scoreboard browser versions release conformance clean
 
-# make demo: on what is installed; make demo BACKENDS=all installs all four; BACKENDS="numpy jax": on those.
+# make demo uses the frameworks that are installed; BACKENDS=all installs all four; BACKENDS="numpy jax" chooses.
 demo: $(VENV)/$(if $(filter all,$(BACKENDS)),all,core)
 	@$(BIN)/python examples/demo.py $(BACKENDS)
 
-# Hollow tests and unexpected passes fail the run, as failures do.
+# Hollow tests (no assertion ran) and unexpected passes fail the run, as failures do.
 PROVEN := --scoreboard --scoreboard-fail-on hollow,xpassed
 BOARD := $(BIN)/isomorph scoreboard
 
@@ -23,7 +23,7 @@ test: lint browser
 test-all: lint browser
 	ISOMORPH_XLA=full $(BIN)/python -m pytest -n 2 --dist worksteal $(PROVEN)
 
-# What looks at names: that each is documented, shown, and tested everywhere; quick, for who adds one.
+# Quick tests for a new public name: that it is documented, exported, and tested on every backend.
 NAMES := tests/test_examples.py tests/test_architecture.py tests/core/test_public_names.py \
 	tests/typing/test_typing.py::test_what_returns_any_has_a_reason \
 	tests/core/test_compiled_eager.py::test_every_name_is_drawn \
@@ -32,7 +32,7 @@ NAMES := tests/test_examples.py tests/test_architecture.py tests/core/test_publi
 names: lint
 	$(BIN)/python -m pytest -m "not slow" $(NAMES)
 
-# Run all but the slow tests, then say in docs/scoreboard what became of every cell of the seed tables.
+# Run all but the slow tests, then write the results to docs/scoreboard and compare them with the seed tables.
 scoreboard: $(VENV)/test browser
 	$(BOARD) import seeds
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PROVEN); status=$$?; \
@@ -40,7 +40,7 @@ scoreboard: $(VENV)/test browser
 	$(BOARD) render html -o docs/scoreboard && $(BOARD) render badge -o docs/scoreboard && \
 	($(BOARD) diff 0 latest || test $$? -eq 1) && exit $$status
 
-# The page is tested in a real browser: Debian's, where there is apt and none is installed.
+# The page is tested in a real browser. If there is none, install Debian's where apt is available.
 browser:
 	@command -v chromium >/dev/null || ! command -v apt-get >/dev/null || \
 	(apt-get update -qq && apt-get install -y -qq chromium >/dev/null)
@@ -53,11 +53,11 @@ lint: $(VENV)/test
 bench: $(VENV)/bench
 	@$(BIN)/python -m benchmarks
 
-# The core suite with the oldest, the pinned and the newest version of each framework.
+# Run the core suite with the oldest, the pinned and the newest version of each framework.
 versions: $(VENV)/versions
 	$(BIN)/nox
 
-# Wheel and source archive, each installed in empty environments and tried there.
+# Build the wheel and the source archive, install each in empty environments, and test it there.
 release: $(VENV)/versions
 	rm -rf dist && $(BIN)/python -m build --quiet
 	$(BIN)/nox -s release
@@ -72,7 +72,7 @@ clean:
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# One stamp per set of packages, made anew when the requirements change.
+# One stamp file per set of packages; it is made again when the requirements change.
 $(VENV)/core: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) -e '.[demo]' && touch $@
 

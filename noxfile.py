@@ -1,10 +1,9 @@
-"""The core suite with other versions of the frameworks: `nox`, or `make versions`.
+"""Run the core suite with other versions of the frameworks: `nox`, or `make versions`.
 
-Each environment holds one framework beside NumPy, in the oldest version that is promised, in the
-one that `constraints.txt` pins, or in the newest that the interpreter takes. The last session
-writes what became of each into `docs/versions.md`; an interpreter that is not on this machine reads
-"not run" there. `nox -s 'core(torch-newest-3.13)' table` runs one of them and keeps the others'
-rows.
+Each environment has one framework beside NumPy: the oldest supported version, the version pinned in
+`constraints.txt`, or the newest version for the interpreter. The last session writes the results to
+`docs/versions.md`; if an interpreter is not on this machine, its row says "not run".
+`nox -s 'core(torch-newest-3.13)' table` runs one environment and keeps the rows of the others.
 """
 
 import glob
@@ -21,7 +20,7 @@ import nox
 nox.options.default_venv_backend = "venv"
 nox.options.error_on_missing_interpreters = False
 nox.options.sessions = ["core", "table"]
-os.environ["PATH"] += "".join(  # what pyenv has, if it is there
+os.environ["PATH"] += "".join(  # interpreters of pyenv, if there are any
     f":{found}" for found in sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin")))
 )
 
@@ -39,7 +38,7 @@ TABLE = Path("docs/versions.md")
 
 
 def wanted(framework, age):
-    """What pip is asked for: the framework, and what must be of its time."""
+    """The requirements for pip: the framework, and packages that must fit its version."""
     if age == "pinned":
         return [framework, "-c", "constraints.txt"]
     if age == "newest":
@@ -56,14 +55,14 @@ def wanted(framework, age):
     ids=[f"{framework}-{age}-{python}" for python, framework, age in ENVIRONMENTS],
 )
 def core(session, framework, age):
-    """The core suite with one framework beside NumPy."""
+    """Run the core suite with one framework beside NumPy."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     name = f"{framework}-{age}-{session.python}"
     report, result = RESULTS / f"{name}.xml", RESULTS / f"{name}.json"
     found = {"date": str(date.today()), "machine": machine(), "commit": commit(session)}
     found |= {"version": "", "numpy": "", "ended": 1}
     report.unlink(missing_ok=True)
-    try:  # one call: what is wanted holds for what the package itself needs
+    try:  # one call, so that the requirements also apply to the package's dependencies
         session.install(*wanted(framework, age), *TOOLS, "-e", ".")
         asked = f"from importlib.metadata import version as v; print(v({framework!r}), v('numpy'))"
         version, numpy = session.run("python", "-c", asked, silent=True).split()
@@ -85,8 +84,8 @@ ARTEFACTS = ("whl", "tar.gz")
 @nox.parametrize("framework", FRAMEWORKS)
 @nox.parametrize("artefact", ARTEFACTS)
 def release(session, artefact, framework):
-    """The README's programs and a part of the tests, with what `make release` built, installed
-    without the repository: with NumPy alone, or with one framework.
+    """Install what `make release` built, with NumPy alone or with one framework, and run the
+    README's programs and a part of the tests with it.
     """
     (built,) = Path("dist").glob(f"*.{artefact}")
     extra = "" if framework == "numpy" else f"[{framework}]"
@@ -100,7 +99,7 @@ def release(session, artefact, framework):
         session.run(python, "-m", "pytest", "-m", "not slow", "-n", "2", *RELEASED)
 
 
-# What of the suite a release is tried with: it takes a minute or two.
+# The part of the suite that a release is tested with: it takes a minute or two.
 RELEASED = (
     "tests/test_readme.py", "tests/stateful", "tests/core/test_dispatch.py",
     "tests/core/test_compile.py", "tests/core/test_conversion.py", "tests/training/test_fit.py",
@@ -108,13 +107,13 @@ RELEASED = (
 
 
 def commit(session):
-    """What was run: a commit, and whether files differed from it."""
+    """The commit that was run, and whether files differed from it."""
     said = session.run("git", "describe", "--always", "--dirty", external=True, silent=True)
     return said.strip()
 
 
 def counted(report):
-    """What a JUnit file says became of the tests; nothing, if a run left none."""
+    """The counts of outcomes in a JUnit file; zeros if the run wrote no file."""
     if not report.exists():
         return {"tests": 0, "failures": 0, "errors": 0, "skipped": 0, "seconds": 0.0}
     suite = ElementTree.parse(report).getroot().find("testsuite")
@@ -128,7 +127,7 @@ def machine():
 
 @nox.session(venv_backend="none")
 def table(session):
-    """Write `docs/versions.md` from what the environments left in `.nox/results`."""
+    """Write `docs/versions.md` from the results of the environments in `.nox/results`."""
     rows = []
     for python, framework, age in ENVIRONMENTS:
         found = RESULTS / f"{framework}-{age}-{python}.json"
@@ -154,12 +153,13 @@ def table(session):
 
 HEAD = """# Versions
 
-Written by `make versions` (`noxfile.py`), which runs the core suite (`pytest --core`) in an
-environment for each row: one framework beside NumPy, in the oldest version that is promised (with
-the oldest optree and array-api-compat), in the one all tests run with (`constraints.txt`), and in
-the newest on the index. Tests that need another framework are left out, and are counted. In the
-pinned rows every verb of the backends must have been used, eagerly and in a program (`--verbs`).
-"Not run" means that there is no such Python on the machine, or that the row was not asked for.
+`make versions` (`noxfile.py`) writes this page. For each row it makes an environment with one
+framework beside NumPy and runs the core suite (`pytest --core`) in it. The framework is the oldest
+supported version (with the oldest optree and array-api-compat), the pinned one that all tests run
+with (`constraints.txt`), or the newest on the package index. Tests that need another framework are
+left out and counted. In the pinned rows, every verb of the backends must have been used, eagerly
+and in a compiled program (`--verbs`). "Not run" means that the machine does not have that version
+of Python, or that the row was not requested.
 
 | framework | age | version | Python | NumPy | core suite | when | machine |
 |---|---|---|---|---|---|---|---|

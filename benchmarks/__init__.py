@@ -1,3 +1,3 @@
-"""Speed as ratios: ours and the peers side by side in one run, minima over interleaved repeats, one
-thread.
+"""Speed as ratios: isomorph and its peers are measured side by side in one run. Times are minima
+over interleaved repeats, with one thread.
 """

@@ -1,4 +1,4 @@
-"""`make bench`: every table, or those named on the command line."""
+"""`make bench`: print every table, or those named on the command line."""
 
 from __future__ import annotations
 

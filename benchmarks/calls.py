@@ -1,8 +1,8 @@
-"""What a public call costs over the native one: `iso.namespace(x).tanh(x)` against `np.tanh(x)`,
-and so on.
+"""The cost of a public call compared with the native one: `iso.namespace(x).tanh(x)` against
+`np.tanh(x)`, and so on.
 
-One process per backend, because Keras fixes its backend at import. A peer that has no way to make a
-call shows a dash.
+Each backend has its own process, because Keras fixes its backend at import. A dash means that a
+peer has no way to make the call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HEAD = ["backend", "call", "native µs", "isomorph over native", "budget", "met"
 
 
 def run() -> Table:
-    """The table over all four backends."""
+    """The table of all four backends."""
     rows = []
     for name in filter(installed, BACKENDS):
         env = os.environ | {
@@ -185,7 +185,7 @@ def rows(name: str) -> list[list[str]]:
         for peer, table_of in others.items():
             try:
                 table_of[call](x, y)
-            except Exception:  # a peer without this backend or function
+            except Exception:  # the peer does not have this backend or function
                 continue
             calls[peer] = lambda f=table_of[call]: f(x, y)
         best = minima(calls)

@@ -1,7 +1,7 @@
-"""Saving and loading against the safetensors library: time in turns, peak memory in processes of
-their own.
+"""Saving and loading compared with the safetensors library. Time is measured in turns, peak memory
+in separate processes.
 
-`python -m benchmarks.checkpoints [megabytes]` for another size than 1,000.
+`python -m benchmarks.checkpoints [megabytes]` sets another size than 1,000.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import time
 from .tables import Table
 
 BUDGETS = {"seconds": 1.2, "memory": 1.1}
-# Peaks are what a process reached above what it had with its packages loaded. They are measured
-# while this one is small: a process begins with the peak of the one that started it.
+# A peak is the memory that a process reached above what it had with its packages loaded. Peaks are
+# measured first, while this process is small: a process starts with the peak of its parent.
 CODE = """
 import resource, sys
 import numpy as np

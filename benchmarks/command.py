@@ -1,4 +1,4 @@
-"""`isomorph bench` and `python -m benchmarks`: run every benchmark, or those named, print their
+"""`isomorph bench` and `python -m benchmarks`: run all benchmarks, or those named, print their
 tables, and write them to a folder as JSON and as a page.
 """
 
@@ -19,11 +19,11 @@ from .timing import installed
 
 
 class Benchmark(NamedTuple):
-    """A module beside this one with a function `run`, and the packages without which it cannot."""
+    """A module beside this one with a function `run`, and the packages that it needs."""
 
     title: str
     needs: tuple[str, ...] = ()
-    some: tuple[str, ...] = ()  # of these one is enough: rows of the others are left out
+    some: tuple[str, ...] = ()  # one of these is enough: the rows of missing ones are left out
 
 
 EACH = ("jax", "tensorflow", "torch")
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "isomorph bench") -> int
         description="Measure isomorph and its peers on this machine, print the tables, and write "
         "them as JSON and as a page.",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}")
     parser.add_argument(
         "-o", metavar="FOLDER", dest="folder", type=Path, help=f"for {JSON} and {HTML}"
     )
@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "isomorph bench") -> int
 
 
 def measure(prog: str, report: Report, names: list[str], folder: Path | None, quick: bool) -> int:
-    """Run the benchmarks. What is measured is written after each of them: a run takes long."""
+    """Run the benchmarks. Results are written after each one, because a run takes long."""
     print(report.heading)
     try:
         for name in names:
@@ -116,14 +116,14 @@ def one(name: str, quick: bool) -> Section:
         run = import_module(f".{name}", __package__).run
         sized = "quick" in inspect.signature(run).parameters
         return Section(name, title, parts(run(quick=True) if quick and sized else run()))
-    except Exception as error:  # one that fails must not cost the others' minutes
+    except Exception as error:  # if one fails, the others still run
         lines = str(error).strip().splitlines()
-        told = lines[-1] if lines else "no word why"
+        told = lines[-1] if lines else "no message"
         return Section(name, title, [], f"{type(error).__name__}: {told}")
 
 
 def missing(benchmark: Benchmark) -> str | None:
-    """What a benchmark cannot do without, in words."""
+    """The packages that a benchmark needs and that are missing, as text; None if it can run."""
     lacking = [name for name in benchmark.needs if not installed(name)]
     if lacking:
         return ", ".join(lacking)
@@ -133,7 +133,7 @@ def missing(benchmark: Benchmark) -> str | None:
 
 
 def unwritable(folder: Path) -> str:
-    """Why nothing can be written there; nothing if it can."""
+    """Why the folder cannot be written to; empty if it can."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

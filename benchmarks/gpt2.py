@@ -1,9 +1,10 @@
-"""A training step of GPT-2 small in bfloat16 on a GPU: ours through torch and through JAX, against
-the same written by hand in the framework itself, from the same weights on the same batch.
+"""A training step of GPT-2 small in bfloat16 on a GPU: isomorph on torch and on JAX, compared with
+the same step written by hand in each framework, from the same weights on the same batch.
 
-`python -m benchmarks.gpt2` takes one NVIDIA GPU and what of the two frameworks is there. Each of
-the four runs in processes of its own, so that its peak of memory is its own, twice in turns. With
-`--tiny` a small model runs on the CPU in float32 and all four must follow one loss curve.
+`python -m benchmarks.gpt2` needs one NVIDIA GPU and uses those of the two frameworks that are
+installed. Each of the four programs runs in its own processes, so that its memory peak is its own.
+They take turns, and each runs twice. With `--tiny` a small model runs on the CPU in float32, and
+all four programs must have the same loss curve.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ class Size:
 SMALL = Size()
 TINY = Size(2, 64, 4, 512, 32, 4, None, "cpu")
 ADAMW = {"lr": 6e-4, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "weight_decay": 0.1}
-STEPS, REPEATS, TOGETHER = 5, 12, 5  # steps of the loss curve; looks at the clock; steps between
-PEAK = 989e12  # dense bfloat16 of an H100 and an H200, by the data sheet
-NEAR = {None: 1e-4, "bfloat16": 1e-2}  # how far the loss curves may be apart
+STEPS, REPEATS, TOGETHER = 5, 12, 5  # steps of the loss curve; timings; steps per timing
+PEAK = 989e12  # operations/s in dense bfloat16 of an H100 and an H200, from the data sheet
+NEAR = {None: 1e-4, "bfloat16": 1e-2}  # the largest allowed difference of the loss curves
 BUDGET = 0.98
 
 
@@ -74,7 +75,7 @@ class Block(iso.Module):
 
 
 class GPT(iso.Module):
-    """GPT-2 with the embedding as its last layer, and weights from NumPy's generator."""
+    """GPT-2 whose last layer shares the embedding, with weights from NumPy's generator."""
 
     def __init__(self, size: Size):
         rng = np.random.default_rng(0)
@@ -242,7 +243,7 @@ def native_jax(size: Size) -> Callable:
 
 
 def batch(size: Size) -> tuple[np.ndarray, np.ndarray]:
-    """Tokens and those that follow them: int64, as torch's losses want them."""
+    """Tokens and the tokens that follow them, in int64, as torch's losses need them."""
     ids = np.random.default_rng(1).integers(0, size.vocabulary, (size.batch, size.tokens + 1))
     return ids[:, :-1].copy(), ids[:, 1:].copy()
 
@@ -257,7 +258,7 @@ def leaves(nest: Any, path: tuple = ()) -> list[tuple[tuple, np.ndarray]]:
 
 
 def measured(name: str, size: Size) -> dict[str, Any]:
-    """What one of the four does, in this process."""
+    """The measurements of one of the four programs, in this process."""
     backend, whose = name.split("-")
     natives = {"torch": native_torch, "jax": native_jax}
     run = ours(backend, size) if whose == "ours" else natives[backend](size)
@@ -286,7 +287,7 @@ def measured(name: str, size: Size) -> dict[str, Any]:
 
 
 def peak(backend: str) -> int:
-    """The most bytes that arrays took: of torch after the first steps, of JAX since the start."""
+    """Peak bytes of arrays: on torch after the first steps, on JAX since the start."""
     if backend == "torch":
         import torch
 
@@ -297,7 +298,7 @@ def peak(backend: str) -> int:
 
 
 def elsewhere(name: str, size: Size) -> dict[str, Any]:
-    """`measured` in a process of its own."""
+    """`measured` in a separate process."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.gpt2", "--one", name, json.dumps(asdict(size))],
         env=os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
@@ -319,7 +320,7 @@ def elsewhere(name: str, size: Size) -> dict[str, Any]:
 
 
 def work(size: Size) -> float:
-    """Operations of one step: 6 for each parameter and token, and what attention adds."""
+    """Operations of one step: 6 for each parameter and token, plus those of attention."""
     n = size.width
     weights = (size.vocabulary + size.tokens + 12 * size.blocks * n + 13 * size.blocks + 2) * n
     each = 6 * weights + 12 * size.blocks * size.tokens * n
@@ -361,7 +362,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tiny", action="store_true", help="2 blocks of width 64 on the CPU")
     parser.add_argument("--bfloat16", action="store_true", help="--tiny in bfloat16")
-    parser.add_argument("--batch", type=int, help="sequences a step")
+    parser.add_argument("--batch", type=int, help="sequences per step")
     parser.add_argument("--only", choices=("torch", "jax"), help="one framework")
     parser.add_argument("--one", nargs=2, metavar=("NAME", "SIZE"), help=argparse.SUPPRESS)
     given = parser.parse_args()

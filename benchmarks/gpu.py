@@ -1,5 +1,6 @@
-"""Attention and convolutions in bfloat16 on a GPU: ours over the framework's own call, both on the
-same arrays in one run. `python -m benchmarks.gpu`; what frameworks and device are there is printed.
+"""Attention and convolutions in bfloat16 on a GPU: isomorph compared with the framework's own call,
+both on the same arrays in one run. `python -m benchmarks.gpu` also prints the frameworks and the
+device.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ CONVOLUTIONS = [  # x [batch, height, width, in], filters [k, k, in, out], strid
     ("3 x 3 / 2, 128 to 128, 56²", (512, 56, 56, 128), (3, 3, 128, 128), 2, 1),
     ("3 x 3, 256 to 256, 14²", (512, 14, 14, 256), (3, 3, 256, 256), 1, 1),
 ]
-TURNS = 10  # calls between two looks at the clock
+TURNS = 10  # calls per timing
 HEAD = ["framework", "bfloat16", "native ms", "isomorph ms", "ratio", "off by", "peak MB"]
 
 
@@ -141,7 +142,7 @@ def cases(arrays: Callable, attention: Callable, conv: Callable) -> Any:
 def row(
     label: str, ours: Callable, native: Callable, timed: Callable, peak: Callable | None
 ) -> list[str]:
-    """Medians of 30 turns each, and how far the two results are apart, by the norm."""
+    """Medians of 30 turns each, and the norm of the difference of the two results, relative."""
     for call in (ours, native):
         for _ in range(5):
             timed(call)

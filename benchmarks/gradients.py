@@ -1,8 +1,9 @@
-"""Differentiating and stepping, over the framework's own way: `iso.value_and_grad` against
-`jax.value_and_grad`, `iso.adam_update` against the formula in a loop, and so on.
+"""Gradients and optimizer steps compared with the framework's own: `iso.value_and_grad` with
+`jax.value_and_grad`, `iso.adam_update` with the formula in a loop, and so on.
 
-Both sides run the same function of the framework's own names, so a ratio shows what ours adds. One
-process per backend, for frameworks in one process slow each other down.
+Both sides run the same function, written in the framework's own names, so a ratio shows what
+isomorph adds. Each backend has its own process, because frameworks in one process slow each other
+down.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from .timing import installed, minima
 
 BACKENDS = ("numpy", "jax", "tensorflow", "torch")
 HEAD = ["backend", "what", "peer", "peer µs", "isomorph µs", "isomorph / peer", "budget", "met"]
-NOISE = 0.02  # by which two equal calls differ here
+NOISE = 0.02  # how much two equal calls differ on this machine
 LR, BETA1, BETA2, EPSILON, CAP = 0.01, 0.9, 0.999, 1e-7, 10.0
 
 
 class Pair(NamedTuple):
-    """The same thing done twice; without a budget it is there to be known."""
+    """One computation done by the peer and by us; without a budget the row is for information."""
 
     what: str
     peer: str
@@ -40,7 +41,7 @@ class Pair(NamedTuple):
 
 
 def run() -> list[Part]:
-    """The table over all four backends, and notes on what it leaves out."""
+    """The table of all four backends, and notes on what it leaves out."""
     rows, notes = [], []
     for name in filter(installed, BACKENDS):
         done = subprocess.run(
@@ -52,14 +53,14 @@ def run() -> list[Part]:
         )
         if done.returncode:
             raise RuntimeError(done.stderr)
-        print(f"{name} done", file=sys.stderr)  # it takes minutes
+        print(f"{name} done", file=sys.stderr)  # progress: a backend takes minutes
         lines = done.stdout.splitlines()
         rows += [line.split("\t") for line in lines if line.startswith(f"{name}\t")]
         notes += [line for line in lines if line.startswith("Note: ") and line not in notes]
     return [Table(HEAD, rows), *notes]
 
 
-# The frameworks, each with the names the functions below are made of and its own transforms.
+# The frameworks: each with its own transforms and the names that the functions below use.
 
 
 class NumPy:
@@ -151,7 +152,7 @@ class TensorFlow:
 class Torch:
     tape, vectorised = "torch.func.grad_and_value", "torch.func.jacrev"
     compiler = "torch.compile"
-    overhead, rows, compilable = 1.1, 1.1, 10  # two hundred take its compiler many minutes
+    overhead, rows, compilable = 1.1, 1.1, 10  # its compiler takes many minutes for two hundred
     ratio, wait = JAX.ratio, NumPy.wait
 
     def __init__(self):
@@ -168,7 +169,7 @@ PEERS = {"numpy": NumPy, "jax": JAX, "tensorflow": TensorFlow, "torch": Torch}
 
 
 def own(peer: Any) -> Any:
-    """The names our side differentiates: the peer's, but NumPy itself where that is HIPS'."""
+    """The names that our side uses: the peer's, or NumPy itself where the peer is HIPS autograd."""
     return NumPy() if isinstance(peer, NumPy) else peer
 
 
@@ -188,7 +189,7 @@ def layer(np: Any, w: Any) -> Callable:
 
 
 def tiny(name: str) -> dict[str, tuple[Callable, Any]]:
-    """Functions whose cost is nothing beside that of a transform, with what they are called on."""
+    """Functions that cost little compared with a transform, with their arguments."""
     rng = np.random.default_rng(0)
     draw = lambda: iso.convert(rng.standard_normal(8).astype(np.float32), name)
     return {
@@ -224,7 +225,7 @@ def hips() -> NumPy:
 
 
 def steps(np: Any) -> dict[str, Callable]:
-    """The optimizers as they are written by hand: functions of (w, g, m, v, t), dicts of arrays."""
+    """The optimizers written by hand: functions of (w, g, m, v, t), which are dicts of arrays."""
 
     def descent(w, g, m, v, t):
         return {k: w[k] - LR * g[k] for k in w}
@@ -283,7 +284,7 @@ def optimizers(name: str, peer: Any) -> Iterator[Pair]:
 
 
 def compiled(name: str, peer: Any) -> Iterator[Pair]:
-    """The same under the framework's compiler, ours by `iso.jit`."""
+    """The same, compiled by the framework's compiler; ours by `iso.jit`."""
     if peer.compiler is None:
         return
     jit = getattr(iso, "jit", None)
@@ -309,7 +310,7 @@ def compiled(name: str, peer: Any) -> Iterator[Pair]:
 
 
 def measured(name: str, peer: Any, pair: Pair) -> list[str]:
-    """A row of the table. Both must give the same numbers, or it is worth nothing."""
+    """A row of the table, after checking that both give the same numbers."""
     check(pair.theirs(), pair.ours())
     best = minima(
         {"theirs": lambda: peer.wait(pair.theirs()), "ours": lambda: peer.wait(pair.ours())},
@@ -338,7 +339,7 @@ def check(theirs: Any, ours: Any) -> None:
 
 
 def main(name: str, wanted: str = "") -> None:
-    """Print the rows of one backend; `wanted` chooses by what a row's name contains."""
+    """Print the rows of one backend, or only those whose name contains `wanted`."""
     peer = PEERS[name]()
     for table_of in (transforms, optimizers, compiled):
         for pair in table_of(name, peer):

@@ -1,4 +1,4 @@
-"""What `import isomorph` adds to `import numpy`, in fresh processes."""
+"""The time that `import isomorph` adds to `import numpy`, in new processes."""
 
 from __future__ import annotations
 

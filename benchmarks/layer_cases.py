@@ -1,4 +1,4 @@
-"""The layers that are measured: ours, the framework's own call, Keras 3's, and their arrays."""
+"""The layers that are measured: ours, the framework's own, Keras 3's, and their arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIME, BATCH, WIDTH = 100, 16, 64
 
 
 class Case(NamedTuple):
-    """A layer in three words; where theirs wants other arrays, it has its own."""
+    """A layer as three functions: ours, native, Keras. The last two may have their own arrays."""
 
     name: str
     arrays: list
@@ -39,7 +39,7 @@ def drawn(*shapes: tuple, scale: float = 1.0) -> list[np.ndarray]:
 
 
 def cases(name: str) -> Iterator[Case]:
-    """The layers of a backend; torch's own stand for NumPy's."""
+    """The layers of a backend. NumPy has none of its own, so it is compared with torch's."""
     import keras
 
     ops: Any = keras.ops
@@ -47,7 +47,7 @@ def cases(name: str) -> Iterator[Case]:
     for label, x_shape, w_shape, stride, pad in CONVOLUTIONS:
         x, w = drawn(x_shape, w_shape, scale=float(np.prod(w_shape[:-1])) ** -0.25)
         native, other = own.conv(stride, pad), None
-        if name == "numpy":  # torch with its own layout
+        if name == "numpy":  # torch in its own layout
             native = own.conv_first(stride, pad)
             other = [np.ascontiguousarray(np.moveaxis(x, -1, 1)), w.transpose(3, 2, 0, 1).copy()]
         yield Case(
@@ -144,7 +144,7 @@ def cases(name: str) -> Iterator[Case]:
 
 
 class Torch:
-    """What torch has for each, on `[batch, *sizes, channels]`."""
+    """torch's own call for each layer, on `[batch, *sizes, channels]`."""
 
     def __init__(self):
         import torch
@@ -250,7 +250,7 @@ class TensorFlow:
         tf, pads = self.tf, [[0, 0], [pad, pad], [pad, pad], [0, 0]]
         if stride == 1:
             return lambda x, w: tf.nn.conv2d(x, w, 1, "SAME")
-        # padded by numbers in the call itself its gradients take twice as long
+        # with explicit padding in the call itself, the gradients take twice as long
         return lambda x, w: tf.nn.conv2d(tf.pad(x, pads), w, stride, "VALID")
 
     def attention(self, q: Any, k: Any, v: Any) -> Any:

@@ -1,9 +1,9 @@
-"""Layers at the sizes of a ResNet and of a block of GPT-2, forward and with their gradients, over
-the framework's own best call, and Keras 3's on the same arrays.
+"""Layers at the sizes of a ResNet and of a block of GPT-2, forward and with gradients. They are
+compared with the framework's own best call and with Keras 3 on the same arrays.
 
-Both sides are differentiated and compiled by the framework itself, the same way, so a ratio shows
-the layer alone: torch eagerly, JAX and TensorFlow in one compiled function. NumPy, which has no
-layers, stands against torch.
+The framework itself differentiates and compiles both sides in the same way, so a ratio shows the
+layer alone: torch eagerly, JAX and TensorFlow in one compiled function. NumPy has no layers, so it
+is compared with torch.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from .timing import each_backend, peak, within
 BACKENDS = ("numpy", "jax", "tensorflow", "torch")
 HEAD = ["backend", "layer, float32", "native ms", "isomorph ms", "isomorph / native", "budget",
         "met", "Keras / native", "ahead of Keras", "peak MB, isomorph / native"]  # fmt: skip
-# NumPy over torch; the others over themselves. Attention has no budget in NumPy.
+# Budgets: NumPy against torch, the others against their own layers. Attention has none on NumPy.
 NUMPY = {"conv": (1.5, 2.0), "LSTM": (2.0, 2.0)}
 OWN = 1.03
-NOISE = 0.02  # by which two equal calls differ here
-SECONDS = 0.8  # for a row
+NOISE = 0.02  # how much two equal calls differ on this machine
+SECONDS = 0.8  # per row
 
 
 def run() -> Table:
-    """The table over all four backends."""
+    """The table of all four backends."""
     env = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
     return Table(HEAD, each_backend(__name__, BACKENDS, env=env))
 
 
 class Torch:
-    """Calls of a function of tensors: as it is, and with gradients of all that are floats."""
+    """Calls of a function of tensors: forward only, or with gradients of all float arguments."""
 
     name = "torch"
 
@@ -68,7 +68,7 @@ class Torch:
 
 
 class NumPy(Torch):
-    """Ours on NumPy's arrays; theirs are torch's."""
+    """Our layers on NumPy arrays, the native ones on torch tensors."""
 
     name = "numpy"
 
@@ -135,7 +135,8 @@ def row(way: Any, case: Case, both: bool) -> list[str]:
         "native": make(case.native, case.native_arrays or case.arrays),
         "ours": own(case.ours, case.arrays),
     }
-    if case.keras and way.name != "numpy":  # which has no gradients, and convolves by another
+    # On NumPy, Keras has no gradients, and convolves with another framework.
+    if case.keras and way.name != "numpy":
         keras = make(case.keras, case.keras_arrays or case.arrays)
         keras()
         calls["Keras"] = keras

@@ -1,8 +1,8 @@
-"""What the door of a layer costs: one call on tiny arrays, eagerly, over the framework's own on
-the same arrays, and Keras 3's.
+"""What the public function of a layer costs: one eager call on tiny arrays, compared with the
+framework's own call on the same arrays, and with Keras 3's.
 
-JAX's own calls take tens of microseconds eagerly, and what is compiled has no doors: it is measured
-in `layers`.
+JAX is not here: its own eager calls take tens of microseconds, and compiled programs, where our
+public functions cost nothing, are measured in `layers`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def run() -> Table:
 
 
 def calls(name: str) -> dict[str, tuple[list, float, Callable, Callable, Callable | None]]:
-    """Arrays, budget, native, ours, Keras."""
+    """Arrays, budget, and the native call, ours and Keras's."""
     import keras
 
     ops: Any = keras.ops
@@ -77,7 +77,7 @@ def calls(name: str) -> dict[str, tuple[list, float, Callable, Callable, Callabl
             lambda x: ops.average_pool(x, 2, 2, "valid"),
         ),
     }  # fmt: skip
-    if name == "torch":  # where it is one call
+    if name == "torch":  # only where it is one call
         found["attention 2 x 4 x 8"] = (
             heads, 1.0, own.attention,
             lambda q, k, v: iso.scaled_dot_product_attention(q, k, v, is_causal=True), None,

@@ -1,5 +1,5 @@
-"""Modules: what a call costs over its `forward`, what other variables cost, and a transformer of
-twelve blocks against the same network in `torch.nn`, Equinox and Keras.
+"""Modules: the cost of a call compared with its `forward`, the cost of a call with other variables,
+and a transformer of twelve blocks compared with the same network in `torch.nn`, Equinox and Keras.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class EquinoxBlock(eqx.Module):
         self.up = eqx.nn.Linear(WIDTH, 4 * WIDTH, key=keys[1])
         self.down = eqx.nn.Linear(4 * WIDTH, WIDTH, key=keys[2])
 
-    def __call__(self, x):  # of one example
+    def __call__(self, x):  # x is one example
         keep = jnp.tril(jnp.ones((TOKENS, TOKENS), bool))
         y = jax.vmap(self.before)(x)
         x = x + self.attention(y, y, y, keep)
@@ -196,7 +196,7 @@ def transformer_rows() -> list[list[str]]:
 
 
 def compiled(net: Any) -> dict[str, Callable[[Any], Any]]:
-    """The ways to compile a model: captured, its variables as an argument, or itself as one."""
+    """The ways to compile a model: captured, or with its variables or itself as an argument."""
     of_v, of_net = iso.jit(lambda v, x: net(x, v=v)), iso.jit(lambda net, x: net(x))
     v = net.v
     return {
@@ -207,7 +207,7 @@ def compiled(net: Any) -> dict[str, Callable[[Any], Any]]:
 
 
 def same(ours: Transformer, native: torch.nn.Module, x: np.ndarray) -> None:
-    """Give torch's network our weights, and see that both compute the same."""
+    """Give torch's network our weights, and check that both compute the same."""
     with torch.no_grad():
         for mine, theirs in zip(ours.blocks, native):
             attention, parts = mine.attention, dict(theirs.named_parameters())
@@ -223,7 +223,7 @@ def same(ours: Transformer, native: torch.nn.Module, x: np.ndarray) -> None:
 
 
 def ratios(label: str, calls: dict[str, Callable], budget: float | None) -> list[list[str]]:
-    """Each of ours over the last one, the peer."""
+    """The ratios of each of our calls to the last call, the peer's."""
     best = minima(calls, rounds=40, slice_s=1e-2)
     *mine, peer = best
     rows = []

@@ -1,4 +1,4 @@
-"""What was measured, where and when, as Markdown, JSON and one static page."""
+"""The report of a run, with machine, versions and date, as Markdown, JSON and one static page."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .tables import Bar, Line, Part, Table, markdown
 PACKAGES = ("isomorph", "numpy", "jax", "tensorflow", "torch", "array-api-compat", "autoray",
             "eagerpy", "keras", "flax", "equinox", "optax", "autograd", "safetensors")  # fmt: skip
 JSON, HTML = "bench.json", "bench.html"
-DASHES = ("", "6 3", "2 3", "9 3 2 3")  # a line is told by its dashes and mark, not by colour alone
+DASHES = ("", "6 3", "2 3", "9 3 2 3")  # lines differ in dashes and marks, not only in colour
 WIDTH, LEFT, BAR, TEXT, LETTERS = 1000, 540, 18, 70, 80
 
 
 @dataclass(frozen=True)
 class Section:
-    """The tables of one benchmark, or why it gave none."""
+    """The tables of one benchmark, or why there are none."""
 
     name: str
     title: str
@@ -54,7 +54,7 @@ class Report:
 
     @property
     def budgets(self) -> tuple[int, int]:
-        """(rows over their budget, rows with one)"""
+        """(rows over their budget, rows with a budget)"""
         tables = [p for s in self.sections for p in s.parts if isinstance(p, Table)]
         judged = sum(any(c in ("yes", "NO") for c in row) for t in tables for row in t.rows)
         return sum(t.missed for t in tables), judged
@@ -93,7 +93,7 @@ class Report:
         )  # fmt: skip
 
     def write(self, folder: Path) -> None:
-        """Both files, whole or not at all."""
+        """Write both files, each as a whole or not at all."""
         for name, text in ((JSON, self.json()), (HTML, self.html())):
             part = folder / f".{name}.part"
             part.write_text(text, "utf-8")
@@ -135,7 +135,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-# What the page draws: sizes and places are computed here, the template only writes them.
+# The drawings of the page: sizes and positions are computed here, and the template inserts them.
 
 
 def shown(section: Section) -> dict[str, Any]:
@@ -221,7 +221,7 @@ def sizes(lines: list[Line]) -> list[float]:
 
 
 def spread(places: list[float], apart: float = 15.0) -> list[float]:
-    """The places of labels, moved down where two would lie over each other."""
+    """The positions of labels, moved down where two would overlap."""
     order = sorted(range(len(places)), key=places.__getitem__)
     out, last = list(places), -math.inf
     for i in order:

@@ -1,5 +1,5 @@
-"""The scoreboard at size: 10,000 tests by 8 backends in the database and in the page, and what the
-plugin adds to a run of 8,000 tests.
+"""The scoreboard at a large size: 10,000 tests by 8 backends in the database and in the page, and
+the time that the plugin adds to a run of 8,000 tests.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def run() -> list[Part]:
 
 
 def database(path: Path) -> tuple[Table, str, Board]:
-    """Bytes a cell and run, over the runs after the first, with results in random order."""
+    """Bytes per cell and run, over the runs after the first, with results in random order."""
     file = path / "board.db"
     sizes = []
     rng = random.Random(1)
@@ -50,7 +50,7 @@ def database(path: Path) -> tuple[Table, str, Board]:
                        rng.randrange(1, 20), rng.expovariate(0.1), None)
                 for i in range(TESTS) for backend in BACKENDS
             ]  # fmt: skip
-            for i in range(0, len(cells), 1000):  # as several workers bring them
+            for i in range(0, len(cells), 1000):  # as they arrive from several workers
                 part = cells[i : i + 1000]
                 rng.shuffle(part)
                 store.add(run, job, part)
@@ -77,8 +77,8 @@ def database(path: Path) -> tuple[Table, str, Board]:
     )
 
 
-# By the page's own clock, from the start of the navigation: ours is usable when its script is done
-# and a suite has been opened and painted, a plain table when it is loaded and painted.
+# By the page's own clock, from the start of the navigation. Our page is usable when its script has
+# ended and a suite has been opened and painted; a plain table, when it is loaded and painted.
 USABLE = """
 const painted = () => requestAnimationFrame(() => requestAnimationFrame(() => {
   window.usable = performance.now();
@@ -96,7 +96,7 @@ addEventListener("load", () => {
 
 
 def page(path: Path, text: str, board: Board) -> Table:
-    """Until a reader can search and open a suite, against one table with every cell in it."""
+    """Seconds until a reader can search and open a suite, and those of one table of all cells."""
     from playwright.sync_api import sync_playwright
 
     ours, plain = path / "ours.html", path / "plain.html"
@@ -156,8 +156,8 @@ def test_it(backend, n): assert n >= 0
 
 
 def overhead(path: Path, rounds: int = 10) -> Table:
-    """CPU seconds of a run of 8,000 tests, without and with the plugin, taking turns at going
-    first: by minima, and as the median over pairs of neighbours.
+    """CPU seconds of a run of 8,000 tests, without and with the plugin, which take turns at running
+    first: the minima, and the median over pairs of neighbouring runs.
     """
     rows = []
     for label, body in (("a 64 x 64 solve, an assert, a comparison", WORK), ("an assert", NOTHING)):
@@ -181,7 +181,7 @@ def overhead(path: Path, rounds: int = 10) -> Table:
 
 
 def _cpu(folder: Path, on: bool) -> float:
-    """User and system seconds of a run; a BLAS of many threads would spin, and count as work."""
+    """User and system seconds of a run, with one BLAS thread: idle threads would count as work."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
         [sys.executable, "-m", "pytest", "-qp", "no:cacheprovider", "-p", "isomorph_scoreboard",

@@ -1,5 +1,5 @@
-"""Tables of measurements as data, and as Markdown. Every benchmark gives such; what becomes of them
-is the affair of `report`.
+"""Tables of measurements as data and as Markdown. Every benchmark returns tables, and `report`
+prints and writes them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 class Bar(NamedTuple):
-    """A ratio with its label and, where there is one, its budget."""
+    """A ratio with its label and, if it has one, its budget."""
 
     label: str
     value: float
@@ -32,7 +32,7 @@ class Line(NamedTuple):
 @dataclass(frozen=True)
 class Table:
     """Rows under a head; every cell is text. `lines` names a column of sizes, such as "4 blocks",
-    and a column of numbers, which are drawn over each other; else ratios are drawn as bars.
+    and a column of numbers to plot over them as lines. Without it, ratios are drawn as bars.
     """
 
     head: list[str]
@@ -46,7 +46,7 @@ class Table:
 
     @property
     def markdown(self) -> str:
-        """With aligned columns."""
+        """The table as Markdown with aligned columns."""
         widths = [max(len(r[i]) for r in [self.head, *self.rows]) for i in range(len(self.head))]
         safe = lambda cell: cell.replace("|", "\\|")
         line = lambda r: "| " + " | ".join(safe(c).ljust(w) for c, w in zip(r, widths)) + " |"
@@ -55,11 +55,11 @@ class Table:
 
     @property
     def missed(self) -> int:
-        """Rows that are over their budget."""
+        """The number of rows that are over their budget."""
         return sum("NO" in row for row in self.rows)
 
     def bars(self) -> list[Bar]:
-        """The ratios of the column before the budgets, each named by the words beside it."""
+        """The ratios in the column before the budgets, labelled by the other words of the row."""
         if self.lines or "budget" not in self.head:
             return []
         budget = self.head.index("budget")
@@ -82,8 +82,8 @@ class Table:
         return found
 
     def series(self) -> list[Line]:
-        """The numbers over the sizes, one line for each word of the first column and kind of size,
-        as "blocks" in "4 blocks".
+        """The numbers over the sizes: one line for each word in the first column and each kind of
+        size, such as "blocks" in "4 blocks".
         """
         if self.lines is None:
             return []
@@ -97,11 +97,11 @@ class Table:
         return [Line(label, points) for label, points in found.items() if len(points) > 1]
 
 
-Part = Table | str  # a table, or a paragraph beside it
+Part = Table | str  # a table, or a paragraph of notes
 
 
 def parts(found: Part | Iterable[Part]) -> list[Part]:
-    """What a benchmark gave, as a list."""
+    """The result of a benchmark as a list."""
     return [found] if isinstance(found, Table | str) else list(found)
 
 

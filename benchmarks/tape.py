@@ -1,5 +1,5 @@
-"""Value and gradient on plain NumPy, against HIPS autograd on the same program; torch eager beside
-it for scale.
+"""Value and gradient on plain NumPy, compared with HIPS autograd on the same program; torch eager
+is shown for scale.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def transformer(np: Any) -> Callable:
 
 
 class TorchNumPy:
-    """The handful of NumPy names the two programs use, on torch."""
+    """The NumPy names that the two programs use, implemented with torch."""
 
     tanh, exp, sqrt, matmul = torch.tanh, torch.exp, torch.sqrt, torch.matmul
     reshape, swapaxes = torch.reshape, torch.swapaxes
@@ -142,7 +142,7 @@ def run() -> Table:
 
 
 def check(ours: Any, hips: Any) -> None:
-    """Both gave the same numbers, or the comparison is worth nothing."""
+    """Check that both give the same numbers; otherwise the comparison has no value."""
     for a, b in zip(iso.tree.flatten(ours)[0], iso.tree.flatten(hips)[0]):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6)
 

@@ -1,4 +1,4 @@
-"""Minima over interleaved repeats: the machine is noisy, and noise only ever adds."""
+"""Minima over interleaved repeats: the machine is noisy, and noise only ever adds time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _count(call: Callable[[], object], slice_s: float) -> int:
 
 
 def within(calls: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, float]:
-    """`minima` in about that time, of one call a slice at least."""
+    """`minima` in about `seconds`, with at least one call per slice."""
     for call in calls.values():
         call()
     start = time.perf_counter()
@@ -54,8 +54,8 @@ def within(calls: Mapping[str, Callable[[], object]], seconds: float) -> dict[st
 
 
 def peak(call: Callable[[], object]) -> float | None:
-    """Megabytes by which a call raises what the process holds, as seen every half millisecond,
-    where Linux tells.
+    """Megabytes by which a call raises the memory of the process, sampled every half millisecond;
+    on Linux only.
     """
     gc.collect()
     if not os.path.exists("/proc/self/statm"):
@@ -81,15 +81,15 @@ def _pages() -> int:
 
 
 def installed(name: str) -> bool:
-    """Whether a package is there, without importing it."""
+    """Whether a package is installed, without importing it."""
     return importlib.util.find_spec(name) is not None
 
 
 def each_backend(
     module: str, names: Sequence[str], *args: str, env: Mapping[str, str] | None = None
 ) -> list[list[str]]:
-    """The rows that `python -m module name *args` prints for each backend that is installed, in a
-    process of its own: Keras has one backend a process, and frameworks slow each other down.
+    """The rows that `python -m module name *args` prints for each installed backend. Each has its
+    own process: Keras allows one backend per process, and frameworks slow each other down.
     """
     rows = []
     for name in filter(installed, names):

@@ -1,15 +1,16 @@
-"""Run the public conformance suite of the array API standard against the namespaces.
+"""Run the public conformance suite of the array API standard against our namespaces.
 
-The suite is https://github.com/data-apis/array-api-tests, checked out with its submodule; none of
-it is kept here. Needs `pip install hypothesis ndindex pytest-json-report pytest-xdist`.
+The suite is https://github.com/data-apis/array-api-tests. Check it out with its submodule; this
+repository has no copy of it.
+Needs `pip install hypothesis ndindex pytest-json-report pytest-xdist`.
 
     python conformance/run.py numpy jax tensorflow torch --suite ../array-api-tests --baseline
 
 `ledger.toml` lists every test that fails, with the reason. It is two-sided: a failure that is not
 listed and a listed test that does not fail are both reported, and the exit status is 1. A test that
-fails only for some examples is listed as one that may fail, with an example that does; `make test`
-holds those examples to fail still. Hypothesis draws the examples from a seed that is new with each
-run and printed: `--seed` repeats a run.
+fails only for some examples is listed under `may_fail`, with an example that fails; `make test`
+checks that these examples still fail. Hypothesis draws the examples from a seed that is new for
+each run. The seed is printed, and `--seed` repeats a run.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ VERSION = "2024.12"
 OURS = {
     name: f"exec('from isomorph.dispatch import load; xp = load(\"{name}\").namespace')"
     for name in ("numpy", "jax", "torch")
-} | {"tensorflow": "exec('from tuple_shapes import xp')"}  # that file says why
+} | {"tensorflow": "exec('from tuple_shapes import xp')"}  # see the docstring of that file
 PLAIN = {
     "numpy": "numpy",
     "jax": "jax.numpy",
@@ -43,7 +44,7 @@ PLAIN = {
 }  # TensorFlow: none
 SETTING = {
     "ARRAY_API_TESTS_VERSION": VERSION,
-    "JAX_ENABLE_X64": "1",  # without it JAX has no 64-bit types, which the standard demands
+    "JAX_ENABLE_X64": "1",  # without it JAX has no 64-bit types, which the standard requires
     "OMP_NUM_THREADS": "1",
     "PYTHONHASHSEED": "0",
     "TF_CPP_MIN_LOG_LEVEL": "3",
@@ -54,18 +55,18 @@ Outcomes = dict[str, str]  # test id -> passed, failed or skipped
 
 @dataclass(frozen=True)
 class Run:
-    """What a run of the suite is made of."""
+    """The settings of a run of the suite, and the messages of its failures."""
 
     suite: Path
     examples: int
     seed: int
     processes: int
-    shrink: bool  # whether to look for the smallest example of a failure
-    said: dict[str, str]  # test id and module -> what a failure said
+    shrink: bool  # whether to search for the smallest example of a failure
+    said: dict[str, str]  # module and test id -> the message of a failure
 
 
 def run_suite(run: Run, module: str) -> Outcomes:
-    """The outcome of each test of the suite, against the array module `module`."""
+    """Run the suite on the array module `module` and return the outcome of each test."""
     if not (run.suite / "array_api_tests").is_dir():
         raise SystemExit(f"run.py: needed a checkout of array-api-tests, got --suite {run.suite}")
     with tempfile.TemporaryDirectory() as folder:
@@ -94,18 +95,18 @@ def run_suite(run: Run, module: str) -> Outcomes:
                 parts = [test.get(part, {}).get("longrepr", "") for part in ("setup", "call")]
                 run.said[f"{module} {test['nodeid']}"] = "\n".join(filter(None, parts))
         found = {test["nodeid"]: outcome(test["outcome"]) for test in tests}
-        if done.returncode > 1:  # not run to its end
+        if done.returncode > 1:  # the run did not finish
             found[f"the suite (exit status {done.returncode})"] = "failed"
         return found
 
 
 def outcome(word: str) -> str:
-    """pytest's word in one of three: an error is a failure, an expected failure is a skip."""
+    """pytest's outcome as one of three: errors are failures, expected failures are skips."""
     return {"passed": "passed", "failed": "failed", "error": "failed"}.get(word, "skipped")
 
 
 class Known(NamedTuple):
-    """What the ledger says of a test that fails: always, or for some examples, and what then."""
+    """A ledger entry: the reason, whether the test always fails, and a pattern of its message."""
 
     reason: str
     always: bool
@@ -113,7 +114,7 @@ class Known(NamedTuple):
 
 
 def read_ledger(backend: str) -> dict[str, Known]:
-    """test id -> what is known of its failures on this backend."""
+    """The ledger entries of a backend, by test id."""
     known: dict[str, Known] = {}
     for group in tomllib.loads(LEDGER.read_text()).get(backend, []):
         known |= dict.fromkeys(group.get("tests", ()), Known(group["reason"], True, ""))
@@ -123,7 +124,7 @@ def read_ledger(backend: str) -> dict[str, Known]:
 
 
 def compare(backend: str, outcomes: Outcomes, said: dict[str, str]) -> list[str]:
-    """What the ledger and the run disagree on; `said` is what failures said."""
+    """Where the ledger and the run disagree; `said` has the messages of the failures."""
     known = read_ledger(backend)
     lines: list[str] = []
     for test in sorted(
@@ -135,12 +136,12 @@ def compare(backend: str, outcomes: Outcomes, said: dict[str, str]) -> list[str]
         elif word == "not there" or (entry.always and word != "failed"):
             lines.append(f"in the ledger, but {word}: {test} ({entry.reason})")
         elif word == "failed" and not re.search(entry.says, said.get(test, "")):
-            lines.append(f"fails otherwise than the ledger says: {test} ({entry.reason})")
+            lines.append(f"fails in another way than the ledger says: {test} ({entry.reason})")
     return [f"{backend}: {line}" for line in lines]
 
 
 def table(rows: Iterable[tuple[str, Outcomes]]) -> str:
-    """Passed, failed and skipped by namespace, as markdown."""
+    """The numbers of passed, failed and skipped tests by namespace, as a Markdown table."""
     lines = ["| namespace | passed | failed | skipped |", "|---|---|---|---|"]
     for name, outcomes in rows:
         count = Counter(outcomes.values())
@@ -155,25 +156,23 @@ def main() -> int:
         "--suite", type=Path, required=True, help="checkout of data-apis/array-api-tests"
     )
     parser.add_argument(
-        "--examples", type=int, default=25, help="Hypothesis examples a test (default 25; or 100)"
+        "--examples", type=int, default=25, help="Hypothesis examples per test (default 25)"
     )
     parser.add_argument(
         "--seed", type=int, help="repeat the run with this seed (default: a new one)"
     )
-    parser.add_argument("--processes", type=int, default=2, help="how many at once (default 2)")
+    parser.add_argument("--processes", type=int, default=2, help="number of processes (default 2)")
     parser.add_argument(
-        "--shrink", action="store_true", help="look for the smallest example of each failure"
+        "--shrink", action="store_true", help="search for the smallest example of each failure"
     )
     parser.add_argument(
         "--baseline", action="store_true", help="also run the plain module of each backend"
     )
-    parser.add_argument(
-        "--save", type=Path, help="write every outcome, and what each failure said, as JSON"
-    )
+    parser.add_argument("--save", type=Path, help="write all outcomes and failure messages as JSON")
     args = parser.parse_args()
     seed = random.SystemRandom().randrange(2**32) if args.seed is None else args.seed
     run = Run(args.suite.resolve(), args.examples, seed, args.processes, args.shrink, {})
-    print(f"array-api-tests, standard {VERSION}, {run.examples} examples a test, --seed {seed}\n")
+    print(f"array-api-tests, standard {VERSION}, {run.examples} examples per test, --seed {seed}\n")
 
     rows: list[tuple[str, Outcomes]] = []
     differences: list[str] = []
@@ -189,7 +188,7 @@ def main() -> int:
     print(f"{table(rows)}\n")
     print(
         "\n".join(differences)
-        or "The ledger agrees: every failure is listed, and every listed one that must fail failed."
+        or "The ledger agrees: every failure is listed, and every test that must fail failed."
     )
     if args.save:
         found = {"seed": seed, "outcomes": dict(rows), "said": run.said}

@@ -1,9 +1,9 @@
-"""A pytest plugin for `run.py`: every test starts from the run's seed and its own name, and the
-first example that fails ends it.
+"""A pytest plugin for `run.py`. It seeds Python's random generator for every test from the run's
+seed and the test's name, and stops a test at the first example that fails.
 
-`--hypothesis-seed` fixes what Hypothesis draws inside a test, but the suite's special cases draw
-one example outside, shuffled by Python's global generator. Looking for the smallest example of each
-known failure would take most of the time of a run: `--shrink` asks for it.
+`--hypothesis-seed` fixes what Hypothesis draws inside a test. But the suite's special cases draw
+one example outside of Hypothesis, shuffled by Python's global generator. Searching for the smallest
+example of each known failure would take most of the time of a run, so only `--shrink` does it.
 """
 
 import os

@@ -1,10 +1,9 @@
 """TensorFlow's namespace for the suite, with tensors whose `.shape` is a tuple.
 
 The standard says that `x.shape` is a tuple, and the suite's own helpers (ndindex, Hypothesis)
-refuse TensorFlow's `TensorShape` before a function is ever called. What the class of a tensor lacks
-is not ours to change, but the functions behind it are ours to prove: so here, and only in the
-process that runs the suite, an eager tensor answers with a tuple that still has what TensorShape
-has.
+refuse TensorFlow's `TensorShape` before any function is called. We do not change TensorFlow's
+tensors for users, but our functions must still be tested. So here, and only in the process that
+runs the suite, the shape of an eager tensor is a tuple that also has the attributes of TensorShape.
 """
 
 import tensorflow as tf
@@ -16,7 +15,7 @@ native = EagerTensor.shape
 
 
 class Shape(tuple):
-    """A tuple of sizes that answers for a TensorShape where TensorFlow itself asks."""
+    """A tuple of sizes with the attributes of a TensorShape, which TensorFlow itself uses."""
 
     def __getitem__(self, index):
         found = super().__getitem__(index)

@@ -1,8 +1,8 @@
 """A convolutional network and a transformer, written once and trained from the same key on every
-backend that is installed: handwritten digits, and the text of the licence.
+backend that is installed. One learns handwritten digits, the other the text of the licence.
 
-Each is trained in float32 and in float64. A table says how far the loss curves of the backends are
-from NumPy's, and a picture lays them over each other.
+Each is trained in float32 and in float64. A table shows how far the loss curves of the backends are
+from NumPy's, and a plot shows all curves together.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-os.environ.setdefault("JAX_ENABLE_X64", "1")  # float64 is one of the things shown
+os.environ.setdefault("JAX_ENABLE_X64", "1")  # the demo also trains in float64
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("ONEDNN_JIT_PROFILE", "0")
 
@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class Digits(iso.Module):
-    """Two convolutions, each with a pool behind it, and one layer to the ten classes."""
+    """Two convolutions, each followed by pooling, and one linear layer to the ten classes."""
 
     def __init__(self):
         self.first = iso.Conv2D(1, 16, 3, 1, "SAME")
@@ -53,7 +53,7 @@ class Block(iso.Module):
 
 
 class Letters(iso.Module):
-    """A small language model: what is the next letter?"""
+    """A small language model that predicts the next letter."""
 
     def __init__(self, letters, length, width=64, heads=4, blocks=2):
         self.letters, self.places = iso.Embedding(letters, width), iso.Embedding(length, width)
@@ -73,7 +73,7 @@ def loss(model, x, labels):
 
 
 def digits():
-    """1,797 pictures of 8 x 8, the last 297 of them to look at afterwards."""
+    """1,797 pictures of 8 x 8; the last 297 are for validation."""
     from sklearn.datasets import load_digits
 
     found = load_digits()
@@ -82,8 +82,8 @@ def digits():
 
 
 def letters(length=32):
-    """The licence in pieces of 32 letters, each with the letters that follow; every eighth is to
-    look at afterwards.
+    """The licence in pieces of 32 letters, each with the letters that follow; every eighth piece is
+    for validation.
     """
     text = (HERE.parent / "LICENSE").read_text("utf-8")
     known = sorted(set(text))
@@ -96,7 +96,7 @@ def letters(length=32):
 
 
 def tasks():
-    """A name, what makes the model, data to train on and to look at, epochs, batch size."""
+    """Name, function that makes the model, training and validation data, epochs, batch size."""
     count, some, others = letters()
     return [
         ("digits", Digits, *digits(), 8, 50),
@@ -105,7 +105,7 @@ def tasks():
 
 
 def train(task, backend, dtype, folder, progress, compiled=True):
-    """The fit, and the model before it."""
+    """Train a model; return the result, the model before it, its first batch, and the log."""
     name, make, data, held, epochs, size = task
     log = folder / f"{name}-{backend}-{dtype}.jsonl"
     with iso.use_backend(backend, dtype=dtype), iso.use_key(0):
@@ -125,7 +125,7 @@ def moved(arrays, backend, dtype):
 
 
 def milliseconds(model, batch, compiled, repeats=10):
-    """The shortest of a few steps, after one that does not count."""
+    """The time of the fastest of a few steps, after one that is not timed."""
     step = iso.train_step(loss, iso.optimizers.adamw(2e-3), compiled=compiled)
     state, value = step(step.init(model), *batch)
     float(value)
@@ -145,8 +145,8 @@ def apart(losses, reference, steps=None):
 
 
 def show(task, backends, folder, progress):
-    """Train everywhere; print the table, and return where the picture is and what is not as
-    promised.
+    """Train on every backend and print the table. Return the path of the plot, and a message for
+    every difference over its limit.
     """
     name = task[0]
     rows, logs, wrong = [], [], []
@@ -194,9 +194,9 @@ def table(head, rows):
 def main():
     known = iso.backends()
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("backends", nargs="*", help="those to train on; else all that are there")
+    parser.add_argument("backends", nargs="*", help="backends to train on (default: all installed)")
     parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the pictures")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
     given = parser.parse_args()
     names = [b for b in given.backends if b != "all"] or [b for b in known if known[b].installed]
     for name in names:
@@ -212,7 +212,7 @@ def main():
         picture, failed = show(task, names, given.out, not given.quiet)
         pictures.append(picture)
         wrong += failed
-    print("\nDifferences are the largest of a loss from NumPy's. The loss curves over each other:")
+    print("\nDifferences are the largest between a loss and NumPy's. Plots of the loss curves:")
     for picture in pictures:
         print(f"  {picture}")
     absent = [name for name in known if name not in names]

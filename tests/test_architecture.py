@@ -7,6 +7,7 @@ import pkgutil
 import re
 import tokenize
 import types
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -431,3 +432,15 @@ def test_what_the_core_suite_names_is_there():
         file = Path(__file__).parent / path
         assert file.exists()
         assert not name or f"def {name}(" in file.read_text()
+
+
+def test_the_newest_release_in_the_changelog_is_this_version():
+    text = (Path(__file__).parent.parent / "CHANGELOG.md").read_text()
+    first, *releases = re.findall(r"^## (.+)$", text, re.M)
+    assert first == "Unreleased"
+    found = [re.fullmatch(r"(\d+\.\d+\.\d+) \((\d{4}-\d\d-\d\d)\)", line) for line in releases]
+    assert found
+    assert all(found), releases
+    dates = [date.fromisoformat(match[2]) for match in found]
+    assert dates == sorted(dates, reverse=True)
+    assert found[0][1] == isomorph.version.__version__

@@ -1,7 +1,7 @@
-"""Training steps: time against the peers', growth with the size, and peak memory.
+"""Training steps: time compared with the peers, growth with the size, and peak memory.
 
-`python -m benchmarks training`; with `--quick` networks of toy size, which show that all of them
-compute the same, not how fast they are.
+Run `python -m benchmarks training`. With `--quick` it uses networks of toy size, which show that
+all peers compute the same, not how fast they are.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ ONE = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
 
 
 def run(quick: bool = False) -> list[Part]:
-    from . import growth, memory, steps  # which are run as programs themselves
+    from . import growth, memory, steps  # these are also run as programs
 
     size = ["quick"] if quick else []
     there = {name: installed(name) for name in BACKENDS}
-    there["numpy"] = there["torch"]  # against which it is measured
+    there["numpy"] = there["torch"]  # NumPy is measured against torch
     names = [name for name in BACKENDS if there[name]]
     grown = each_backend(growth.__name__, names, *size, env=ONE | growth.ENV)
     held = memory.rows(names, quick)
@@ -31,6 +31,6 @@ def run(quick: bool = False) -> list[Part]:
 
 
 def part(head: list[str], grown: list[list[str]], at: int) -> Table:
-    """One of the two times of the table of growth, with its ratio."""
+    """One of the two times in the table of growth, with its ratio."""
     cut = lambda row: [*row[:2], *row[at : at + 2]]
     return Table(cut(head), [cut(row) for row in grown], lines=("size", head[at]))

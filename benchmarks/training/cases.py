@@ -1,5 +1,5 @@
-"""The networks that are trained, as modules of isomorph, with their batches and their weights in a
-plain nest of NumPy arrays, which every peer is filled with.
+"""The networks that are trained, as modules of isomorph, with their batches. Their weights are also
+given as a plain nest of NumPy arrays, which every peer starts from.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def loss(model: Any, x: Any, y: Any) -> Any:
 
 @dataclass(frozen=True)
 class Case:
-    """A network, how to make it, one batch, and by which rule it is trained."""
+    """A network, how to make it, one batch, and the optimizer that trains it."""
 
     kind: str
     label: str
@@ -110,7 +110,7 @@ class Case:
     heads: int = 0
 
     def model(self, backend: str) -> Any:
-        """The network on a backend: from one key the same weights on all."""
+        """The network on a backend; the key gives the same weights on every backend."""
         with iso.use_backend(backend), iso.use_key(0):
             return self.make()
 
@@ -121,12 +121,12 @@ class Case:
         return iso.optimizers.adamw(RATE, weight_decay=DECAY)
 
     def weights(self) -> Any:
-        """Nests of NumPy arrays, matrices as [in, out], filters as [height, width, in, out]."""
+        """The weights as NumPy arrays: matrices [in, out], filters [height, width, in, out]."""
         return WEIGHTS[self.kind](self.model("numpy"))
 
 
 def pair(layer: Any) -> list[np.ndarray]:
-    """Of a Linear, transposed, or of a norm."""
+    """The weight and bias of a norm, or of a Linear, whose weight is transposed."""
     w = layer.w.T.copy() if layer.w.ndim == 2 else layer.w
     return [w, layer.b]
 
@@ -166,7 +166,7 @@ WEIGHTS = {"mlp": mlp_weights, "resnet": resnet_weights, "gpt": gpt_weights}
 
 
 def strides(weights: dict) -> list[int]:
-    """Of the blocks of a ResNet: those that change the width go over every second place."""
+    """The strides of the blocks of a ResNet: 2 for blocks that change the width, else 1."""
     return [1 if b["conv1"].shape[2] == b["conv1"].shape[3] else 2 for b in weights["blocks"]]
 
 

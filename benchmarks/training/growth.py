@@ -1,9 +1,9 @@
-"""How a training step grows with blocks and with the batch: `python -m benchmarks.training.growth
-backend [quick]` prints the rows of one backend.
+"""How the time of a training step grows with the number of blocks and with the batch size:
+`python -m benchmarks.training.growth backend [quick]` prints the rows of one backend.
 
-A ratio is the time over twice that of half the size: 1 is linear, above it is worse. The first
-call holds tracing and compiling; a small step is compiled before, so that loading a compiler is
-no part of it.
+A ratio is the time divided by twice the time at half the size: 1 is linear growth, and more than 1
+is worse. The first call includes tracing and compiling. A small step is compiled before it, so that
+it does not include loading the compiler.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .steps import one_thread, ours
 BLOCKS, BATCHES = (1, 2, 4, 8, 16, 32), (4, 8, 16, 32, 64)
 SECONDS = 3.0
 HEAD = ["backend", "size", "first call s", "over twice half", "step ms", "over twice half"]
-# Inductor would find on disk what another run compiled.
+# Otherwise Inductor would find programs of another run on disk.
 ENV = {"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
 
 
@@ -43,7 +43,7 @@ def rows(
 
 
 def measured(case: Case, backend: str, seconds: float) -> tuple[float, float]:
-    """Seconds of the first call, and of one after it."""
+    """Seconds of the first call, and of a later one."""
     call: Any = ours(case, backend)
     start = time.perf_counter()
     float(call())

@@ -1,4 +1,4 @@
-"""Training steps on JAX as people write them: `jax.jit` of a whole step with optax, Flax NNX and
+"""Training steps on JAX as users write them: `jax.jit` of a whole step with optax, Flax NNX and
 Equinox.
 """
 
@@ -33,7 +33,7 @@ def dense(x: Any, p: Any) -> Any:
     return x @ p[0] + p[1]
 
 
-# Plain functions of nests.
+# Plain functions of pytrees.
 
 
 def layer_norm(x: Any, p: Any) -> Any:
@@ -100,7 +100,7 @@ def resnet(params: Any, state: Any, x: Any, steps: list[int]) -> tuple[Any, Any]
 
 
 def statistics(weights: Any) -> list:
-    """Means and variances of the norms in the order in which they are met."""
+    """The means and variances of the norms, in the order in which they are used."""
     found = [weights["norm"]]
     for b in weights["blocks"]:
         found += [b[name] for name in ("norm1", "norm2", "short_norm") if name in b]

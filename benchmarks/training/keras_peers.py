@@ -1,5 +1,5 @@
-"""The step of Keras 3's `fit` on the backend that KERAS_BACKEND names: what `fit` calls for every
-batch, without its callbacks.
+"""The training step of Keras 3's `fit` on the backend in KERAS_BACKEND: the function that `fit`
+calls for every batch, without callbacks.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def gpt(ids: Any, weights: Any, heads: int) -> Any:
 
 
 def values(case: Case, weights: Any) -> list:
-    """The weights in the order in which the layers above were made."""
+    """The weights in the order in which the layers above are made."""
     if case.kind == "mlp":
         return [a for p in weights for a in p]
     if case.kind == "resnet":
@@ -86,7 +86,7 @@ def values(case: Case, weights: Any) -> list:
 
 
 def filled(model: Any, found: list) -> None:
-    """Layer by layer, in the order of making, which the names count."""
+    """Assign the values to the variables: each to the first unused variable of its shape."""
     variables = [v for layer in model.layers for v in layer.trainable_variables]
     taken = set()
     for value in found:
@@ -102,7 +102,7 @@ def filled(model: Any, found: list) -> None:
 
 
 def step(case: Case) -> Callable[[], Any]:
-    """The mean of the losses so far, as Keras keeps it."""
+    """A step that returns the mean of the losses so far, as Keras computes it."""
     weights = case.weights()
     ids = case.kind == "gpt"
     x = keras.Input(case.x.shape[1:], batch_size=len(case.x), dtype="int32" if ids else "float32")
@@ -114,7 +114,7 @@ def step(case: Case) -> Callable[[], Any]:
     else:
         optimizer = keras.optimizers.AdamW(RATE, weight_decay=DECAY, epsilon=1e-8)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(optimizer, loss)  # jit_compile as Keras itself chooses
+    model.compile(optimizer, loss)  # Keras chooses jit_compile itself
     optimizer.build(model.trainable_variables)
     return RUNS[keras.backend.backend()](model, case)
 

@@ -1,10 +1,11 @@
 """Peak memory of one training step: `python -m benchmarks.training.memory backend who [quick]`
-prints megabytes, in a process of its own.
+prints megabytes, in a separate process.
 
-The kernel's own high-water mark of the resident set is set back before a step and read after it;
-what the process held before the step is taken off: weights, optimizer and batch are no part of it,
-gradients, activations and whatever is copied are. malloc is told to give freed blocks back at
-once, or what an earlier step freed would hide what the next one takes. The least of some steps.
+The kernel's high-water mark of the resident set is reset before a step and read after it. The
+memory that the process held before the step is subtracted: weights, optimizer state and batch do
+not count; gradients, activations and copies do. malloc is told to return freed blocks at once;
+otherwise memory freed by an earlier step would hide what the next one needs. The result is the
+minimum over several steps.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def case(quick: bool, checkpointed: bool) -> Case:
 
 
 def risen(call: Callable[[], Any]) -> float:
-    """Megabytes by which one call raised what the process holds."""
+    """Megabytes by which one call raised the memory of the process."""
     gc.collect()
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
@@ -69,7 +70,7 @@ def step(backend: str, who: str, quick: bool) -> Callable[[], Any]:
 
 
 def peak(backend: str, who: str, quick: bool) -> float:
-    """In a process of its own."""
+    """The peak in megabytes, measured in a separate process."""
     own = {"KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
     size = ["quick"] if quick else []
     done = subprocess.run(
@@ -99,7 +100,7 @@ def rows(backends: list[str], quick: bool) -> list[list[str]]:
 
 
 def line(mine: float, name: str, theirs: float, budget: float | None) -> list[str]:
-    if min(mine, theirs) < 1:  # TensorFlow's allocator keeps what it once had, and nothing rises
+    if min(mine, theirs) < 1:  # TensorFlow's allocator keeps its memory, so nothing rises
         return ["-", name, "-", "-", "-" if budget is None else f"{budget}x", "-"]
     ratio = mine / theirs
     met = "-" if budget is None else "yes" if ratio <= budget else "NO"

@@ -1,5 +1,5 @@
-"""The time of a training step against the peers': `python -m benchmarks.training.steps backend
-[quick]` prints the rows of one backend, whose peers share its process.
+"""The time of a training step compared with the peers: `python -m benchmarks.training.steps backend
+[quick]` prints the rows of one backend. Its peers run in the same process.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import isomorph as iso
 from ..timing import installed, within
 from .cases import CASES, Case, loss
 
-SECONDS = 25.0  # for the turns of one network
-STEPS = 4  # whose losses are compared before any clock runs
+SECONDS = 25.0  # for all turns of one network
+STEPS = 4  # compared before the timing
 NATIVE, KERAS, EAGER = 1.02, 0.8, 1.05
 NUMPY = {"torch eager + fused": 1.2, "HIPS autograd": 0.6}
 
@@ -36,7 +36,7 @@ def ours(case: Case, backend: str, compiled: bool = True) -> Callable[[], Any]:
 
 
 def waiting(backend: str) -> Callable[[Any], Any]:
-    """What makes sure that a step is over: JAX comes back before."""
+    """A function that waits until a step is done: JAX returns before that."""
     if backend == "jax":
         import jax
 
@@ -57,7 +57,7 @@ def one_thread(backend: str) -> None:
 
 
 def groups(case: Case, backend: str) -> list[tuple[str, bool, dict[str, tuple[Any, Any]]]]:
-    """(what ours is, is it compiled, peers by name with their budget), timed together."""
+    """Groups timed together: (our mode, whether it is compiled, peers by name with budgets)."""
     if backend == "numpy":
         from . import numpy_peers, torch_peers
 
@@ -84,15 +84,15 @@ def groups(case: Case, backend: str) -> list[tuple[str, bool, dict[str, tuple[An
 
 
 def agree(label: str, calls: dict[str, Callable[[], Any]]) -> None:
-    """All compute the same losses over the first steps, or the comparison is worth nothing."""
+    """Check that all compute the same losses over the first steps."""
     found = {name: [float(call()) for _ in range(STEPS)] for name, call in calls.items()}
     (_, mine), *others = found.items()
     running = np.cumsum(mine) / np.arange(1, STEPS + 1)
     for name, values in others:
-        wanted = running if name == "Keras fit" else mine  # it tells the mean so far
+        wanted = running if name == "Keras fit" else mine  # it returns the mean so far
         text = f"{label}: {name}"
         np.testing.assert_allclose(values[0], wanted[0], rtol=1e-4, err_msg=text)
-        # a residual net learns its only batch within steps, by which rounding grows
+        # a residual net fits its only batch within a few steps, and rounding errors grow
         np.testing.assert_allclose(values, wanted, rtol=2e-3, err_msg=text)
 
 

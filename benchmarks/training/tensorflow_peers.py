@@ -1,4 +1,4 @@
-"""Training steps on TensorFlow as people write them: variables and a tape in one
+"""Training steps on TensorFlow as users write them: variables and a tape in one
 `tf.function(jit_compile=True)`, Adam by hand or by Keras; convolutions also without XLA, which is
 faster on a CPU.
 """

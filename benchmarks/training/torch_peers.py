@@ -1,4 +1,4 @@
-"""Training steps on torch as people write them: `torch.nn` with a fused optimizer, eager and
+"""Training steps on torch as users write them: `torch.nn` with a fused optimizer, eager and
 compiled, and a whole functional step in one `torch.compile`.
 """
 
@@ -15,7 +15,7 @@ from .cases import DECAY, RATE, Case, strides
 
 
 def fill(layer: Any, p: Any) -> Any:
-    """A layer of torch with weights in our neutral layout."""
+    """A layer of torch with weights from the common layout of `cases`."""
     w, b = p if isinstance(p, list) else (p, None)
     w = torch.from_numpy(w)
     if w.ndim == 4:
@@ -103,7 +103,7 @@ class GPT(nn.Module):
 
 
 def network(case: Case, last: bool = False) -> tuple[Any, Any, Any]:
-    """The network and its batch; images with channels first, or last in memory."""
+    """The network and its batch; the channels of images are first, or last in memory."""
     x, weights = torch.from_numpy(case.x), case.weights()
     if case.kind == "gpt":
         return GPT(weights, case.heads), x.long(), torch.from_numpy(case.y).long()
@@ -126,7 +126,7 @@ def objective(model: Any, x: Any, y: Any) -> Any:
 
 
 def usual(case: Case, compiled: bool, last: bool = False) -> Callable[[], Any]:
-    """Forward, backward, a fused optimizer."""
+    """A step of forward, backward and a fused optimizer."""
     model, x, y = network(case, last)
     if case.rule == "adam":
         optimizer: Any = torch.optim.Adam(model.parameters(), RATE, fused=True)
@@ -145,7 +145,7 @@ def usual(case: Case, compiled: bool, last: bool = False) -> Callable[[], Any]:
 
 
 def whole(case: Case, last: bool = False) -> Callable[[], Any]:
-    """Gradients by torch.func and Adam by hand, written into the parameters, in one graph."""
+    """A step in one graph: gradients by torch.func, and Adam by hand in place."""
     model, x, y = network(case, last)
     params = {name: p.detach() for name, p in model.named_parameters()}
     buffers = dict(model.named_buffers())
@@ -179,7 +179,8 @@ def whole(case: Case, last: bool = False) -> Callable[[], Any]:
 
 
 def peers(case: Case) -> dict[str, Callable[[], Callable[[], Any]]]:
-    last = case.kind == "resnet"  # which the whole step, minutes to compile, has as the better one
+    # Channels last is faster for a ResNet. The whole step compiles for minutes: only that is run.
+    last = case.kind == "resnet"
     found: dict[str, Callable] = {
         "torch.compile + fused": lambda: usual(case, True),
         "whole step in torch.compile": lambda: whole(case, last),

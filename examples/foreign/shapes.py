@@ -1,11 +1,11 @@
-"""A library with three engines for one thing: the area of a polygon."""
+"""A library that computes the area of a polygon with several engines."""
 
 import math
 from fractions import Fraction
 
 
 def area(points, engine):
-    """Twice the signed area of a polygon, halved, in the numbers of an engine."""
+    """The signed area of a polygon, computed with the numbers of an engine."""
     number = {"float": float, "fraction": Fraction}[engine]
     xs = [number(x) for x, _ in points]
     ys = [number(y) for _, y in points]

@@ -1,4 +1,4 @@
-"""Tests as anybody writes them: parametrized over engines, with a fixture and a parameter."""
+"""Usual tests, parametrized over engines, with a fixture and a parameter."""
 
 import pytest
 from shapes import area
@@ -13,7 +13,7 @@ def engine(request):
 
 def test_area(engine):
     if engine == "cython":
-        return  # to be written
+        return  # not written yet
     assert area(SQUARE, engine) == 1
 
 

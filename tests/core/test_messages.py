@@ -354,7 +354,7 @@ def test_a_module_of_ones_own_keeps_pythons_words():
 @pytest.mark.parametrize("name", ["eval", "train", "apply", "freeze", "unfreeze"])
 def test_an_attribute_is_not_called_as_a_method_of_modules(name):
     for value in (1, np.ones(2), iso.Linear(2, 2, key=0), len):
-        with pytest.raises(AttributeError, match=f"Net: an attribute cannot be called {name}, wh"):
+        with pytest.raises(AttributeError, match=f"Net: an attribute cannot be named {name}, wh"):
             setattr(Net(), name, value)
 
 

@@ -222,13 +222,13 @@ def test_an_attribute_cannot_have_the_name_of_a_nest(backend, xp, word, thing):
                 setattr(self, word, value)
 
         kind = type(value).__name__
-        with pytest.raises(TypeError, match=f"got {kind}; an attribute cannot be called {word}"):
+        with pytest.raises(TypeError, match=f"got {kind}; an attribute cannot be named {word}"):
             Net()
 
 
 @pytest.mark.parametrize("word", ["v", "state"])
 def test_nor_can_one_of_a_class(word):
-    with pytest.raises(TypeError, match=f"Net: an attribute cannot be called {word}"):
+    with pytest.raises(TypeError, match=f"Net: an attribute cannot be named {word}"):
         type("Net", (iso.Module,), {word: 3})
 
 

@@ -99,7 +99,7 @@ def test_it_is_pure_under_transforms(backend):
 
 def test_other_nests_are_refused(backend):
     net = exported(backend, iso.Linear, 3, 2, key=0)
-    with pytest.raises(KeyError, match="to_jax, params: needed variables for b, w; got none"):
+    with pytest.raises(KeyError, match="to_jax, params: needed the keys b, w; missing keys: b"):
         net({"w": net.params["w"]}, jnp.asarray(X32))
     with pytest.raises(TypeError, match="to_jax: needed an iso.Module, got dict"):
         iso.export.to_jax({})

@@ -194,10 +194,10 @@ def test_all_that_is_wrong_is_in_one_error(backend):
     with pytest.raises(ValueError, match="from_torch_state_dict: needed the arrays") as error:
         iso.export.from_torch_state_dict(model, given, {"moved": "layers/7/w"})
     said = str(error.value)
-    assert "nothing as: 0.bias for layers/0/b" in said
+    assert "missing: 0.bias for layers/0/b" in said
     assert "unknown names: 2.weight, moved for layers/7/w" in said
     assert "0.weight [4, 2] for layers/0/w [4, 3]" in said
-    assert "1.weight [4, 2, 3], for us [3, 2, 4], for layers/1/w [3, 2, 5]" in said
+    assert "1.weight [4, 2, 3], reordered [3, 2, 4], for layers/1/w [3, 2, 5]" in said
     assert "1.bias is a float" in said
     for layer, part in iso.to_numpy(model.v)["layers"].items():  # nothing was set
         for key, x in part.items():
@@ -224,7 +224,7 @@ def test_an_array_of_two_names(backend):
     del given["again.weight"]  # one name is enough
     iso.export.from_torch_state_dict(model, given)
     given["tied.weight"] = -w
-    with pytest.raises(ValueError, match="tied.weight and first.weight differ and are one array"):
+    with pytest.raises(ValueError, match="tied.weight and first.weight differ, .* one array"):
         iso.export.from_torch_state_dict(model, given)
 
 
@@ -244,7 +244,7 @@ class Scaled(iso.Linear):
 
 def test_arrays_beside_those_of_a_layer_are_needed(backend):
     given = {"weight": torch.ones(2, 2), "bias": torch.ones(2)}
-    with pytest.raises(ValueError, match="nothing as: gain for gain"):
+    with pytest.raises(ValueError, match="missing: gain for gain"):
         iso.export.from_torch_state_dict(made(backend, Scaled), given)
     model = iso.export.from_torch_state_dict(
         made(backend, Scaled), {**given, "gain": torch.zeros(2)}

@@ -81,7 +81,7 @@ def test_state_is_threaded_through_compiled_gradients(backend):
 def test_state_never_leaks_what_a_compiler_or_a_differentiation_made(backend):
     net = Counter(array(backend, np.float32(0)))
     x = array(backend, X)
-    with pytest.raises(RuntimeError, match="State: a value set under .*; use module.apply"):
+    with pytest.raises(RuntimeError, match="State: cannot set a value during .*; use module.apply"):
         iso.jit(lambda x: net(x))(x)
     assert float(net.sum.value) == 0.0
 
@@ -95,7 +95,7 @@ def test_state_never_leaks_what_a_compiler_or_a_differentiation_made(backend):
         assert float(iso.grad(lambda x: net(x))(x)[0, 0]) == 1.0
         assert float(net.sum.value) == pytest.approx(float(np.sum(X)), abs=1e-6)
     else:
-        with pytest.raises(RuntimeError, match="would outlive its call"):
+        with pytest.raises(RuntimeError, match="invalid afterwards; use module.apply"):
             iso.grad(lambda x: net(x))(x)
         assert float(net.sum.value) == 0.0
 
@@ -394,7 +394,7 @@ def test_freezing_by_pattern(backend):
     assert list(net.v["linear0"]) == ["w"]
     net.unfreeze()
     assert net.num_params == 12 + 4 + 16 + 4 + 8 + 2
-    with pytest.raises(ValueError, match="freeze: needed a pattern for some of linear0/w, "):
+    with pytest.raises(ValueError, match="freeze: needed a pattern .* one of linear0/w, "):
         net.freeze("encoder")
 
 

@@ -45,7 +45,7 @@ def test_functions_that_hold_a_module(backend, xp):
     np.testing.assert_array_equal(numpy_of(iso.grad(lambda v: net(x, v=v))(net.v)["w"]), [1, 2])
     np.testing.assert_array_equal(numpy_of(iso.grad(lambda m: m(x))(net).v["w"]), [1, 2])
     for build in (Closure, Hidden):
-        with pytest.raises(TypeError, match="at f that holds one where it cannot be exchanged"):
+        with pytest.raises(TypeError, match="at f that contains a module"):
             build()(x, v=zero)
 
 
@@ -129,7 +129,7 @@ def test_freezing_knows_every_name_and_changes_nothing_when_it_fails(backend):
     assert {k: list(p) for k, p in net.v.items()} == {"first": ["b"], "second": ["b"]}
     net.unfreeze("again/0/w")
     assert sorted(net.v["first"]) == ["b", "w"]
-    with pytest.raises(ValueError, match="freeze: needed a pattern for some of"):
+    with pytest.raises(ValueError, match="freeze: needed a pattern that matches one of"):
         net.freeze("first/b", "nope")
     assert sorted(net.v["first"]) == ["b", "w"]
 
@@ -151,9 +151,9 @@ def test_what_is_lent_to_a_call_is_what_was_asked_for(backend, xp):
             return self.w
 
     net = Net()
-    with pytest.raises(KeyError, match="unknown keys ids"):
+    with pytest.raises(KeyError, match="unexpected keys: ids"):
         net(v={"w": net.w, "ids": net.w})
-    with pytest.raises(KeyError, match="none for w"):
+    with pytest.raises(KeyError, match="missing keys: w"):
         net(v={})
     with pytest.raises(TypeError, match="Net: needed an array for w, got float"):
         net.v = {"w": 2.0}
@@ -224,7 +224,7 @@ def test_checkpoint_takes_modules_and_refuses_changing_state(backend):
         )  # fmt: skip
     drop = made(backend, lambda: iso.Dropout(0.5, key=0))
     xp = iso.namespace(x)
-    with pytest.raises(RuntimeError, match="State: a value set inside iso.checkpoint"):
+    with pytest.raises(RuntimeError, match="State: cannot set a value inside iso.checkpoint"):
         iso.grad(lambda x: xp.sum(iso.checkpoint(lambda x: drop(x))(x)))(x)
 
 

@@ -1,7 +1,7 @@
-"""A module as a native object of the frameworks around, and torch's weights in a module.
+"""Export modules to torch, Keras and JAX, and load torch's weights into modules.
 
-Each function imports its framework when it is called. An export holds copies: training it leaves
-the model it was made of as it was.
+Each function imports its framework when it is called. An export holds copies of the arrays:
+training it does not change the original model.
 
 >>> net = iso.Sequential(iso.Linear(3, 4, key=0), iso.relu, iso.Linear(4, 1, key=1))
 >>> sorted(iso.export.torch_names(net))
@@ -44,17 +44,18 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """What is public."""
+    """The public names."""
     return [*__all__, *(name for name in globals() if name.startswith("__"))]
 
 
 def to_torch(model: Module, /) -> TorchExported:
-    """The model as a `torch.nn.Module`: its variables are parameters, named by their key chains
-    with dots, its state and frozen arrays are buffers.
+    """The model as a `torch.nn.Module`. Variables become parameters, named by their key chains with
+    dots; state and frozen arrays become buffers.
 
-    In train mode a call writes new state into the buffers. Integer arrays that are no state are
-    buffers that `state_dict` leaves out; state that is no array is kept beside. `train` and `eval`
-    reach the model inside, and `to_isomorph()` gives it back with the present values.
+    In train mode a call writes new state into the buffers. Constants, such as integer arrays,
+    become buffers that are not in `state_dict`. State that is not an array is kept, but not as a
+    buffer. `train` and `eval` also set the mode of the model inside. `to_isomorph()` returns the
+    model with the current values.
 
     >>> net = iso.export.to_torch(iso.Sequential(iso.Linear(3, 2, key=0), iso.relu))
     >>> {name: tuple(x.shape) for name, x in net.named_parameters()}
@@ -66,12 +67,12 @@ def to_torch(model: Module, /) -> TorchExported:
 
 
 def to_keras(model: Module, /, **settings: Any) -> KerasExported:
-    """The model as a `keras.Layer`: its variables are trainable weights, its state and frozen
-    arrays are not trainable. `settings` are those of a layer, such as `name`.
+    """The model as a `keras.Layer`. Variables become trainable weights; state and frozen arrays
+    become weights that are not trainable. `settings` are those of a layer, such as `name`.
 
-    Keras must run on TensorFlow. As for Keras' own layers, a call trains the model, and writes new
-    state, where `training` is true, as in `fit`, and only there. `to_isomorph()` gives the model
-    with the present values.
+    Keras must run on TensorFlow. As with Keras' own layers, a call uses train mode and writes new
+    state only if `training` is true, as in `fit`. `to_isomorph()` returns the model with the
+    current values.
 
     >>> layer = iso.export.to_keras(iso.Linear(3, 2, key=0), name="head")
     >>> [weight.path for weight in layer.trainable_weights]
@@ -83,11 +84,11 @@ def to_keras(model: Module, /, **settings: Any) -> KerasExported:
 
 
 def to_jax(model: Module, /) -> JaxExported:
-    """The model as a pair for JAX: `params`, a nest of arrays, and pure functions of it.
+    """The model for JAX: `params`, a nest of arrays, and pure functions of it.
 
-    `exported(params, *args)` computes a model without state; `exported.apply(params, state, *args)`
-    gives `(out, new state)` of any, beginning with `exported.state`. Whether the model is training
-    is settled when it is exported: export `model.eval()` too where both are needed.
+    `exported(params, *args)` calls a model without state. `exported.apply(params, state, *args)`
+    calls any model and returns `(out, new state)`; the first state is `exported.state`. Train or
+    eval mode is fixed by the export: if you need both, export `model.eval()` too.
 
     >>> exported = iso.export.to_jax(iso.Linear(3, 2, key=0))
     >>> x = iso.convert(np.ones((5, 3), np.float32), "jax")
@@ -104,26 +105,26 @@ def from_torch_state_dict(
     state_dict: Mapping[str, Any],
     names: Mapping[str, Any] | Callable[[str], Any] | None = None,
 ) -> Module:
-    """The model itself, its variables and state set to a torch state dict, which is copied and
-    cast to the model's dtypes.
+    """Set the variables and state of a model to a torch state dict, and return the model. The
+    arrays are copied and cast to the model's dtypes.
 
-    Without `names` both must have the same form: equal paths, the layers of a `Sequential` by
-    number. `torch_names(model)` shows what is expected. `weight` and `bias` are `w` and `b`,
-    `running_mean` and `running_var` are `mean` and `variance`; `num_batches_tracked` is passed
-    over, and so are keys of dropout. Weights of convolutions and recurrent layers are put into our
-    order of axes; those of linear layers, embeddings, norms and attention are equal in both, and
-    arrays of your own modules are taken as they are.
+    Without `names`, both models must have the same structure: equal paths, with numbers for the
+    layers of a `Sequential`. `torch_names(model)` shows the expected names. `weight` and `bias` are
+    our `w` and `b`; `running_mean` and `running_var` are `mean` and `variance`.
+    `num_batches_tracked` is ignored, and our random keys for dropout stay. Weights of convolutions
+    and recurrent layers are transposed to our order of axes. Those of linear layers, embeddings,
+    norms and attention are equal in both. Arrays of your own modules are not reordered.
 
-    Channels of images are first in torch and last here, unless `data_format` says otherwise. Where
-    a `Sequential` flattens an image of more than one pixel, the linear layer and the norms after it
-    are put into our order too; where a forward of your own may do so, or a function that is not
-    known, they are refused until `names` has a function for them, such as `flat_weight`. Features
-    that such a forward makes into an image are not noticed.
+    Channels of images are first in torch and last here, unless `data_format` says otherwise. If a
+    `Sequential` flattens an image of more than one pixel, the weights of the linear layer and the
+    norms after it are reordered too. If your own `forward`, or an unknown function, may flatten an
+    image, these weights are refused until `names` has a function for them, such as `flat_weight`.
+    It is not detected if such a `forward` reshapes features into an image.
 
-    `names` says of torch names where they go: a key chain such as "encoder/w"; a pair of a key
-    chain and a function of the NumPy array, in place of our reordering; or None, to pass over it.
-    A dict adds to what is expected anyway, a function is asked for every name. All that is missing,
-    unknown, of another shape or in doubt is listed in one error.
+    `names` maps torch names to a key chain such as "encoder/w"; to a pair of a key chain and a
+    function of the NumPy array, which replaces our reordering; or to None, to ignore the array. A
+    dict adds to the expected names; a function is called for every name. One error lists all arrays
+    that are missing, unknown, of the wrong shape or of uncertain order.
 
     >>> layer = iso.Linear(2, 1, key=0)
     >>> given = {"weight": np.array([[1.0, 2.0]]), "offset": np.array([3.0])}

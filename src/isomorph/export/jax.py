@@ -1,4 +1,4 @@
-"""A module as a nest of parameters and pure functions of them."""
+"""Export to JAX: a nest of parameters, and pure functions of it."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ class Exported:
         self.params, self.state, _ = self._skeleton.held(self._leaves)
 
     def _with(self, params: Any, state: Any) -> list[Any]:
-        """All leaves with these parameters and this state, as `State` where it is."""
+        """All leaves, with these parameters and this state; values of state as `State`."""
         leaves = list(self._leaves)
         self._skeleton.put(leaves, VARIABLE, params, "to_jax, params")
         self._skeleton.put(leaves, STATE, state, "to_jax, state")
         return leaves
 
     def apply(self, params: Any, state: Any, /, *args: Any, **kw: Any) -> tuple[Any, Any]:
-        """`(out, new state)` of the model with these parameters and this state."""
+        """Call the model with these parameters and this state; return `(out, new state)`."""
         leaves = self._with(params, state)
         out = self._skeleton.copy(leaves).forward(*args, **kw)
         return out, self._skeleton.held([value_of(x) for x in leaves]).state
 
     def __call__(self, params: Any, /, *args: Any, **kw: Any) -> Any:
-        """What a model without state computes."""
+        """Call a model without state."""
         if self.state:
             raise TypeError(
-                "to_jax: needed a model without state to be called with parameters alone, got "
-                f"state at {', '.join(tree.paths(self.state))}; use apply(params, state, "
-                "...), which returns the new state too"
+                "to_jax: needed a model without state in a call with params only, got state at "
+                f"{', '.join(tree.paths(self.state))}; use apply(params, state, ...), which "
+                "returns the new state too"
             )
         return self.apply(params, {}, *args, **kw)[0]
 
     def to_isomorph(self, params: Any, state: Any = None) -> Any:
-        """The model with these parameters, and this state, or that of the export."""
+        """The model with these parameters, and this state (by default the state at export)."""
         leaves = self._with(params, self.state if state is None else state)
         return self._skeleton.filled(self._skeleton.held([value_of(x) for x in leaves]))
 
 
 def _own(x: Any) -> Any:
-    """A copy, which no array of another framework shares memory with."""
+    """A copy that shares no memory with arrays of other frameworks."""
     return jax.numpy.array(x, copy=True) if is_array(x) else x

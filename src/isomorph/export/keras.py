@@ -1,4 +1,4 @@
-"""A module as a `keras.Layer`, for Keras on TensorFlow. Its weights are `tf.Variable`s inside, so a
+"""Export to a `keras.Layer`, for Keras on TensorFlow. Its weights contain `tf.Variable`s, so that
 `tf.GradientTape` finds them too.
 """
 
@@ -16,7 +16,7 @@ BACKEND = "tensorflow"
 
 
 class Weights:
-    """The weights of one part of the model: its array, or those of a value of state."""
+    """The weights of one variable, or of one value of state, which may have several arrays."""
 
     def __init__(self, layer: Any, part: Part, trainable: bool):
         self.number, self.is_state = part.number, part.is_state
@@ -36,8 +36,8 @@ class Weights:
                     weight.assign(x)
             elif x is not old and x != old:
                 raise TypeError(
-                    f"to_keras: needed state that changes as arrays, got a {type(x).__name__}; a "
-                    "traced function would keep its first value: iso.State(iso.asarray(...))"
+                    f"to_keras: needed an array for state that changes, got a {type(x).__name__}, "
+                    "whose first value a traced function keeps; use iso.State(iso.asarray(...))"
                 )
 
 
@@ -54,7 +54,7 @@ class Exported(keras.Layer):
         dtypes = {part.value.dtype.name for part in variables}
         if len(dtypes) == 1:
             settings.setdefault("dtype", dtypes.pop())
-        elif dtypes:  # inputs would be cast to one
+        elif dtypes:  # do not cast inputs to one of several dtypes
             settings.setdefault("autocast", False)
         super().__init__(**settings)
         self._isomorph = form
@@ -86,12 +86,12 @@ class Exported(keras.Layer):
 
     def get_config(self) -> Any:
         raise NotImplementedError(
-            "to_keras: a module cannot be written down as settings; save the weights with "
-            "save_weights, or the computation with Model.export"
+            "to_keras: an exported module has no config; save the weights with save_weights, or "
+            "the computation with Model.export"
         )
 
     def to_isomorph(self) -> Any:
-        """The model, with copies of the present values."""
+        """The model, with copies of the current values."""
         values = {number: tf.identity(x) for number, x in self._isomorph_constants}
         for weights in self._isomorph_parts:
             leaves = [

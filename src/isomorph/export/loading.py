@@ -1,5 +1,5 @@
-"""The state dict of a torch module as the variables and state of ours: which name goes where, and
-in which order of axes. What is not certain by name and class is not guessed.
+"""Load the state dict of a torch module into one of ours: where each name goes, and in which order
+of axes. If the name and the class do not decide it, it is an error, not a guess.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ def transpose_weight(w: X, /) -> X:
 
 
 def depthwise_weight(w: X, channels: int, /) -> X:
-    """The weight `[channels·multiplier, 1, height, width]` of a convolution with one group a
-    channel as `[height, width, channels, multiplier]`.
+    """The weight `[channels·multiplier, 1, height, width]` of a convolution with one group per
+    channel, as `[height, width, channels, multiplier]`.
 
     >>> iso.export.depthwise_weight(np.ones((6, 1, 5, 7)), 3).shape
     (5, 7, 3, 2)
     """
     if w.ndim != 4 or w.shape[1] != 1 or w.shape[0] % channels:
-        return w  # its shape is reported
+        return w  # `load` reports the shape
     return w.reshape(channels, -1, *w.shape[2:]).transpose(2, 3, 0, 1)
 
 
@@ -75,60 +75,60 @@ def recurrent_weight(w: X, /) -> X:
     return w.T
 
 
-Turn = Callable[[Any], Any]
+Turn = Callable[[Any], Any]  # puts a torch array into our order of axes
 PLAIN = {"w": "weight", "b": "bias"}
 NORM = {**PLAIN, "mean": "running_mean", "variance": "running_var"}
-HEADS = {
+ATTENTION = {
     "in_w": "in_proj_weight", "in_b": "in_proj_bias", "q_w": "q_proj_weight",
     "k_w": "k_proj_weight", "v_w": "v_proj_weight", "out_w": "out_proj.weight",
     "out_b": "out_proj.bias", "key": None,
 }  # fmt: skip
-STEPS = {
+RECURRENT = {
     "kernel": "weight_ih_l0", "recurrent_kernel": "weight_hh_l0", "bias": "bias_ih_l0",
     "recurrent_bias": "bias_hh_l0",
 }  # fmt: skip
-# What torch calls the arrays of our layers; None is what it does not have.
+# The torch names of the arrays of our layers; None for arrays that torch does not have.
 KNOWN: tuple[tuple[Any, Mapping[str, str | None]], ...] = (
     ((Linear, Embedding, LayerNorm, GroupNorm, RMSNorm, Conv, DepthwiseConv2D), PLAIN),
     (BatchNorm, NORM),
-    (MultiHeadAttention, HEADS),
-    (Recurrent, STEPS),
+    (MultiHeadAttention, ATTENTION),
+    (Recurrent, RECURRENT),
     (Dropout, {"key": None}),
 )
 COUNTER = "num_batches_tracked"
-PASSED = ""  # the goal of a name that is passed over
+IGNORED = ""  # the target of a torch name that is ignored
 
 
-class Home(NamedTuple):
-    """Where the array of a torch name goes."""
+class Target(NamedTuple):
+    """Where the array of a torch name goes: the key chain, and how to reorder it."""
 
     chain: str
     turn: Turn | None
-    doubt: str = ""  # what is not known of its order
+    doubt: str = ""  # why its order is uncertain
 
 
 def torch_names(model: Module, /) -> dict[str, str]:
-    """The names in the state dict of a torch module of the same form, and the key chain each goes
-    to. An array that the model has in two places has two names.
+    """The names in the state dict of a torch module of the same structure, and their key chains
+    here. An array in two places of the model has two names.
 
     >>> iso.export.torch_names(iso.BatchNorm(2))
     {'running_mean': 'mean', 'running_var': 'variance', 'weight': 'w', 'bias': 'b'}
     """
-    return {name: home.chain for name, home in _homes(model).items()}
+    return {name: target.chain for name, target in _targets(model).items()}
 
 
-def _homes(model: Any) -> dict[str, Home]:
+def _targets(model: Any) -> dict[str, Target]:
     if not isinstance(model, Module):
         raise TypeError(f"{NAME}: needed an iso.Module, got {type(model).__name__}")
     chains = {id(x): chain for chain, x in _leaves(model).items()}
-    homes: dict[str, Home] = {}
+    targets: dict[str, Target] = {}
     known_orders = orders(model)
 
     def walk(module: Any, prefix: str, above: tuple[int, ...]) -> None:
         known = next((names for cls, names in KNOWN if isinstance(module, cls)), {})
         for local, _, _, kind, x in own(module):
             if kind == MODULE:
-                # torch numbers the layers of a Sequential without a word before
+                # in torch, the layers of a Sequential have no "layers." before the number
                 is_numbered = isinstance(module, Sequential) and local[0] == "layers"
                 kept = local[1:] if is_numbered else local
                 if id(x) not in above:
@@ -138,12 +138,12 @@ def _homes(model: Any) -> dict[str, Home]:
                 order = known_orders.get(id(module), Order())
                 if name is not None and local[0] in order.keys:
                     turn = _turn(module, local[0]) or turn_of(order)
-                    homes[prefix + name] = Home(chains[id(x)], turn, order.doubt)
+                    targets[prefix + name] = Target(chains[id(x)], turn, order.doubt)
                 elif name is not None:
-                    homes[prefix + name] = Home(chains[id(x)], _turn(module, local[0]))
+                    targets[prefix + name] = Target(chains[id(x)], _turn(module, local[0]))
 
     walk(model, "", (id(model),))
-    return homes
+    return targets
 
 
 def _dotted(path: tuple) -> str:
@@ -151,7 +151,7 @@ def _dotted(path: tuple) -> str:
 
 
 def _turn(module: Any, key: Any) -> Turn | None:
-    """What puts the axes of a torch array into our order; None where they are the same."""
+    """A function that puts the axes of a torch array into our order; None if they are the same."""
     if isinstance(module, Conv) and key == "w":
         return transpose_weight if module.transposed else conv_weight
     if isinstance(module, DepthwiseConv2D) and key == "w":
@@ -162,82 +162,82 @@ def _turn(module: Any, key: Any) -> Turn | None:
 
 
 def load(model: Any, state_dict: Mapping[str, Any], names: Any) -> Any:
-    """The meaning of `from_torch_state_dict`."""
-    expected = _homes(model)
-    required = {home.chain: home for home in expected.values()}
+    """The implementation of `from_torch_state_dict`."""
+    expected = _targets(model)
+    required = {target.chain: target for target in expected.values()}
     leaves = _leaves(model)
     found: dict[str, tuple[str, Any]] = {}
     unknown, wrong, unsure = [], [], []
     for name, x in state_dict.items():
-        chain, turn, doubt = _goal(name, names, expected, required)
-        if chain is PASSED:
+        chain, turn, doubt = _target_of(name, names, expected, required)
+        if chain is IGNORED:
             continue
         if chain not in leaves:
             unknown.append(name if chain is None else f"{name} for {chain}")
             continue
         unsure += [f"{name} for {chain}: {doubt}"] * bool(doubt)
-        trouble, values = _fitting(name, x, turn, chain, value_of(leaves[chain]))
+        trouble, values = _check_fit(name, x, turn, chain, value_of(leaves[chain]))
         if not trouble and chain in found and not (found[chain][1] == values).all():
-            trouble = f"{name} and {found[chain][0]} differ and are one array, {chain}"
+            trouble = f"{name} and {found[chain][0]} differ, but here are one array, {chain}"
         wrong += [trouble] * bool(trouble)
         found.setdefault(chain, (name, values))
     missing = [
-        f"{' or '.join(n for n, home in expected.items() if home.chain == chain)} for {chain}"
+        f"{' or '.join(n for n, target in expected.items() if target.chain == chain)} for {chain}"
         for chain in required
         if chain not in found
     ]
     if missing or unknown or wrong or unsure:
         said = (
-            ("nothing as", missing), ("unknown names", unknown), ("what does not fit", wrong),
-            ("what may be in another order, as torch's channels are first and ours last", unsure),
+            ("missing", missing), ("unknown names", unknown), ("arrays that do not fit", wrong),
+            ("arrays of uncertain order, as torch's channels are first and ours last", unsure),
         )  # fmt: skip
         listed = "; ".join(f"{what}: {', '.join(these)}" for what, these in said if these)
-        fix = "; say where names go with names={torch name: key chain}"
+        fix = "; map names with names={torch name: key chain}"
         if unsure:
             fix += (
-                ", and in which order with names={torch name: (key chain, function)}, lambda w: "
-                "iso.export.flat_weight(w, channels) after an image that was flattened with its "
-                "channels last, lambda w: w otherwise"
+                ", and reorder with names={torch name: (key chain, function)}: the function is "
+                "lambda w: iso.export.flat_weight(w, channels) after an image that is flattened "
+                "with channels last, and lambda w: w otherwise"
             )
-        raise ValueError(f"{NAME}: needed the arrays of {type(model).__name__}, got {listed}{fix}")
+        raise ValueError(f"{NAME}: needed the arrays of {type(model).__name__}; {listed}{fix}")
     _set(model, {chain: values for chain, (_, values) in found.items()})
     return model
 
 
-def _goal(
-    name: str, names: Any, expected: dict[str, Home], required: dict[str, Home]
+def _target_of(
+    name: str, names: Any, expected: dict[str, Target], required: dict[str, Target]
 ) -> tuple[str | None, Turn | None, str]:
-    """The key chain that a torch name goes to, None where nobody knows, what turns its axes, and
-    what is not known of its order.
+    """The key chain of a torch name (None if unknown), the function that reorders it, and why its
+    order is uncertain.
     """
     if names is not None and (callable(names) or name in names):
-        goal: Any = names(name) if callable(names) else names[name]
-        if goal is None:
-            return PASSED, None, ""
-        if isinstance(goal, str):
-            return required.get(goal, Home(goal, None))
-        return *goal, ""  # who gives a function knows the order
+        target: Any = names(name) if callable(names) else names[name]
+        if target is None:
+            return IGNORED, None, ""
+        if isinstance(target, str):
+            return required.get(target, Target(target, None))
+        return *target, ""  # the user chose the order
     if name in expected:
         return expected[name]
-    return (PASSED if name.rpartition(".")[2] == COUNTER else None), None, ""
+    return (IGNORED if name.rpartition(".")[2] == COUNTER else None), None, ""
 
 
-def _fitting(name: str, x: Any, turn: Turn | None, chain: str, old: Any) -> tuple[str, Any]:
-    """What is wrong with an array for its place, and its values in our order of axes."""
+def _check_fit(name: str, x: Any, turn: Turn | None, chain: str, old: Any) -> tuple[str, Any]:
+    """What is wrong with an array for a key chain, and its values in our order of axes."""
     if find_backend(x) is None:
         return f"{name} is a {type(x).__name__}", x
     given = to_numpy(x)
-    # a weight of another number of axes cannot be turned; its shape says enough
+    # with another number of axes it cannot be reordered; the error shows its shape
     values = given if turn is None or given.ndim != len(old.shape) else turn(given)
     shape, need = list(values.shape), list(old.shape)
     if shape == need:
         return "", values
-    became = "" if shape == list(given.shape) else f", for us {shape},"
+    became = "" if shape == list(given.shape) else f", reordered {shape},"
     return f"{name} {list(given.shape)}{became} for {chain} {need}", values
 
 
 def _leaves(model: Any) -> dict[str, Any]:
-    """What the model has at each key chain that can be set."""
+    """The arrays and array states of a model, by key chain."""
     seen, found = look(model), {}
     for nest in seen.skeleton.nests[:CONSTANT]:
         for path, number in zip(nest.routes, nest.numbers):

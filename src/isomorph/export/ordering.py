@@ -1,9 +1,9 @@
-"""What lies in another order in torch's arrays than in ours because of the channels of an image.
+"""Find the arrays whose order differs from torch's because of the channels of images.
 
-They are first in torch and, unless a model says otherwise, last here. So the numbers of a flattened
-image stand in another order, and the layers that take them need their weights in that. A
-`Sequential` is followed layer by layer. What a forward of one's own does is not known: there it is
-only seen whether the widths of its layers allow for a flattened image, and then nothing is guessed.
+Channels are first in torch and, by default, last here. So a flattened image has another order, and
+the weights of the layers after it must be reordered. A `Sequential` is followed layer by layer.
+What a user's own `forward` does is unknown. If the widths of its layers allow a flattened image,
+their order is marked as uncertain, and not guessed.
 """
 
 from __future__ import annotations
@@ -38,61 +38,61 @@ if TYPE_CHECKING:
     from ..array_types import X
 
 ADAPTIVE = (AdaptiveMaxPool, AdaptiveAvgPool)
-# Functions that change no order, by their names where they are ours or a framework's.
+# Functions that keep the order of features, by name, if they belong to one of ROOTS.
 KEEPING = frozenset((
     "abs", "celu", "cos", "elu", "erf", "exp", "gelu", "hard_swish", "hardswish", "hardtanh",
     "leaky_relu", "log_sigmoid", "log_softmax", "mish", "relu", "relu6", "selu", "sigmoid", "silu",
     "sin", "softmax", "softplus", "softsign", "square", "swish", "tanh",
 ))  # fmt: skip
 ROOTS = ("isomorph", "jax", "keras", "numpy", "tensorflow", "torch")
-# What goes from layer to layer: as in torch; an image whose channels are last; that, flattened.
+# What passes between layers: unknown; in torch's order; a channels-last image; that, flattened.
 UNKNOWN, SAME, IMAGE, FLAT = range(4)
 OURS = f"{Linear.__module__.rpartition('.')[0]}."
 
 
 class Flow(NamedTuple):
-    """What a layer is given, as far as that is known."""
+    """What is known about the input of a layer."""
 
     kind: int = UNKNOWN
-    channels: int | None = None  # of an image, or of what would be one
-    pixels: int | None = None  # numbers of each channel
-    dims: int | None = None  # axes of an image beside its channels
-    makers: tuple = ()  # the layers whose features these are
+    channels: int | None = None  # of an image, or of what may be one
+    pixels: int | None = None  # numbers per channel
+    dims: int | None = None  # spatial axes of an image
+    makers: tuple = ()  # the layers that made these features
 
 
 class Order(NamedTuple):
     """How the arrays of a layer differ from torch's."""
 
-    channels: int | None = None  # they are for a flattened image of so many
-    is_image: bool = False  # they are for an image
-    doubt: str = ""  # what is not known
-    keys: frozenset = frozenset(("w", "b", "mean", "variance"))  # of those that it is about
+    channels: int | None = None  # of the flattened image that they apply to
+    is_image: bool = False  # they apply to an image
+    doubt: str = ""  # why the order is uncertain
+    keys: frozenset = frozenset(("w", "b", "mean", "variance"))  # the arrays concerned
 
 
 def flat_weight(w: X, channels: int, /, *, axis: int = -1) -> X:
-    """An array with `channels·sizes` numbers along an axis, those of an image that torch has
-    flattened, in our order, `sizes·channels`: the weight `[out, in]` of a linear layer, or with
-    `axis=0` the weight of one whose outputs are made into an image.
+    """Reorder an axis from `channels·sizes`, an image flattened by torch, to our order
+    `sizes·channels`. For the weight `[out, in]` of a linear layer after a flattened image, or with
+    `axis=0` for a linear layer whose outputs are reshaped into an image.
 
     >>> iso.export.flat_weight(np.arange(6), 2)
     array([0, 3, 1, 4, 2, 5])
     """
     if not w.ndim or w.shape[axis] % channels:
-        return w  # its shape is reported
+        return w  # `load` reports the shape
     axis %= w.ndim
     apart = (*w.shape[:axis], channels, w.shape[axis] // channels, *w.shape[axis + 1 :])
     return w.reshape(apart).swapaxes(axis, axis + 1).reshape(w.shape)
 
 
 def turn_of(order: Order) -> Callable[[Any], Any] | None:
-    """What puts an array into our order; None where it is there."""
+    """A function that puts an array into our order; None if nothing changes."""
     if order.is_image:
         return lambda w: w.transpose((*range(1, w.ndim), 0))
     return None if order.channels is None else lambda w: flat_weight(w, order.channels or 1)
 
 
 def orders(model: Any) -> dict[int, Order]:
-    """Of the layers that take features, by identity, in which order their arrays are."""
+    """The order of the arrays of each layer that takes features, by id of the layer."""
     walk = Walk()
     walk.follow(model, Flow(), ())
     for module, width in walk.norms:
@@ -102,14 +102,14 @@ def orders(model: Any) -> dict[int, Order]:
 
 
 class Walk:
-    """A walk over a model, in the order of attributes where there is no other."""
+    """A walk over a model: a `Sequential` in order of calls, others in order of attributes."""
 
     def __init__(self) -> None:
         self.orders: dict[int, Order] = {}
-        self.images: list[int] = []  # the channels of those met so far, last
-        self.widths: set[int] = set()  # of the features met so far
-        self.doubted: dict[int, str] = {}  # widths of features, and why
-        self.norms: list[tuple[Any, int]] = []  # of features from who knows where
+        self.images: list[int] = []  # channels of the channels-last images so far
+        self.widths: set[int] = set()  # of the features so far
+        self.doubted: dict[int, str] = {}  # widths of uncertain order, and why
+        self.norms: list[tuple[Any, int]] = []  # norms of unknown inputs, and their widths
 
     def note(self, module: Any, order: Order) -> None:
         old = self.orders.setdefault(id(module), order)
@@ -119,11 +119,11 @@ class Walk:
             self.orders[id(module)] = Order(doubt=doubt, keys=old.keys | order.keys)
 
     def follow(self, module: Any, flow: Flow, above: tuple[int, ...]) -> Flow:
-        """What comes out of a module, or of a function."""
+        """The output of a module or function with the input `flow`."""
         if not is_module(module):
-            return flow if keeps_order(module) else _lost(flow)
+            return flow if keeps_order(module) else _unknown(flow)
         if id(module) in above:
-            return _lost(flow)
+            return _unknown(flow)
         above = (*above, id(module))
         if _is_ours(getattr(type(module), "forward", None)):
             if isinstance(module, Sequential):
@@ -136,19 +136,19 @@ class Walk:
         for step in own(module):
             if step.kind == MODULE:
                 self.follow(step.value, Flow(), above)
-        if isinstance(module, Conv | DepthwiseConv2D | Linear):  # with a forward of its own
+        if isinstance(module, Conv | DepthwiseConv2D | Linear):  # a subclass with its own forward
             way = Walk.linear if isinstance(module, Linear) else Walk.convolution
             way(self, module, Flow())
-        return _lost(flow)
+        return _unknown(flow)
 
     def function(self, module: Any, flow: Flow) -> Flow:
-        return flow if keeps_order(module.function) else _lost(flow)
+        return flow if keeps_order(module.function) else _unknown(flow)
 
-    def passed(self, module: Any, flow: Flow) -> Flow:
+    def unchanged(self, module: Any, flow: Flow) -> Flow:
         return flow
 
     def convolution(self, module: Any, flow: Flow) -> Flow:
-        if _is_first(module):
+        if _is_channels_first(module):
             return Flow(SAME)
         if isinstance(module, DepthwiseConv2D):
             into, out, dims = module.w.shape[2], module.w.shape[2] * module.w.shape[3], 2
@@ -161,7 +161,7 @@ class Walk:
         return Flow(IMAGE, out, dims=dims)
 
     def pool(self, module: Any, flow: Flow) -> Flow:
-        if _is_first(module):
+        if _is_channels_first(module):
             return Flow(SAME)
         self.image(flow, None)
         dims = flow.dims if flow.kind == IMAGE else None
@@ -173,7 +173,7 @@ class Walk:
         return Flow(IMAGE, None if flow.kind == SAME else flow.channels, pixels, dims)
 
     def image(self, flow: Flow, channels: int | None) -> None:
-        """An image is needed: where a function stands before, it may have made one of features."""
+        """This layer needs an image. An unknown function may have made it from features."""
         for maker in flow.makers if flow.kind == UNKNOWN else ():
             n = maker.w.shape[0] if isinstance(maker, Linear) else _width(maker)
             if channels is None or n is None or (n > channels and n % channels == 0):
@@ -194,8 +194,8 @@ class Walk:
             self.features(module, flow, n)
             is_moved = flow.pixels != 1 and flow.channels not in (1, n)
             if isinstance(module, GroupNorm) and module.groups > 1 and is_moved:
-                self.note(module, Order(doubt="its groups are of other numbers than torch's"))
-                return _lost(flow)
+                self.note(module, Order(doubt="its groups have other features than torch's"))
+                return _unknown(flow)
         elif isinstance(module, LayerNorm) and len(module.shape) > 1:
             whole = flow.kind == IMAGE and len(module.shape) - 1 == flow.dims
             self.note(module, Order(is_image=whole))
@@ -203,30 +203,30 @@ class Walk:
             self.norms.append((module, n))
         elif flow.kind == SAME and flow.makers:
             return flow._replace(makers=(*flow.makers, module))
-        is_channels = isinstance(module, BatchNorm | GroupNorm) and not _is_first(module)
+        is_channels = isinstance(module, BatchNorm | GroupNorm) and not _is_channels_first(module)
         if is_channels and flow.kind in (UNKNOWN, IMAGE):
             self.image(flow, n)
             return flow._replace(channels=n or flow.channels, makers=())
         return flow
 
     def neighbours(self, module: Any, flow: Flow) -> Flow:
-        """A norm over channels that stand side by side: those of an image, or features that lie
-        alike everywhere.
+        """A norm over neighbouring channels: the order must be torch's, or that of a channels-last
+        image.
         """
-        alike = flow.kind == SAME or (flow.kind == IMAGE and not _is_first(module))
-        return flow if alike else _lost(flow)
+        alike = flow.kind == SAME or (flow.kind == IMAGE and not _is_channels_first(module))
+        return flow if alike else _unknown(flow)
 
     def flatten(self, module: Any, flow: Flow) -> Flow:
         if flow.kind in (SAME, FLAT):
             return flow
         if module.keep > 1:
             is_kept = flow.kind == IMAGE and flow.dims is not None and module.keep > flow.dims
-            return flow if is_kept else _lost(flow)
+            return flow if is_kept else _unknown(flow)
         known = flow.kind == IMAGE or flow.channels is not None
-        return Flow(FLAT, flow.channels, flow.pixels) if known else _lost(flow)
+        return Flow(FLAT, flow.channels, flow.pixels) if known else _unknown(flow)
 
     def tokens(self, module: Any, flow: Flow) -> Flow:
-        """Which lie alike everywhere."""
+        """Layers whose outputs have the same order in torch."""
         if isinstance(module, Recurrent):
             self.widths.add(module.out_features)
         else:
@@ -235,7 +235,7 @@ class Walk:
         return Flow(SAME)
 
     def features(self, module: Any, flow: Flow, n: int | None) -> None:
-        """A layer of `n` features, which may be a flattened image."""
+        """Note the order of a layer with `n` input features, which may be a flattened image."""
         doubt, channels = "", None
         if flow.kind == FLAT and flow.pixels != 1:
             channels = flow.channels
@@ -250,13 +250,13 @@ class Walk:
             if possible:
                 doubt = f"its inputs may be a flattened image of {possible[-1]} channels"
                 self.doubted[n or 0] = doubt
-        keys = frozenset("w") if isinstance(module, Linear) else Order().keys  # not its offsets
+        keys = frozenset("w") if isinstance(module, Linear) else Order().keys  # not b
         self.note(module, Order(None if doubt else channels, doubt=doubt, keys=keys))
 
 
 WAYS: tuple[tuple[Any, Callable[[Walk, Any, Flow], Flow]], ...] = (
     (Activation, Walk.function),
-    (Dropout, Walk.passed),
+    (Dropout, Walk.unchanged),
     ((Conv, DepthwiseConv2D), Walk.convolution),
     ((MaxPool, AvgPool, *ADAPTIVE), Walk.pool),
     (Linear, Walk.linear),
@@ -268,7 +268,7 @@ WAYS: tuple[tuple[Any, Callable[[Walk, Any, Flow], Flow]], ...] = (
 
 
 def keeps_order(function: Any) -> bool:
-    """Whether a function is known to give each number its own place."""
+    """Whether a function is known to keep the order of features."""
     while isinstance(function, partial):
         function = function.func
     root = (getattr(function, "__module__", None) or "").partition(".")[0]
@@ -276,21 +276,22 @@ def keeps_order(function: Any) -> bool:
 
 
 def _is_ours(forward: Any) -> bool:
-    """Whether a forward is that of a layer of ours."""
+    """Whether a `forward` is defined by a layer of isomorph."""
     return (getattr(forward, "__module__", None) or "").startswith(OURS)
 
 
-def _lost(flow: Flow) -> Flow:
+def _unknown(flow: Flow) -> Flow:
+    """An unknown flow; it still names the layers that made the features."""
     return Flow(makers=flow.makers)
 
 
-def _is_first(module: Any) -> bool:
+def _is_channels_first(module: Any) -> bool:
     """Whether the channels of a layer's images are first, as in torch."""
     return module.data_format in ("channel_first", "NCHW")
 
 
 def _width(module: Any) -> int | None:
-    """How many features, or channels, a norm is for, if that is known."""
+    """The number of features or channels of a norm, if known."""
     if isinstance(module, BatchNorm):
         return module.mean.value.shape[0]
     if isinstance(module, LayerNorm):

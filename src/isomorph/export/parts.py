@@ -1,5 +1,5 @@
-"""A model taken apart for a framework that keeps the arrays itself: what there is, under which
-names, and a copy of the model around arrays for one call.
+"""Take a model apart, for frameworks that store the arrays themselves: a list of the arrays and
+their names, and a structure that makes a copy of the model for each call.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 
 class Part(NamedTuple):
-    """A variable, a constant, or a value of state: any nest, mostly one array."""
+    """A variable, a constant, or a value of state, which may be any nest."""
 
     path: tuple
     number: int  # of the leaf in the skeleton
     value: Any
-    is_state: bool  # whether a call may change it; a frozen array is in the state of a model too
+    is_state: bool  # whether a call may change it; not true of frozen arrays in `state`
 
 
 class Form:
-    """A model without its arrays, whose settings may be changed."""
+    """A model without its arrays. Its settings, such as `training`, can be changed."""
 
     def __init__(self, skeleton: Skeleton):
         self.skeleton, self.nodes = skeleton, skeleton.empty()
 
     def copy(self, leaves: dict[int, Any]) -> Any:
-        """The model for one call, with leaves by their numbers: arrays, and `State` for state."""
+        """A copy for one call, from leaves by number: arrays, and `State` for state."""
         return self.skeleton.copy(leaves, self.nodes)
 
     def filled(self, values: dict[int, Any]) -> Any:
-        """A model in its own right, with values by the numbers of their leaves."""
+        """A normal module, from values of leaves by number."""
         leaves = [values[n] for n in range(len(values))]
         for n in self.skeleton.states:
             leaves[n] = State(values[n], lent=True)
@@ -53,7 +53,7 @@ class Form:
 def taken_apart(
     name: str, model: Any, backend: BackendName
 ) -> tuple[Form, list[Part], list[Part], list[Part]]:
-    """The form of a model, and its variables, state and constants on a backend."""
+    """The structure of a model, and its variables, state and constants on a backend."""
     if not isinstance(model, Module):
         raise TypeError(f"{name}: needed an iso.Module, got {type(model).__name__}")
     moved = convert(model, backend)
@@ -72,11 +72,11 @@ def is_array(x: Any) -> bool:
     return find_backend(x) is not None
 
 
-# The nests of a value of state, in plain Python: a compiler must follow it.
+# Values of state may be nests. These functions are plain Python, so that compilers can trace them.
 
 
 def spread(nest: Any, path: tuple = ()) -> tuple[list[tuple[tuple, Any]], Any]:
-    """The leaves of a nest of dicts, lists and tuples with their paths, and its form."""
+    """The leaves of a nest of dicts, lists and tuples with their paths, and its structure."""
     if not isinstance(nest, (dict, list, tuple)):
         return [(path, nest)], None
     keys = tuple(nest) if isinstance(nest, dict) else tuple(range(len(nest)))
@@ -89,7 +89,7 @@ def spread(nest: Any, path: tuple = ()) -> tuple[list[tuple[tuple, Any]], Any]:
 
 
 def joined(form: Any, leaves: list[Any]) -> Any:
-    """The nest of a form; `leaves` is used up from its beginning."""
+    """Rebuild a nest. It removes its leaves from the front of `leaves`."""
     if form is None:
         return leaves.pop(0)
     cls, keys, forms = form
@@ -99,10 +99,12 @@ def joined(form: Any, leaves: list[Any]) -> Any:
     return cls(*parts) if hasattr(cls, "_fields") else cls(parts)
 
 
-def leaves_again(name: str, old: Any, new: Any, was: list[bool]) -> list[Any]:
-    """The leaves of state after a call, which must have the form it began with."""
+def leaves_again(name: str, old: Any, new: Any, were_arrays: list[bool]) -> list[Any]:
+    """The leaves of state after a call; raises if the structure has changed."""
     leaves, form = spread(new)
-    if old != form or was != [is_array(x) for _, x in leaves]:
+    if old != form or were_arrays != [is_array(x) for _, x in leaves]:
         kinds = ", ".join(f"{'/'.join(map(str, p))} {type(x).__name__}" for p, x in leaves)
-        raise TypeError(f"{name}: needed state of the form it began with, got {kinds or 'nothing'}")
+        raise TypeError(
+            f"{name}: needed state of the same structure as before, got {kinds or 'none'}"
+        )
     return [x for _, x in leaves]

@@ -1,8 +1,8 @@
-"""A module as a `torch.nn.Module`.
+"""Export to a `torch.nn.Module`.
 
-The parameters live in torch's own registers and are looked up at every call, so whatever torch puts
-there (a parametrization, `functional_call`, another device) is what the model computes with. Each
-call is computed by a copy of the model without arrays, which Dynamo can follow.
+The arrays are registered parameters and buffers, and are looked up at every call. So the model uses
+what torch puts there: by a parametrization, `functional_call` or a move to another device. Each
+call runs on a temporary copy of the model, which Dynamo can trace.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .parts import is_array, joined, leaves_again, spread, taken_apart
 
 
 class Nest(torch.nn.Module):
-    """What a key of the model's variables and state holds."""
+    """Holds the arrays under one key of the model's variables and state."""
 
     def __init__(self, modules: list[Any]):
         super().__init__()
-        self._isomorph_modules = modules  # the parts of the model that `train` is told of
+        self._isomorph_modules = modules  # their mode is set by `train`
 
     def train(self, mode: bool = True) -> Any:
         for module in self._isomorph_modules:
@@ -29,10 +29,10 @@ class Nest(torch.nn.Module):
 
 
 class Value:
-    """One value of state: where its arrays are, and what of it is no array."""
+    """One value of state: the names of its buffers, and its leaves that are not arrays."""
 
-    def __init__(self, number: int, form: Any, names: list[tuple | None], aside: list[Any]):
-        self.number, self.form, self.names, self.aside = number, form, names, aside
+    def __init__(self, number: int, form: Any, names: list[tuple | None], others: list[Any]):
+        self.number, self.form, self.names, self.others = number, form, names, others
 
 
 class Exported(Nest):
@@ -57,8 +57,8 @@ class Exported(Nest):
             if part.is_state:
                 leaves, shape = spread(part.value, part.path)
                 names = [self._add(path, own(x)) if is_array(x) else None for path, x in leaves]
-                aside = [None if is_array(x) else x for _, x in leaves]
-                self._isomorph_state.append(Value(part.number, shape, names, aside))
+                others = [None if is_array(x) else x for _, x in leaves]
+                self._isomorph_state.append(Value(part.number, shape, names, others))
 
     def _add(self, path: tuple, x: torch.Tensor, persistent: bool = True) -> tuple:
         holder, names = self, tuple(map(str, path))
@@ -98,21 +98,21 @@ class Exported(Nest):
 
     def _values(self, value: Value) -> list[Any]:
         found = []
-        for names, aside in zip(value.names, value.aside):
-            x = aside if names is None else self._at(names)
-            # the graph of this call must not see the buffer change
-            watched = names is not None and self.training and x.is_floating_point()
-            found.append(x.clone() if watched else x)
+        for names, other in zip(value.names, value.others):
+            x = other if names is None else self._at(names)
+            # a copy: autograd needs the old values after the buffer has changed
+            needs_copy = names is not None and self.training and x.is_floating_point()
+            found.append(x.clone() if needs_copy else x)
         return found
 
     def _keep(self, value: Value, given: list[Any], new: Any) -> None:
-        was = [names is not None for names in value.names]
-        leaves = leaves_again("to_torch", value.form, new, was)
+        were_arrays = [names is not None for names in value.names]
+        leaves = leaves_again("to_torch", value.form, new, were_arrays)
         for i, (names, old, x) in enumerate(zip(value.names, given, leaves)):
             if x is old:
                 continue
             if names is None:
-                value.aside[i] = x
+                value.others[i] = x
                 continue
             holder, x = self._holder(names), x.detach()
             buffer = getattr(holder, names[-1])
@@ -123,12 +123,12 @@ class Exported(Nest):
                 setattr(holder, names[-1], x)
 
     def to_isomorph(self) -> Any:
-        """The model, with copies of the present values."""
+        """The model, with copies of the current values."""
         found = {number: own(self._at(names)) for number, names in self._isomorph_arrays}
         for value in self._isomorph_state:
             leaves = [
-                aside if names is None else own(self._at(names))
-                for names, aside in zip(value.names, value.aside)
+                other if names is None else own(self._at(names))
+                for names, other in zip(value.names, value.others)
             ]
             found[value.number] = joined(value.form, leaves)
         return self._isomorph.filled(found)
@@ -141,6 +141,6 @@ def own(x: torch.Tensor) -> torch.Tensor:
 def _check(names: tuple, is_bad: bool) -> None:
     if is_bad:
         raise ValueError(
-            f"to_torch: needed names that are free in a torch.nn.Module and without dots, got "
+            "to_torch: needed names without dots that torch.nn.Module does not use itself, got "
             f"{'/'.join(names)}; rename the attribute or key"
         )

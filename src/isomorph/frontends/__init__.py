@@ -1,1 +1,1 @@
-"""Functions of other libraries, with their signatures, on the arrays of every backend."""
+"""Functions of other libraries, with the same signatures, for the arrays of every backend."""

@@ -1,5 +1,5 @@
-"""Modules as type checkers see them: what is called is `forward`, with its arguments and result.
-When a program runs, `Called` is nothing.
+"""Types of modules, for type checkers: a call has the arguments and the result of `forward`.
+At run time `Called` is just `object`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     R_co = TypeVar("R_co", covariant=True)
 
     class Forward(Protocol[P, R_co]):
-        """What has a `forward`."""
+        """Any object with a `forward`."""
 
         def forward(self, *args: P.args, **kw: P.kwargs) -> R_co: ...
 

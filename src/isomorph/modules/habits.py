@@ -1,11 +1,11 @@
-"""Attributes that modules of other libraries have, and what to write here instead.
+"""Attributes of modules in other libraries, and what to write here instead.
 
-A module has none of these, so `hasattr` is False; the AttributeError says what to write.
+Modules do not have these attributes: `hasattr` is False, and the AttributeError gives the advice.
 """
 
 from __future__ import annotations
 
-ARRAYS = "the arrays of most layers are named w and b; module.v is the nest of all of them by name"
+ARRAYS = "the arrays of most layers are named w and b; module.v is the nest of all arrays"
 BELOW = "module.sub_mods(show_v=False) is the nest of its submodules"
 LOADING = (
     "assign a nest to module.v and module.state, use iso.load(path, module) for a file, or "
@@ -13,8 +13,8 @@ LOADING = (
 )
 MOVING = 'iso.convert(module, "torch", device=None) copies it to another backend or device'
 SAVING = "write iso.save(path, module), and iso.load(path, module)"
-TRAINED = "module.v is the nest of trained arrays, module.state of all others"
-DTYPE = 'make it within iso.use_backend(name, dtype="float64")'
+TRAINED = "module.v is the nest of trained arrays, module.state of state and frozen arrays"
+DTYPE = 'create it within iso.use_backend(name, dtype="float64")'
 
 WORDS = {
     "parameters": TRAINED,

@@ -1,4 +1,4 @@
-"""What a module holds: looked at, copied for a call, and set."""
+"""Read the contents of a module, set them, and copy the module for a call."""
 
 from __future__ import annotations
 
@@ -35,56 +35,57 @@ from .walk import (
 )
 
 
-class Author:
-    """A module that names its variables itself, in `_create_variables`."""
+class CustomKeys:
+    """The keys of variables that a module chooses in `_create_variables`."""
 
     def __init__(self, module: Any, path: tuple):
         self.where, self.path = f"{type(module).__name__}._create_variables", path
         named = module._create_variables()
-        self.leaves = dict(zip(tree.routes(named), tree.flatten(named)[0]))  # alive, for their ids
+        # keeps the arrays alive, because `routes` and `met` use their ids
+        self.leaves = dict(zip(tree.routes(named), tree.flatten(named)[0]))
         self.routes: dict[int, tuple] = {}
         self.met: set[int] = set()
         for route, x in self.leaves.items():
             first = self.routes.setdefault(id(x), route)
             if first != route:
                 raise ValueError(
-                    f"{self.where}: the array at {chain_of(route)} is listed at {chain_of(first)} "
-                    "already"
+                    f"{self.where}: needed each array once, got the same array at "
+                    f"{chain_of(first)} and {chain_of(route)}"
                 )
 
     def check(self) -> None:
         for route, x in self.leaves.items():
             if id(x) not in self.met or kind_of(x) != VARIABLE:
                 raise TypeError(
-                    f"{self.where}: needed floating-point arrays that attributes of the module "
-                    f"hold, got a {type(x).__name__} at {chain_of(route)} that none holds"
+                    f"{self.where}: needed floating-point arrays that are attributes of the "
+                    f"module, got a {type(x).__name__} at {chain_of(route)} that is not"
                 )
 
 
 def look(module: Any) -> Snapshot:
-    """What a module, or the one that it is a copy of, holds now."""
+    """The current snapshot of a module, or for a copy that of its original."""
     module = origin_of(module)
     known = module._snapshot
     if known is None or not (LOOKED_AT.get() or known.holds(module)):
-        known = _look(module)
+        known = _new_snapshot(module)
         set_slot(module, "_snapshot", known)
     return known
 
 
-def _look(module: Any) -> Snapshot:
+def _new_snapshot(module: Any) -> Snapshot:
     rows, nodes, leaves = [Row(module, (), (), 0, None, 0)], [module], []
-    numbers = {id(module): 0}  # of rows and leaves, by identity
-    authors = [Author(module, ()) if module.names_its_variables else None]  # of rows
+    numbers = {id(module): 0}  # of rows and leaves, by id
+    customs = [CustomKeys(module, ()) if module.names_its_variables else None]  # for each row
     kinds, homes, objects = [], [], []
     nests: list[dict] = [{}, {}, {}]
-    claims: list[dict] = [{}, {}, {}]
+    known_keys: list[dict] = [{}, {}, {}]
     for step in walk(module):
         path, owner, key, kind, x = step
         number = numbers[id(owner)]
-        row, author = rows[number], authors[number]
+        row, custom = rows[number], customs[number]
         if kind == SETTING:
             check_reachable(step)
-            row.marks.append(_mark(row, key, x, objects))
+            row.marks.append(_comparable(row, key, x, objects))
             continue
         is_row, is_new = kind in (MODULE, CONTAINER), id(x) not in numbers
         if is_new and is_row:
@@ -92,43 +93,45 @@ def _look(module: Any) -> Snapshot:
             parent = number if row.is_module else row.parent
             rows.append(Row(x, path, (*row.real, key), number, key, parent))
             nodes.append(x)
-            is_author = author is None and kind == MODULE and x.names_its_variables
-            authors.append(Author(x, path) if is_author else author)
+            is_custom = custom is None and kind == MODULE and x.names_its_variables
+            customs.append(CustomKeys(x, path) if is_custom else custom)
         elif is_new:
             numbers[id(x)] = len(leaves)
             module_row = row if row.is_module else rows[row.parent]
-            nest, route = _place(module_row, author, path, kind, x)
-            _claim(claims[nest], rows, route, (*row.real, key) if route == path else route)
+            nest, route = _nest_and_path(module_row, custom, path, kind, x)
+            _check_key(known_keys[nest], rows, route, (*row.real, key) if route == path else route)
             put(nests[nest], route, len(leaves))
             kinds.append(kind)
             homes.append((number, key))
             leaves.append(x)
-        if author is not None:
-            author.met.add(id(x))
+        if custom is not None:
+            custom.met.add(id(x))
         row.settings[key] = None
         (row.rows if is_row else row.leaves).append((key, numbers[id(x)]))
         row.marks.append((kind, numbers[id(x)]))
-    for author in filter(None, authors):
-        author.check()
-    skeleton = Skeleton(rows, kinds, homes, nests, objects, any(authors))
+    for custom in filter(None, customs):
+        custom.check()
+    skeleton = Skeleton(rows, kinds, homes, nests, objects, any(customs))
     return Snapshot(skeleton, nodes, leaves)
 
 
-def _place(module: Row, author: Author | None, path: tuple, kind: int, x: Any) -> tuple[int, tuple]:
-    """The nest that a leaf goes into, and its path there."""
+def _nest_and_path(
+    module: Row, custom: CustomKeys | None, path: tuple, kind: int, x: Any
+) -> tuple[int, tuple]:
+    """The number of the nest that a leaf belongs to, and its path there."""
     if kind != VARIABLE:
         return kind, path
-    if author is not None:
-        route = author.routes.get(id(x))
-        return (CONSTANT, path) if route is None else (VARIABLE, (*author.path, *route))
+    if custom is not None:
+        route = custom.routes.get(id(x))
+        return (CONSTANT, path) if route is None else (VARIABLE, (*custom.path, *route))
     is_frozen = module.frozen and chain_of(path[len(module.path) :]) in module.frozen
     return (STATE if is_frozen else VARIABLE), path
 
 
-def _claim(claims: dict, rows: list[Row], path: tuple, real: tuple) -> None:
-    """Refuse attributes that differ by an underscore only, and so would have one key."""
+def _check_key(known_keys: dict, rows: list[Row], path: tuple, real: tuple) -> None:
+    """Raise if two attributes differ only by an underscore, and so have the same key."""
     for n in range(1, len(path) + 1):
-        if claims.setdefault(path[:n], real[:n]) != real[:n]:
+        if known_keys.setdefault(path[:n], real[:n]) != real[:n]:
             owner = next(row.cls.__name__ for row in rows if row.real == real[: n - 1])
             name = path[n - 1]
             raise ValueError(
@@ -136,9 +139,9 @@ def _claim(claims: dict, rows: list[Row], path: tuple, real: tuple) -> None:
             )
 
 
-def _mark(row: Row, key: Any, x: Any, objects: list[Setting]) -> Any:
-    """What tells a setting from others."""
-    if type(x) is MethodType and is_module(x.__self__):  # of the module itself, or it is refused
+def _comparable(row: Row, key: Any, x: Any, objects: list[Setting]) -> Any:
+    """A value to compare a setting by."""
+    if type(x) is MethodType and is_module(x.__self__):  # the module's own; others were refused
         row.methods.append((key, x.__func__))
         row.settings[key] = None
         return MethodType, x.__func__
@@ -150,29 +153,29 @@ def _mark(row: Row, key: Any, x: Any, objects: list[Setting]) -> Any:
 
 
 def put(nest: dict, path: tuple, value: Any) -> None:
-    """Set the leaf at a path."""
+    """Set the value at a path of nested dicts."""
     for key in path[:-1]:
         nest = nest.setdefault(key, {})
     nest[path[-1]] = value
 
 
-# A copy made for one call is looked at through its origin: which variables are shared is known
-# only there, because a caller may pass one array for two variables.
+# A copy for one call uses the snapshot of its original. Only that shows which variables are shared,
+# because a caller may pass one array for two variables.
 
 
 def origin_of(module: Any) -> Any:
-    """The module that a copy was made of; any other is its own."""
+    """The original of a copy; for other modules the module itself."""
     return module if module._call is None else module._call[0]
 
 
 def parent_of(module: Any) -> Any:
-    """The module that holds a module, while there is one."""
+    """The parent of a module, or None."""
     link = module._parent if module._call is None else module._call[2]
     return None if link is None else link()
 
 
 def nodes_and_leaves(module: Any) -> tuple[Snapshot, list[Any], list[Any]]:
-    """The snapshot of a module or of a copy's origin, and what the module itself has there."""
+    """The snapshot of a module (of its original), and the nodes and leaves of the module itself."""
     seen = look(module)
     if module._call is None:
         return seen, [module, *seen.nodes], list(seen.leaves)
@@ -184,7 +187,7 @@ def nodes_and_leaves(module: Any) -> tuple[Snapshot, list[Any], list[Any]]:
 
 
 def gather(module: Any) -> Held:
-    """The values that a module holds, in nests keyed by attribute and position."""
+    """The values in a module, as nests keyed by attribute and position."""
     skeleton, values = taken(module)
     return skeleton.held(values)
 
@@ -200,8 +203,8 @@ def taken(module: Any) -> tuple[Skeleton, list[Any]]:
 def copied(
     module: Any, v: Any = None, state: Any = None, *, frame: Any = None, lent: bool = True
 ) -> Any:
-    """A copy of a module for one call, with other variables and state where they are given; its
-    state is its own where it is `lent`.
+    """A copy of a module for one call, with other variables and state if given. With `lent`, the
+    call does not change the state of the module.
     """
     seen, nodes, leaves = nodes_and_leaves(module)
     skeleton, name = seen.skeleton, type(module).__name__
@@ -217,7 +220,7 @@ def copied(
 
 
 def assign(module: Any, new: dict[int, Any]) -> None:
-    """Set leaves of a module, by their numbers."""
+    """Set leaves of a module, by number."""
     seen, nodes, leaves = nodes_and_leaves(module)
     rows, fresh = seen.skeleton.rows, set()
     for n in [n for n in new if type(leaves[n]) is State]:
@@ -245,7 +248,7 @@ def assign(module: Any, new: dict[int, Any]) -> None:
 
 
 def forget(module: Any) -> None:
-    """Drop what is remembered of a module, there and above it: old arrays are not kept alive."""
+    """Drop the snapshots of a module and its ancestors, so that old arrays are freed."""
     while module is not None and module._call is None:
         if module._snapshot is not None:
             set_slot(module, "_snapshot", None)

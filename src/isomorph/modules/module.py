@@ -1,8 +1,8 @@
-"""A module: attributes and a `forward`. Nothing is registered; what it holds is found when asked.
+"""A module: attributes and a `forward`. Nothing is registered: a walk finds what a module holds.
 
-A call that needs other variables, detached ones, or to be watched runs on a copy of the module,
-made for that call. So nothing has to be put back afterwards, whatever happens inside, and calls in
-threads, in each other and in compiled code cannot meet.
+A call with other variables, with detached variables or with tracking runs on a temporary copy of
+the module. So nothing has to be restored afterwards, even if the call raises, and calls in threads,
+nested calls and compiled code do not interfere.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from .walk import (
 
 
 class Module(Base, Called):
-    """A function with variables: set layers and arrays as attributes in `__init__`, and say in
-    `forward` what is computed.
+    """A function with variables: set layers and arrays as attributes in `__init__`, and write the
+    computation in `forward`.
 
-    `v` is the nest of the floating-point arrays, keyed by attribute (one leading `_` dropped); a
-    list, tuple or dict contributes its positions or keys, None nothing, and what is bound twice
-    appears once. `module(x)` is `forward(x)`; `module(x, v=other)` computes with other variables
-    and leaves the module as it was. Assigning to `v` changes the module. A module is a nest itself:
-    gradients can be taken with respect to it, and `jit`, `convert` and `save` take it whole.
+    `v` is the nest (pytree) of the floating-point arrays. Its keys are attribute names without one
+    leading `_`, and positions or keys of lists, tuples and dicts. None is skipped, and a shared
+    array appears once. `module(x)` calls `forward(x)`. `module(x, v=other)` computes with other
+    variables and does not change the module; assigning to `v` does. A module is a nest itself:
+    gradients can be taken with respect to it, and `jit`, `convert` and `save` accept it.
 
     >>> class Net(iso.Module):
     ...     def __init__(self):
@@ -71,10 +71,10 @@ class Module(Base, Called):
             raise TypeError(f"{cls.__name__}: needed plain attributes in a module, got __slots__")
         for word in ("v", "state"):
             if word in vars(cls):
-                raise TypeError(f"{cls.__name__}: an attribute cannot be called {word}")
+                raise TypeError(f"{cls.__name__}: an attribute cannot be named {word}")
         cls.names_its_variables = cls._create_variables is not Module._create_variables
         if "__init__" in vars(cls):
-            cls.__init__ = _adopting(cls.__init__)
+            cls.__init__ = _with_parents(cls.__init__)
 
     def __new__(cls, *args: Any, **kw: Any) -> Self:
         self = object.__new__(cls)
@@ -85,8 +85,8 @@ class Module(Base, Called):
         return self
 
     def __init__(self, *, v: Any = None, with_partial_v: bool = False):
-        """To be called last by an `__init__` that takes `v`: variables in the place of those just
-        made; all of them, or some `with_partial_v`.
+        """Set the variables to `v`: all of them, or some `with_partial_v`. If your `__init__` takes
+        `v`, call this last.
         """
         if v is not None:
             self._assign(v, with_partial_v)
@@ -94,26 +94,24 @@ class Module(Base, Called):
     def __setattr__(self, name: str, value: Any) -> None:
         if name in METHODS:
             raise AttributeError(f"{type(self).__name__}: {TAKEN.format(name)}")
-        # by `super()`: to a compiler that reads code `object.__setattr__` is this method
+        # `super()`, because compilers that read code take `object.__setattr__` for this method
         super().__setattr__(name, value)
         if type(value) not in PLAIN and name not in RESERVED:
             forget(self)
-            _adopt(self, value)
+            _set_parents(self, value)
 
     def _missing(self, name: str) -> Any:
-        if name == "_frozen":  # of a copy
+        if name == "_frozen":  # a copy has that of its original
             return self._call[0]._frozen
         if name in ("_parent", "_snapshot"):
             return None
         found = getattr(type(self), name, None)
-        if isinstance(found, property):  # which raised: say why, not that it is missing
+        if isinstance(found, property):  # the property raised: raise that error again
             return found.__get__(self)
         if name == "forward":
             raise NotImplementedError(f"{type(self).__name__}: needed a method forward, got none")
         if name in ("submod_rets", "submod_call_order"):
-            raise AttributeError(
-                f"{name}: there is none before a call with track_{name}=True has returned"
-            )
+            raise AttributeError(f"{name}: needed a finished call with track_{name}=True, got none")
         raise AttributeError(said(type(self).__name__, name))
 
     if not TYPE_CHECKING:  # a misspelt attribute is an error
@@ -136,15 +134,14 @@ class Module(Base, Called):
         submod_depth: int | None = None, submods_to_track: Iterable[Any] | None = None,
         track_submod_call_order: bool = False, expected_submod_rets: Any = None, **kw: Any,
     ) -> Any:  # fmt: skip
-        """`forward`, with other variables where `v` is given.
+        """Call `forward`. With `v`, use these variables and do not change state: see `apply`.
 
-        With `track_submod_rets`, `submod_rets` holds afterwards what each module below returned,
-        with `track_submod_call_order`, `submod_call_order` the tree of calls; `submod_depth` and
-        `submods_to_track`, modules or key chains, say for which. With `expected_submod_rets`, what
-        they return is compared with an earlier `submod_rets`. State is not changed where `v` is
-        given: see `apply`.
+        `track_submod_rets` stores the outputs of submodules in `submod_rets`,
+        `track_submod_call_order` stores the tree of calls in `submod_call_order`. `submod_depth`
+        and `submods_to_track` (modules or key chains) choose submodules. `expected_submod_rets` is
+        an earlier `submod_rets` to compare the outputs with.
         """
-        call = self._call  # of a copy: what it is a copy of, and what its calls report to
+        call = self._call  # of a copy: its original, the frame that records calls, and its parent
         watched = track_submod_rets or track_submod_call_order or expected_submod_rets is not None
         if v is None and not watched:
             if call is None:
@@ -167,8 +164,8 @@ class Module(Base, Called):
         return frame.run(self, copied(self, v, frame=frame, lent=lent), args, kw)
 
     def apply(self, v: Any, state: Any, /, *args: Any, **kw: Any) -> tuple[Any, Any]:
-        """`(forward(*args, **kw), new state)`, computed with the variables and the state given;
-        the module is left as it was. What to compile and differentiate where there is state.
+        """`(forward(*args, **kw), new state)`, computed with these variables and this state; the
+        module does not change. If there is state, compile and differentiate this function.
 
         >>> norm = iso.BatchNorm(1, momentum=0.5)
         >>> y, state = norm.apply(norm.v, norm.state, np.array([[1.0], [3.0]], np.float32))
@@ -179,11 +176,11 @@ class Module(Base, Called):
         out = new.forward(*args, **kw)
         return out, gather(new).state
 
-    # What it holds.
+    # Contents.
 
     @property
     def v(self) -> dict[str, Any]:
-        """The nest of the variables; assigning one of the same form changes the module."""
+        """The nest of the variables. Assign a nest with the same keys to change them."""
         return gather(self).variables
 
     @v.setter
@@ -192,7 +189,7 @@ class Module(Base, Called):
 
     @property
     def state(self) -> dict[str, Any]:
-        """The nest of what is held but not trained: values of `State`, and frozen arrays."""
+        """The nest of what is not trained: values of `State`, and frozen arrays."""
         return gather(self).state
 
     @state.setter
@@ -204,8 +201,8 @@ class Module(Base, Called):
         assign(self, {n: value_of(leaves[n]) for n in skeleton.nests[STATE].numbers})
 
     def _create_variables(self) -> dict[str, Any]:
-        """To be overridden by a module that wants other keys in `v`: the nest of arrays that its
-        attributes hold.
+        """Override this to choose the keys of `v`: return a nest of arrays that are attributes of
+        the module.
         """
         raise NotImplementedError
 
@@ -225,11 +222,11 @@ class Module(Base, Called):
                 )
             if tuple(x.shape) != shape or not xp.is_float(x.dtype):
                 raise ValueError(
-                    f"{name}: needed {list(shape)} of floats for {chain_of(path)}, "
+                    f"{name}: needed a floating-point array {list(shape)} for {chain_of(path)}, "
                     f"got {dtype_of(x)} {list(x.shape)}"
                 )
             found[numbers[path]] = own_array(xp, x, any(x is y for y in found.values()))
-        if old:  # one backend, or it raises
+        if old:  # raises if there are two backends
             backend_of(*(found.get(numbers[path], x) for path, x in old.items()))
         assign(self, found)
 
@@ -262,7 +259,7 @@ class Module(Base, Called):
 
     def put_saved(self, nest: dict) -> Self:
         skeleton, values = taken(self)
-        return skeleton.filled(Held(*(_chosen(part, nest) for part in skeleton.held(values))))
+        return skeleton.filled(Held(*(_select(part, nest) for part in skeleton.held(values))))
 
     def part(self, key: Any) -> Any:
         return self.v[key]
@@ -275,13 +272,13 @@ class Module(Base, Called):
         self.__dict__.update(attributes)
         set_slot(self, "_frozen", frozen)
         for value in attributes.values():
-            _adopt(self, value, orphans=True)
+            _set_parents(self, value, orphans=True)
 
-    # Where it stands among modules.
+    # Parents and submodules.
 
     def top_mod(self, depth: int | None = None) -> Module:
-        """The root above this module, or the ancestor `depth` levels up, the root if there are
-        fewer.
+        """The root of this module, or its ancestor `depth` levels up (the root if there are fewer
+        levels).
         """
         here, steps = self, 0
         while depth is None or steps < depth:
@@ -298,8 +295,8 @@ class Module(Base, Called):
     def v_with_top_v_key_chains(
         self, depth: int | None = None, flatten_key_chains: bool = False
     ) -> dict[str, Any]:
-        """Its own variables under their path in `top_mod(depth)`; keyed by whole key chains with
-        `flatten_key_chains`.
+        """The variables of this module under its path in `top_mod(depth)`. `flatten_key_chains`
+        gives a flat dict, keyed by key chains such as "encoder/w".
         """
         path = _path(self.top_mod(depth), self)
         own = self.v
@@ -313,20 +310,20 @@ class Module(Base, Called):
         return nest
 
     def mod_depth(self) -> int:
-        """How many modules there are above this one."""
+        """The number of ancestors."""
         above = parent_of(self)
         return 0 if above is None else 1 + above.mod_depth()
 
     def mod_height(self) -> int:
-        """How many modules there are below this one, on the longest way down."""
+        """The number of levels of submodules."""
         return max((level for _, _, level in submodules(self)), default=0)
 
     def sub_mods(
         self, depth: int | None = None, flatten_key_chains: bool = False, show_v: bool = True
     ) -> dict[str, Any]:
-        """The nest of modules below this one, `depth` levels at most: at its ends the variables of
-        the modules there, or, without `show_v`, the modules; keyed by whole key chains with
-        `flatten_key_chains`.
+        """The nest of submodules, at most `depth` levels down. Its leaves are the variables of the
+        lowest modules, or with `show_v=False` these modules. `flatten_key_chains` gives a flat
+        dict, keyed by key chains.
         """
         nest: dict = {}
         for path, sub, level in submodules(self):
@@ -340,11 +337,11 @@ class Module(Base, Called):
                     put(nest, path, shown)
         return nest
 
-    # What is trained, and how.
+    # Training.
 
     def train(self, mode: bool = True) -> Self:
-        """Set `training` here and in every module below: dropout drops, batch norm takes the
-        statistics of the batch.
+        """Set `training` here and in every submodule. If true, dropout drops, and batch norm uses
+        the statistics of the batch.
 
         >>> iso.Dropout(0.5).train(False)(np.ones(2))
         array([1., 1.])
@@ -358,33 +355,35 @@ class Module(Base, Called):
         return self.train(False)
 
     def freeze(self, *patterns: str) -> Self:
-        """Take the variables whose key chain, or a beginning of it, matches a pattern such as
-        "encoder/*/w" out of `v`, and so out of training; they are in `state` then.
+        """Stop training the variables that match a pattern such as "encoder/*/w": they move from
+        `v` to `state`. A pattern matches a key chain or the start of one.
 
         >>> net = iso.Linear(2, 1).freeze("w")
         >>> list(net.v), list(net.state)
         (['b'], ['w'])
         """
-        return self._mark("freeze", patterns, True)
+        return self._set_frozen("freeze", patterns, True)
 
     def unfreeze(self, *patterns: str) -> Self:
-        """Put frozen variables back into `v`: all, or those that match."""
-        return self._mark("unfreeze", patterns or ("*",), False)
+        """Put frozen variables back into `v`: all, or those that match a pattern."""
+        return self._set_frozen("unfreeze", patterns or ("*",), False)
 
-    def _mark(self, name: str, patterns: tuple[str, ...], frozen: bool) -> Self:
+    def _set_frozen(self, name: str, patterns: tuple[str, ...], frozen: bool) -> Self:
         owners = [self, *(sub for _, sub, _ in submodules(self))]
         for sub in owners:
             if sub.names_its_variables:
                 raise TypeError(
-                    f"{name}: {type(sub).__name__} names its variables itself; leave them out of "
-                    "_create_variables instead"
+                    f"{name}: needed modules without _create_variables, got {type(sub).__name__}; "
+                    "remove the arrays from the nest that it returns instead"
                 )
         steps = [step for step in walk(self, every=True) if step.kind == VARIABLE]
         chains = [(chain_of(step.path), step.value) for step in steps]
         for pattern in patterns:
             if not any(_matches(chain, pattern) for chain, _ in chains):
                 listed = ", ".join(chain for chain, _ in chains)
-                raise ValueError(f"{name}: needed a pattern for some of {listed}, got {pattern!r}")
+                raise ValueError(
+                    f"{name}: needed a pattern that matches one of {listed}, got {pattern!r}"
+                )
         marked = {id(x) for chain, x in chains if any(_matches(chain, p) for p in patterns)}
         for sub in owners:
             found = {chain_of(step.path) for step in own(sub) if id(step.value) in marked}
@@ -393,7 +392,7 @@ class Module(Base, Called):
 
     @property
     def num_params(self) -> int:
-        """How many numbers are trained."""
+        """The number of trained parameters: the sizes of all arrays in `v`."""
         return sum(prod(x.shape) for x in tree.flatten(self.v)[0])
 
     def __repr__(self) -> str:
@@ -401,8 +400,8 @@ class Module(Base, Called):
 
 
 def summary(module: Module, /, *args: Any, **kw: Any) -> str:
-    """A table of what each module returns in `module(*args, **kw)`, what it holds itself, how often
-    it is called and how long that takes; the module is left as it was.
+    """A table of one call `module(*args, **kw)`: the output, parameters, number of calls and time
+    of each submodule. The module does not change.
 
     >>> net = iso.Sequential(iso.Linear(3, 4, key=0), iso.relu, iso.Linear(4, 1, key=1))
     >>> print(iso.summary(net, np.ones((2, 3), np.float32)).splitlines()[3][:41])
@@ -417,8 +416,8 @@ def summary(module: Module, /, *args: Any, **kw: Any) -> str:
     return showing.table(watch, [("", copy), *below], module.num_params)
 
 
-def _adopt(parent: Module, value: Any, orphans: bool = False) -> None:
-    """Tell the modules in an attribute whose they are; `orphans`, those that are nobody's."""
+def _set_parents(parent: Module, value: Any, orphans: bool = False) -> None:
+    """Set the parent of each module in an attribute; with `orphans`, if it has no parent yet."""
     if is_module(value):
         found = [value]
     elif isinstance(value, CONTAINERS):
@@ -429,24 +428,24 @@ def _adopt(parent: Module, value: Any, orphans: bool = False) -> None:
         if orphans and parent_of(module) is not None:
             continue
         here: Any = parent
-        while here is not None and here is not module:  # a module that its own part points back to
+        while here is not None and here is not module:  # an ancestor is not a child
             here = parent_of(here)
         if here is None:
             set_slot(module, "_parent", weakref.ref(parent))
 
 
 def _path(root: Module, module: Module) -> tuple:
-    """The path from a module down to one of those below it."""
+    """The path from a module to one of its submodules."""
     return next((path for path, sub, _ in submodules(root) if sub is module), ())
 
 
 RESERVED = frozenset((*Base.__slots__, *Module.__slots__))
 METHODS = {k for k, x in vars(Module).items() if isinstance(x, FunctionType) and k[0] != "_"}
-TAKEN = "an attribute cannot be called {}, which is a method of modules"
+TAKEN = "an attribute cannot be named {}, which is a method of modules"
 
 
-def _adopting(init: Callable[..., None]) -> Callable[..., None]:
-    """An `__init__` after which the modules in lists that were filled late know whose they are."""
+def _with_parents(init: Callable[..., None]) -> Callable[..., None]:
+    """`init`, and then set parents again: modules may have been added to lists late."""
 
     @wraps(init)
     def __init__(self: Module, *args: Any, **kw: Any) -> None:
@@ -457,13 +456,13 @@ def _adopting(init: Callable[..., None]) -> Callable[..., None]:
             raise
         for value in vars(self).values():
             if type(value) not in PLAIN:
-                _adopt(self, value)
+                _set_parents(self, value)
 
     return __init__
 
 
 def _matches(chain: str, pattern: str) -> bool:
-    """Whether a key chain, or what it begins with, is of a pattern."""
+    """Whether a pattern matches a key chain or the start of one."""
     keys = chain.split("/")
     return any(fnmatchcase("/".join(keys[: n + 1]), pattern) for n in range(len(keys)))
 
@@ -473,28 +472,28 @@ def _flat(nest: Any) -> tuple[list[tuple], list[Any]]:
 
 
 def _check_nest(name: str, word: str, new: Any) -> None:
-    """Refuse what is no nest of arrays as `v` or `state`: most often an attribute of that name was
-    meant.
+    """Raise if `v` or `state` is not set to a nest. Most often the user wanted an attribute of that
+    name.
     """
     if is_module(new) or not isinstance(new, dict):
         what = "variables" if word == "v" else "state"
         raise TypeError(
             f"{name}: needed a nest of {what} as {word}, got {type(new).__name__}; an attribute "
-            f"cannot be called {word}"
+            f"cannot be named {word}"
         )
 
 
 def _merge(whole: dict, nest: dict, name: str) -> None:
-    """Add a nest to another that has other leaves."""
+    """Add the leaves of `nest` to `whole`, which has other keys."""
     for key, x in nest.items():
         if isinstance(x, dict) and isinstance(whole.get(key, {}), dict):
             _merge(whole.setdefault(key, {}), x, f"{name}, {key}")
         elif key in whole:
-            raise ValueError(f"{name}: a variable and something else both have the key {key!r}")
+            raise ValueError(f"{name}: two attributes have the key {key!r}; rename one")
         else:
             whole[key] = x
 
 
-def _chosen(like: Any, nest: Any) -> Any:
-    """Of a nest the part that is keyed like another."""
-    return {k: _chosen(x, nest[k]) for k, x in like.items()} if isinstance(like, dict) else nest
+def _select(like: Any, nest: Any) -> Any:
+    """The part of `nest` with the keys of `like`."""
+    return {k: _select(x, nest[k]) for k, x in like.items()} if isinstance(like, dict) else nest

@@ -1,4 +1,4 @@
-"""A module in words: the tree of what it holds, and a table of what a call of it costs."""
+"""Modules as text: the tree in `repr`, and the table of `iso.summary`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .walk import CONSTANT, STATE, VARIABLE, is_module, kind_of, own
 def outline(module: Any) -> str:
     """The tree of modules with their settings and the shapes of their arrays.
 
-    What is met again is named by where it was met first.
+    A shared object is shown at its first place; the other places refer to that.
     """
     lines: list[str] = []
-    met: dict[int, str] = {}
+    seen: dict[int, str] = {}
 
     def show(node: Any, name: str, path: str, indent: str) -> None:
-        met[id(node)] = path or "the top"
+        seen[id(node)] = path or "the top"
         settings = [
             f"{key}={value!r}"
             for key, value in vars(node).items()
@@ -32,12 +32,12 @@ def outline(module: Any) -> str:
         for step in own(node):
             key, x = "/".join(map(str, step.path)), step.value
             here = f"{path}/{key}" if path else key
-            if id(x) in met:
-                lines.append(f"{indent}  {key}: the same as {met[id(x)]}")
+            if id(x) in seen:
+                lines.append(f"{indent}  {key}: the same as {seen[id(x)]}")
             elif is_module(x):
                 show(x, key, here, indent + "  ")
             else:
-                met[id(x)] = here
+                seen[id(x)] = here
                 lines.append(f"{indent}  {key}: {described(x, key in node._frozen)}")
 
     show(module, "", "", "")
@@ -45,7 +45,7 @@ def outline(module: Any) -> str:
 
 
 def described(x: Any, frozen: bool) -> str:
-    """An array or state in words."""
+    """An array or state as text: dtype, shape and kind."""
     kind, value = kind_of(x), value_of(x)
     word = {STATE: " state", CONSTANT: " constant"}.get(kind, " frozen" if frozen else "")  # type: ignore[arg-type]
     if not hasattr(value, "shape"):
@@ -54,7 +54,7 @@ def described(x: Any, frozen: bool) -> str:
 
 
 class Watch:
-    """What a call of a module reports to that is to be summed up."""
+    """Records the calls, times and outputs of modules, for `summary`."""
 
     def __init__(self) -> None:
         self.rows: dict[int, list[Any]] = {}  # calls, seconds, output
@@ -62,21 +62,21 @@ class Watch:
     def enter(self, module: Any, args: tuple, kw: dict[str, Any]) -> Any:
         row = self.rows.setdefault(id(module), [0, 0.0, None])
         start = perf_counter()
-        out = _done(module.forward(*args, **kw))
+        out = _finished(module.forward(*args, **kw))
         row[1] += perf_counter() - start
         row[0], row[2] = row[0] + 1, out
         return out
 
 
-def _done(out: Any) -> Any:
-    """A result that is there: some frameworks only promise it."""
+def _finished(out: Any) -> Any:
+    """Wait until a result is computed: some frameworks return earlier."""
     for x in tree.flatten(out)[0]:
         getattr(x, "block_until_ready", lambda: None)()
     return out
 
 
 def table(watch: Watch, copies: list[tuple[str, Any]], total: int) -> str:
-    """One line for each module: what it is, what it returned, what it holds, how long it took."""
+    """One line for each module: its class, output, parameters, calls and time."""
     head = ["module", "output", "parameters", "bytes", "calls", "ms"]
     rows = []
     variables = lambda copy: [step.value for step in own(copy) if step.kind == VARIABLE]
@@ -98,7 +98,7 @@ def table(watch: Watch, copies: list[tuple[str, Any]], total: int) -> str:
     rule = "  ".join("-" * w for w in widths)
     held = sum(prod(x.shape) for x in unique.values())
     kept = f", {held - total:,} of them frozen" if held != total else ""
-    last = f"parameters: {held:,}{kept}; ms of a module include those below it"
+    last = f"parameters: {held:,}{kept}; the time of a module includes its submodules"
     return "\n".join([line(head), rule, *map(line, rows), rule, last])
 
 

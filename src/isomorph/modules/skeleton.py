@@ -1,9 +1,9 @@
-"""What a module is made of, as a table: the walk makes it, everything else asks it.
+"""The structure of a module, as a table. The walk makes the table; all other code reads it.
 
-A row is a module or a container; arrays and state are numbered leaves; what is shared is one row or
-one leaf. The table without arrays is a `Skeleton`: `jit` keys its programs by it, and it builds
-modules around other arrays. A `Snapshot` is a skeleton with what one module held at the last look.
-The module keeps it, and compares it object by object with what it holds before it is used again.
+A row is a module or a container. Arrays and state are numbered leaves. A shared object is one row
+or one leaf. The table without arrays is a `Skeleton`: `jit` caches programs by it, and it builds
+modules with other arrays. A `Snapshot` is a skeleton with the contents of one module. The module
+caches it; before it is used again, it is compared object by object with the module.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from .walk import (
 )
 
 Leaves = Sequence[Any] | Mapping[int, Any]  # by number
-set_slot = object.__setattr__  # past what a module does when its attributes are set
+set_slot = object.__setattr__  # does not call `Module.__setattr__`
 
 
 class Base(tree.Node):
-    """What a module has beside its attributes."""
+    """The slots of a module."""
 
     __slots__ = ("__dict__", "__weakref__", "_call", "_frozen", "_parent", "_snapshot")
 
 
-# Half the time of `object.__setattr__`.
+# Twice as fast as `object.__setattr__`.
 _set_attributes = vars(Base)["__dict__"].__set__
 _set_call = vars(Base)["_call"].__set__
 
 
 def instance(cls: type, attributes: dict[str, Any], call: Any) -> Any:
-    """A module with a copy of these attributes."""
+    """A new module with a copy of these attributes."""
     new = object.__new__(cls)
     _set_attributes(new, attributes.copy())
     _set_call(new, call)
@@ -67,7 +67,7 @@ read_as(instance, _instance)
 
 
 class Held(NamedTuple):
-    """The nests of what a module holds."""
+    """The contents of a module, as three nests."""
 
     variables: dict
     state: dict
@@ -81,20 +81,20 @@ class Row:
         self.cls = type(node)
         self.is_module, self.is_tuple = is_module(node), isinstance(node, tuple)
         self.frozen: frozenset = node._frozen if self.is_module else frozenset()
-        self.path, self.real = path, real  # from the top: as in `v`, and with underscores
-        self.owner, self.key, self.parent = owner, key, parent  # who holds it; the module it is in
+        self.path, self.real = path, real  # from the top: keys as in `v`; attribute names
+        self.owner, self.key, self.parent = owner, key, parent  # rows: its holder, its module
         self.keys = [key for key, _ in entries(node)]
         self.leaves: list[tuple[Any, int]] = []
         self.rows: list[tuple[Any, int]] = []
-        self.methods: list[tuple[Any, Callable]] = []  # bound to the module itself
-        self.marks: list[Any] = []  # what its entries are, to be compared
-        # what a new one begins with: the settings, and None in the place of leaves and rows
+        self.methods: list[tuple[Any, Callable]] = []  # of the module itself, as attributes
+        self.marks: list[Any] = []  # one value for each entry, to compare rows by
+        # a new copy starts with these: the settings, and None instead of leaves and rows
         begin = vars(node) if self.is_module else node
         self.settings: Any = list(node) if self.is_tuple else copy(begin)
 
 
 class Nest(NamedTuple):
-    """A nest of leaves: its form, and the numbers and key paths of its leaves in that order."""
+    """A nest of leaves: its structure, and the numbers and key paths of its leaves, in order."""
 
     form: Any
     numbers: list[int]
@@ -102,7 +102,7 @@ class Nest(NamedTuple):
 
 
 class Setting:
-    """A setting of a type that is not known, as it is now."""
+    """A setting of any other type, with its contents at the time of the walk."""
 
     __slots__ = ("now", "value")
 
@@ -118,12 +118,12 @@ class Setting:
 
 
 def exactly(x: Any) -> Any:
-    """A plain value with its type; 0.0 and -0.0 are two, NaN is NaN."""
+    """A plain value with its type, to compare: 0.0 and -0.0 differ, NaN equals NaN."""
     return type(x), (x if type(x) in PLAIN and type(x) not in (float, complex) else repr(x))
 
 
 def contents(x: Any) -> Any:
-    """What an object that can change in place holds now; None for other objects."""
+    """The current contents of a mutable object; None for other objects."""
     if isinstance(x, (set, bytearray)):
         return type(x)(x)
     if callable(x) or not hasattr(x, "__dict__"):
@@ -132,25 +132,25 @@ def contents(x: Any) -> Any:
 
 
 class Skeleton:
-    """A module without its arrays and state: to be compared, and to be filled."""
+    """A module without its arrays and state, to compare modules and to build new ones."""
 
     def __init__(
         self, rows: list[Row], kinds: list[int], homes: list, nests: list[dict], objects: list,
         is_named: bool,
     ):  # fmt: skip
-        self.rows, self.kinds = rows, kinds  # of a leaf by itself: a frozen array is a variable
-        self.homes: list[tuple[int, Any]] = homes  # the row and the key where a leaf was met first
+        self.rows, self.kinds = rows, kinds  # of leaves; a frozen array is a VARIABLE
+        self.homes: list[tuple[int, Any]] = homes  # row and key of the first place of a leaf
         self.objects: list[Setting] = objects  # settings that may change in place
         self.states = [n for n, kind in enumerate(kinds) if kind == STATE]
         self.nests = [_nest(found) for found in nests]
-        self._inner = [n for n, row in enumerate(rows) if row.rows and not row.is_tuple]
+        self._with_rows = [n for n, row in enumerate(rows) if row.rows and not row.is_tuple]
         self._plan = [
             (r.cls, r.is_module, r.parent, r.frozen, bool(r.rows), r.methods, r.leaves)
             for r in rows
         ]
-        self.tuples: list[int] = []  # those in others first
+        self.tuples: list[int] = []  # inner tuples first
         for number in range(len(rows)):
-            self._order(number)
+            self._add_tuple(number)
         named = [nest.routes for nest in self.nests] if is_named else None
         self._marks = [[(row.cls, row.keys, row.frozen, row.marks) for row in rows], named]
         self.order = [n for nest in self.nests for n in nest.numbers]
@@ -160,13 +160,13 @@ class Skeleton:
             for route in nest.routes
         ]
         self._hash = hash((*(row.cls for row in rows), *rows[0].keys))
-        self._husk: Any = None
+        self._empty_nodes: Any = None
 
-    def _order(self, number: int) -> None:
+    def _add_tuple(self, number: int) -> None:
         row = self.rows[number]
         if row.is_tuple and number not in self.tuples:
             for _, inner in row.rows:
-                self._order(inner)
+                self._add_tuple(inner)
             self.tuples.append(number)
 
     def __eq__(self, other: object) -> bool:
@@ -179,17 +179,17 @@ class Skeleton:
         return self.rows[0].cls.__name__
 
     def held(self, leaves: Leaves) -> Held:
-        """The nests of leaves."""
+        """The leaves as nests."""
         return Held(*(
             tree.unflatten(nest.form, [leaves[n] for n in nest.numbers]) for nest in self.nests
         ))  # fmt: skip
 
     def put(self, leaves: list[Any], kind: int, given: Any, what: str) -> None:
-        """Set the leaves of one nest to those given, which has to have its keys."""
+        """Set the leaves of one kind from a nest, which must have the same keys."""
         nest = self.nests[kind]
         try:
             new = flat_like(nest, given)
-        except ValueError:  # other keys, or lists where `v` has numbered dicts
+        except ValueError:  # other keys, or lists instead of dicts with numbers as keys
             by_path = dict(zip(tree.routes(given), tree.flatten(given)[0]))
             new = [by_path[path] for path in matched(what, nest.routes, by_path)]
         for number, x in zip(nest.numbers, new):
@@ -200,8 +200,8 @@ class Skeleton:
     def build(
         self, leaves: Leaves, settings: Sequence[Any], origins: Any = None, frame: Any = None
     ) -> list[Any]:
-        """New modules and containers, row by row, with these leaves, and with what `settings` has
-        besides; `origins`, where they are copies for one call, which reports to `frame`.
+        """Build new modules and containers, one for each row, from leaves and `settings`. With
+        `origins`, they are copies of these for one call, which `frame` records.
         """
         nodes: list[Any] = []
         links: dict[int, Any] = {}
@@ -224,7 +224,7 @@ class Skeleton:
             elif cls is list or cls is dict:
                 new = inside = cls(begin)
             elif issubclass(cls, tuple):
-                nodes.append(None)  # made of what is in it, afterwards
+                nodes.append(None)  # built below, after its contents
                 continue
             else:
                 new = inside = copy(begin)
@@ -238,7 +238,7 @@ class Skeleton:
             for key, inner in row.rows:
                 parts[key] = nodes[inner]
             nodes[number] = rebuilt(row.cls, parts)
-        for number in self._inner:
+        for number in self._with_rows:
             row, new = self.rows[number], nodes[number]
             inside = new.__dict__ if row.is_module else new
             for key, inner in row.rows:
@@ -246,8 +246,8 @@ class Skeleton:
         return nodes
 
     def filled(self, held: Held) -> Any:
-        """A module of this form that holds other things: a module in its own right where they are
-        arrays.
+        """A module with this structure and other contents. If these are arrays, it is a normal
+        module, otherwise a copy for one call.
         """
         leaves: list[Any] = [None] * len(self.kinds)
         for kind, name in enumerate(Held._fields):
@@ -255,7 +255,7 @@ class Skeleton:
         return self.around(leaves)
 
     def refilled(self, values: Iterable[Any]) -> Any:
-        """`filled`, with the values of all leaves in their `order`."""
+        """`filled`, from the values of all leaves, in the order `order`."""
         leaves: list[Any] = [None] * len(self.kinds)
         for number, x in zip(self.order, values):
             leaves[number] = x
@@ -264,7 +264,7 @@ class Skeleton:
         return self.around(leaves)
 
     def around(self, leaves: list[Any], like: Sequence[Any] | None = None) -> Any:
-        """`filled`, with leaves by their numbers, and the settings of the modules `like`."""
+        """`filled`, from leaves by number, with the settings of the modules `like`."""
         backends = [find_backend(x) for x in leaves]
         if any(xp is None and type(x) is not State for xp, x in zip(backends, leaves)):
             return self.copy(leaves, like)
@@ -282,13 +282,13 @@ class Skeleton:
         return nodes[0]
 
     def copy(self, leaves: Leaves, like: Sequence[Any] | None = None) -> Any:
-        """A copy for one call, around any leaves by their numbers; of the modules `like`."""
+        """A copy of the modules `like` for one call, with any objects as leaves, by number."""
         if like is None:
-            self._husk = like = self._husk or self.empty()
+            self._empty_nodes = like = self._empty_nodes or self.empty()
         return self.build(leaves, self.settings(like), like)[0]
 
     def empty(self) -> list[Any]:
-        """The module and all under it around places: there are no arrays."""
+        """The module and all its contents, with placeholders instead of arrays."""
         places = [State(None) if kind == STATE else Place(kind) for kind in self.kinds]
         nodes = self.build(places, self.settings(None))
         set_slot(nodes[0], "_snapshot", Snapshot(self, nodes, places))
@@ -302,7 +302,7 @@ class Skeleton:
 
 @dataclass(eq=False)
 class Rest:
-    """What is beside the trained parts of a module; equal where the form is."""
+    """A module without its trained arrays; two are equal if their skeletons are."""
 
     skeleton: Skeleton
     held: Held
@@ -319,12 +319,13 @@ class Rest:
 
 
 class Snapshot:
-    """What a module held at the last look."""
+    """The contents of a module at the last walk."""
 
     __slots__ = ("_containers", "_modules", "_top", "leaves", "nodes", "skeleton")
 
     def __init__(self, skeleton: Skeleton, nodes: list[Any], leaves: list[Any]):
-        # without the module itself, which holds this: it would live until a collection
+        # Without the module itself: it refers to this snapshot, and objects in a reference cycle
+        # are not freed at once.
         self.skeleton, self.nodes, self.leaves = skeleton, nodes[1:], leaves
         self._modules: list[tuple[Any, list, frozenset, tuple]] = []
         self._containers: list[tuple[Any, list, tuple]] = []
@@ -339,7 +340,7 @@ class Snapshot:
         self._top = self._modules.pop(0)[1:]
 
     def holds(self, module: Any) -> bool:
-        """Whether nothing has changed: no attribute, no container, no setting in place."""
+        """Whether nothing has changed: no attribute, no container, no mutable setting."""
         for node, keys, frozen, values in ((module, *self._top), *self._modules):
             inside = node.__dict__
             if [*inside] != keys or not all(map(is_, inside.values(), values)):
@@ -363,12 +364,12 @@ def _nest(found: dict) -> Nest:
 
 
 def rebuilt(cls: type, parts: list[Any]) -> Any:
-    return cls(parts) if cls is tuple else cls(*parts)  # a named one takes its parts one by one
+    return cls(parts) if cls is tuple else cls(*parts)  # a namedtuple takes separate arguments
 
 
 def own_array(xp: Any, x: Any, is_shared: bool) -> Any:
-    """`x` as a module can hold it: an array, also where the library gives a number for one without
-    axes; and a copy where two variables would be one object.
+    """`x` as an array of a module. A copy if it is a number, as some libraries return for shape (),
+    or if another variable is the same object.
     """
     return xp.asarray(x, copy=True) if is_shared or is_number(x) else x
 
@@ -380,27 +381,29 @@ def chain_of(path: tuple) -> str:
 def matched(
     what: str, needed: list[tuple], given: Iterable[tuple], partly: bool = False
 ) -> list[tuple]:
-    """The paths needed, if those given are the same; `partly`, some of them."""
+    """The needed paths that are given; raises if any is missing (not if `partly`) or unexpected."""
     known, came = set(needed), set(given)
     missing = [] if partly else [path for path in needed if path not in came]
     extra = [path for path in given if path not in known]
     if missing or extra:
-        said = [f"none for {', '.join(map(chain_of, missing))}"] * bool(missing)
-        named = ", ".join(chain_of(path) or "the whole" for path in extra)
-        said += [f"unknown keys {named}"] * bool(extra)
         listed = ", ".join(map(chain_of, needed))
-        need = f"variables for {listed}" if needed else "no variables"
-        raise KeyError(f"{what}: needed {need}; got {' and '.join(said)}")
+        parts = [f"{what}: needed " + (f"the keys {listed}" if needed else "no keys")]
+        if missing:
+            parts.append(f"missing keys: {', '.join(map(chain_of, missing))}")
+        if extra:
+            named = ", ".join(chain_of(path) or "(not a nest)" for path in extra)
+            parts.append(f"unexpected keys: {named}")
+        raise KeyError("; ".join(parts))
     return [path for path in needed if path in came]
 
 
 def flat_like(nest: Nest, given: Any) -> list[Any]:
-    """The leaves of a nest of the same keys; a ValueError where they are not."""
+    """The leaves of a nest with the same keys; ValueError if the keys differ."""
     return nest.form.flatten_up_to(given)
 
 
 def _flat_like(nest: Nest, given: Any) -> list[Any]:
-    """`flat_like` in plain Python."""
+    """`flat_like` for compilers that read code."""
     found = []
     for route in nest.routes:
         x = given

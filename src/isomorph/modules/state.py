@@ -1,4 +1,4 @@
-"""Values that a module holds and a call may change."""
+"""Values in a module that a call may change."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..gradients.checkpointing import is_repeated
 class State:
     """A value that a call may change and that is not trained: a running mean, a counter, a key.
 
-    An attribute of a module. `forward` reads and sets `self.name.value`; `module.state` shows the
-    values. In `module(x)` the change stays; `module(x, v=v)` leaves the module as it was, and
-    `module.apply` returns the new state.
+    Set it as an attribute of a module. `forward` reads and sets `self.name.value`; `module.state`
+    shows the values. `module(x)` keeps the change, `module(x, v=v)` does not, and `module.apply`
+    returns the new state.
 
     >>> count = iso.State(0)
     >>> count.value += 1
@@ -27,8 +27,9 @@ class State:
     __slots__ = ("_value", "lent")
 
     def __init__(self, value: Any, *, lent: bool = False):
-        # what is lent may be changed in place, `state.value += 1`, and the owner's shall not
-        self._value, self.lent = tree.map(_private if lent else _plain, value), lent
+        # A lent state is used in one call. It copies arrays, because `state.value += 1` may change
+        # them in place.
+        self._value, self.lent = tree.map(_own_copy if lent else _python_number, value), lent
 
     @property
     def value(self) -> Any:
@@ -38,13 +39,13 @@ class State:
     def value(self, new: Any) -> None:
         if is_repeated():
             raise RuntimeError(
-                "State: a value set inside iso.checkpoint, whose function is computed again on the "
-                "way back; leave what changes state outside of it"
+                "State: cannot set a value inside iso.checkpoint, which runs its function again "
+                "for the gradient; set it outside"
             )
         if not self.lent and (TRACING.get() or any(map(is_local, tree.flatten(new)[0]))):
             raise RuntimeError(
-                "State: a value set under differentiation or compilation would outlive its call; "
-                "use module.apply(v, state, ...), which returns the new state"
+                "State: cannot set a value during differentiation or compilation, as it would be "
+                "invalid afterwards; use module.apply(v, state, ...), which returns the new state"
             )
         self._value = new
 
@@ -58,18 +59,18 @@ def value_of(x: Any) -> Any:
 
 
 def is_local(x: Any) -> bool:
-    """Whether `x` means something only inside the differentiation or compilation that made it."""
+    """Whether `x` is valid only inside one differentiation or compilation, as tracers are."""
     backend = find_backend(x)
     return backend is not None and backend.is_local(x)
 
 
-def _plain(x: Any) -> Any:
-    """A number of NumPy's as a Python number, which every backend takes."""
+def _python_number(x: Any) -> Any:
+    """A NumPy number as a Python number, which every backend accepts."""
     is_number = isinstance(x, Number) or type(x).__name__ in ("bool", "bool_")
     item = getattr(x, "item", None)
     return item() if is_number and item is not None else x
 
 
-def _private(x: Any) -> Any:
+def _own_copy(x: Any) -> Any:
     backend = find_backend(x)
     return x if backend is None else backend.own(x)

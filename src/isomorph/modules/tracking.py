@@ -1,8 +1,8 @@
-"""One watched call of a module: what the modules below returned, in which order they were called,
-and whether that is what was expected.
+"""One tracked call of a module: the outputs of its submodules, the order of their calls, and a
+comparison with expected outputs.
 
-A frame belongs to one call. The copies of modules that the call computes with carry it, so nested
-calls and calls at the same time have nothing in common, and what raises leaves nothing behind.
+A frame belongs to one call, and the module copies of that call refer to it. So nested calls and
+concurrent calls do not interfere, and a call that raises leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .holding import origin_of
 from .skeleton import set_slot
 from .walk import is_module, submodules
 
-RTOL, ATOL = 1e-5, 1e-8  # what counts as equal where an expectation says nothing else
+RTOL, ATOL = 1e-5, 1e-8  # used where the expectation gives no tolerances
 
 
 class Frame:
-    """What a call reports to."""
+    """Records the calls of submodules during one call."""
 
     def __init__(
         self,
@@ -36,22 +36,22 @@ class Frame:
         self.chosen: list[Any] | None = None
         if chosen is not None:
             self.chosen = [chosen] if isinstance(chosen, str) else list(chosen)
-        self.paths: dict[int, str] = {}  # of the copies the call computes with
+        self.paths: dict[int, str] = {}  # id of a tracked copy: its key chain
         self.rets: dict[str, list[Any]] = {}
-        self.calls: list[dict[str, Any]] = []  # the calls going on, the innermost last
+        self.calls: list[dict[str, Any]] = []  # the running calls, innermost last
 
     def run(self, module: Any, copy: Any, args: tuple, kw: dict[str, Any]) -> Any:
-        """Call the copy, and tell the module what was seen."""
+        """Call the copy, and store in the module what was recorded."""
         known = submodules(copy)
         chains = ["/".join(map(str, path)) for path, _, _ in known]
-        kept = self._kept(module, chains)
+        chosen = self._tracked_chains(module, chains)
         for chain, (_, sub, level) in zip(chains, known):
-            if (self.depth is None or level <= self.depth) and (kept is None or chain in kept):
+            if (self.depth is None or level <= self.depth) and (chosen is None or chain in chosen):
                 self.paths[id(sub)] = chain
         unknown = [] if self.expected is None else [p for p in self.expected if p not in chains]
         if unknown:
             raise KeyError(
-                f"expected_submod_rets: needed key chains of {', '.join(chains)}, "
+                f"expected_submod_rets: needed key chains of submodules ({', '.join(chains)}), "
                 f"got {', '.join(map(str, unknown))}"
             )
         top: dict[str, Any] = {}
@@ -67,12 +67,12 @@ class Frame:
                 set_slot(module, name, seen)
         return out
 
-    def _kept(self, module: Any, chains: list[str]) -> set[str] | None:
-        """The key chains of the modules asked for, given as modules or as key chains."""
+    def _tracked_chains(self, module: Any, chains: list[str]) -> set[str] | None:
+        """The key chains in `submods_to_track`, which has modules or key chains; None for all."""
         if self.chosen is None:
             return None
         below = [("/".join(map(str, path)), sub) for path, sub, _ in submodules(module)]
-        kept = set()
+        tracked = set()
         for one in self.chosen:
             where = [
                 chain
@@ -82,14 +82,14 @@ class Frame:
             if not where:
                 said = type(one).__name__ if is_module(one) else repr(one)
                 raise ValueError(
-                    f"submods_to_track: needed modules below this one, {', '.join(chains)}, "
+                    f"submods_to_track: needed submodules of this module ({', '.join(chains)}), "
                     f"got {said}"
                 )
-            kept.update(where)
-        return kept
+            tracked.update(where)
+        return tracked
 
     def enter(self, copy: Any, args: tuple, kw: dict[str, Any]) -> Any:
-        """One call of a module below."""
+        """Call a submodule, and record it if it is tracked."""
         chain = self.paths.get(id(copy))
         if chain is None:
             return copy.forward(*args, **kw)
@@ -117,13 +117,13 @@ def _values(x: Any) -> Any:
         return backend.values(x)
     except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:
         raise RuntimeError(
-            "track_submod_rets: needed values, got an array that has none yet, as in compiled "
-            "code; call the module outside jit, or track the call order only"
+            "track_submod_rets: needed arrays with values, got a traced array without values; "
+            "call the module outside jit, or track only the call order"
         ) from error
 
 
 def compare(expected: Any, rets: dict[str, list[Any]]) -> None:
-    """Raise where a module returned something else than expected."""
+    """Raise if a submodule did not return what was expected."""
     for chain, entry in expected.items():
         rtol, atol = RTOL, ATOL
         if isinstance(entry, dict):
@@ -133,8 +133,7 @@ def compare(expected: Any, rets: dict[str, list[Any]]) -> None:
         seen = rets.get(chain, [])
         if len(seen) != len(wanted):
             raise ValueError(
-                f"expected_submod_rets: {chain} was called {len(seen)} times, "
-                f"{len(wanted)} returns were expected"
+                f"expected_submod_rets: {chain}: needed {len(wanted)} calls, got {len(seen)}"
             )
         for call, (got, want) in enumerate(zip(seen, wanted)):
             _compare(chain, call, got, tree.map(_values, want), rtol, atol)
@@ -144,7 +143,7 @@ def _compare(chain: str, call: int, got: Any, want: Any, rtol: float, atol: floa
     where = f"expected_submod_rets: {chain}, call {call}"
     (mine, form), (theirs, other) = tree.flatten(got), tree.flatten(want)
     if form != other:
-        raise ValueError(f"{where}: needed a nest like {other}, got {form}")
+        raise ValueError(f"{where}: needed the structure {other}, got {form}")
     for x, y in zip(mine, theirs):
         if getattr(x, "shape", None) != getattr(y, "shape", None):
             raise ValueError(f"{where}: needed shape {y.shape}, got {x.shape}")
@@ -157,8 +156,8 @@ def _compare(chain: str, call: int, got: Any, want: Any, rtol: float, atol: floa
 
 
 def closeness(x: Any, y: Any, rtol: float, atol: float) -> tuple[bool, float]:
-    """Whether two arrays of NumPy, or numbers, are equal to within tolerances, and the largest
-    difference; NaN equals NaN only.
+    """Whether two NumPy arrays, or numbers, are equal within the tolerances, and their largest
+    difference. NaN equals only NaN.
     """
     backend = find_backend(x)
     if backend is None or backend.isdtype(getattr(x, "dtype", None), "bool"):

@@ -1,7 +1,7 @@
-"""The one walk over a module. Whatever asks what a module holds asks here.
+"""The walk over a module. All code that needs the contents of a module uses it.
 
-Floating-point arrays are variables, a `State` is state, other arrays are constants; modules, lists,
-tuples and dicts are walked through, and everything else is a setting.
+Floating-point arrays are variables, `State` objects are state, and other arrays are constants. The
+walk enters modules, lists, tuples and dicts. Everything else is a setting.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VARIABLE, STATE, CONSTANT, MODULE, CONTAINER, SETTING = range(6)
 class Step(NamedTuple):
     """One entry of a module or of a container in it."""
 
-    path: tuple  # from the module that is walked over, as in `v`: without a leading underscore
+    path: tuple  # from the top module, with the keys of `v`: without a leading underscore
     owner: Any  # the module or container
     key: Any
     kind: int
@@ -36,7 +36,7 @@ class Step(NamedTuple):
 
 
 class Place:
-    """What stands for an array in a module without its arrays."""
+    """A placeholder for an array, in a module without arrays."""
 
     __slots__ = ("kind",)
 
@@ -45,10 +45,10 @@ class Place:
 
 
 def walk(module: Any, *, below: bool = True, every: bool = False) -> Iterator[Step]:
-    """Every entry of a module and of what it holds, depth first, in the order of the attributes.
+    """Yield every entry of a module and of its contents, depth first, in the order of attributes.
 
-    A module or container that is met again is reported and not entered again. Without `below`,
-    modules are not entered; with `every`, what is shared is entered at each of its places.
+    A shared module or container is yielded at each of its places, but entered only at the first;
+    with `every`, at each. Without `below`, submodules are not entered.
     """
     entered = {id(module)}
     stack: list[tuple[tuple, Any, Iterator]] = [((), module, iter(entries(module)))]
@@ -70,7 +70,7 @@ def walk(module: Any, *, below: bool = True, every: bool = False) -> Iterator[St
 
 
 def entries(node: Any) -> list[tuple[Any, Any]]:
-    """The keys and values of a module, dict, list or tuple, as they are now."""
+    """The keys and values of a module, dict, list or tuple, as a copy."""
     if isinstance(node, dict):
         return list(node.items())
     if isinstance(node, (list, tuple)):
@@ -79,7 +79,7 @@ def entries(node: Any) -> list[tuple[Any, Any]]:
 
 
 def kind_of(x: Any) -> int:
-    """What `x` is to the module that holds it."""
+    """The kind of an entry: VARIABLE, STATE, CONSTANT, MODULE, CONTAINER or SETTING."""
     cls = type(x)
     if cls in PLAIN:
         return SETTING
@@ -97,7 +97,7 @@ def kind_of(x: Any) -> int:
         if backend is None:
             return SETTING
     if is_number(x):
-        return SETTING  # also one of the array library's
+        return SETTING  # including numbers of array libraries
     dtype = x.dtype
     if dtype == backend.float32 or dtype == backend.float64:  # pyright: ignore
         return VARIABLE
@@ -109,17 +109,17 @@ def is_module(x: Any) -> bool:
 
 
 def is_number(x: Any) -> bool:
-    """Whether `x` is a number and no array, though it may be of an array library."""
+    """Whether `x` is a number and not an array; it may be a number of an array library."""
     return type(x).__hash__ is not None and isinstance(x, Number)
 
 
 def own(module: Any) -> list[Step]:
-    """The modules, arrays and state that a module holds itself, or in containers of its own."""
+    """The modules, arrays and state in the attributes of a module, and in containers there."""
     return [step for step in walk(module, below=False, every=True) if step.kind <= MODULE]
 
 
 def submodules(module: Any) -> list[tuple[tuple, Any, int]]:
-    """Every module below a module, once: its path, itself, and how many modules down it is."""
+    """Every submodule, once: its path, the module, and its level (1 for a child)."""
     levels = {id(module): 0}
     found = []
     for path, owner, _, kind, x in walk(module):
@@ -131,7 +131,7 @@ def submodules(module: Any) -> list[tuple[tuple, Any, int]]:
 
 
 def check_reachable(step: Step) -> None:
-    """Refuse a setting that hides modules or arrays where no other call would reach them."""
+    """Raise if a setting contains modules or arrays, which the walk does not find there."""
     x, owner, name = step.value, type(step.owner).__name__, step.path[-1]
     if isinstance(x, (set, frozenset)) and any(kind_of(e) <= MODULE for e in x):
         raise TypeError(
@@ -140,8 +140,8 @@ def check_reachable(step: Step) -> None:
         )
     if _hides_module(x, step.owner):
         raise TypeError(
-            f"{owner}: needed modules as attributes, got a {type(x).__name__} at {name} that holds "
-            "one where it cannot be exchanged; make it a method"
+            f"{owner}: needed modules as attributes, got a {type(x).__name__} at {name} that "
+            "contains a module, whose variables could not be replaced; make it a method"
         )
 
 

@@ -1,3 +1,3 @@
-"""JAX."""
+"""Functions of JAX."""
 
 from . import lax as lax

@@ -1,5 +1,5 @@
-"""The custom-gradient operators of `jax.lax`, with its signatures and semantics, on the arrays of
-every backend.
+"""The custom-gradient operators of `jax.lax`, with the same signatures and semantics, for the
+arrays of every backend.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...gradients.calls import check_callable
 
 
 def stop_gradient(x: Any) -> Any:
-    """The same values, through which no gradient flows; leaves that are not arrays are kept.
+    """The same values, without gradients. Leaves that are not arrays are not changed.
 
     >>> from isomorph.frontends.jax import lax
     >>> iso.grad(lambda x: np.sum(lax.stop_gradient(x) * x))(np.array([1.0, 2.0]))
@@ -30,15 +30,15 @@ def custom_root(
     tangent_solve: Callable[[Callable, Any], Any],
     has_aux: bool = False,
 ) -> Any:
-    """The x with f(x) = 0, found by `solve(f, initial_guess)`; its gradients come from the
-    equation, whatever `solve` does.
+    """The x with f(x) = 0, found by `solve(f, initial_guess)`. Gradients come from the equation,
+    not from the steps of `solve`.
 
     `tangent_solve(g, y)` returns the x with g(x) = y for a linear `g`, and is differentiated with
-    respect to y. Gradients reach the arrays that `f` captures. With `has_aux`, `solve` returns `(x,
-    aux)`, and so does this function.
+    respect to y. Arrays that `f` captures get gradients. With `has_aux`, `solve` and this function
+    return `(x, aux)`.
 
     >>> from isomorph.frontends.jax import lax
-    >>> newton = lambda f, x: x - f(x) / 4.0  # one step of it: enough here
+    >>> newton = lambda f, x: x - f(x) / 4.0  # one step is enough here
     >>> root = lambda a: lax.custom_root(
     ...     lambda x: x * x - a, np.array(2.0), newton, lambda g, y: y / g(np.array(1.0))
     ... )
@@ -60,12 +60,12 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """The x with matvec(x) = b, found by `solve(matvec, b)`; its gradients come from the equation,
-    whatever `solve` does.
+    """The x with matvec(x) = b, found by `solve(matvec, b)`. Gradients come from the equation, not
+    from the steps of `solve`.
 
-    `transpose_solve(vecmat, g)` solves the transposed equation; with `symmetric` it is `solve`.
-    Gradients reach `b` and the arrays that `matvec` captures. With `has_aux` the solvers return
-    `(x, aux)`, and so does this function.
+    `transpose_solve(vecmat, g)` solves the transposed equation; with `symmetric`, `solve` does.
+    `b` and the arrays that `matvec` captures get gradients. With `has_aux`, the solvers and this
+    function return `(x, aux)`.
 
     >>> from isomorph.frontends.jax import lax
     >>> a = np.array([[2.0, 1.0], [0.0, 4.0]])
