@@ -1,5 +1,7 @@
-"""Where a framework differs at an edge, and why it is left so: read both ways. What differs and
-stands not here fails; what stands here and no longer differs fails too.
+"""Known differences between frameworks at edges, each with the reason to leave it.
+
+The ledger is checked both ways: a difference that is not listed fails, and so does a listed one
+that no longer occurs.
 """
 
 from collections.abc import Callable
@@ -9,16 +11,16 @@ import numpy as np
 
 
 class Entry(NamedTuple):
-    backends: str  # their names
-    names: str  # of functions
-    edge: str  # a pattern
-    what: str  # value, grad, twice
+    backends: str  # backend names
+    names: str  # function names
+    edge: str  # a pattern of edge names
+    what: str  # value, grad or twice
     reason: str
-    at: Callable | None = None  # of inputs and right values: the places; None: as a whole
+    at: Callable | None = None  # (inputs, expected values) -> positions; None: the whole result
     dtypes: str = "float32 float64"
 
 
-# Places, for cases in which each result stands beside its inputs.
+# Positions, for cases in which each result belongs to the inputs at the same position.
 
 
 def unknown(inputs, values):
@@ -46,19 +48,19 @@ def infinite(inputs, values):
 
 
 def squared(inputs, values):
-    """Whose squares overflow, or vanish."""
+    """Positions whose squares overflow or underflow."""
     sizes = [np.abs(x) for x in inputs]
     return np.any([(x > 1e30) | ((x > 0) & (x < 1e-30)) for x in sizes], axis=0)
 
 
 def spread(inputs, values):
-    """In rows with infinite or with the largest numbers."""
+    """All positions of rows with an infinity or a very large number."""
     wide = ~np.isfinite(inputs[0]) | (np.abs(inputs[0]) > 1e30)
     return np.broadcast_to(wide.any(-1, keepdims=True), wide.shape)
 
 
 def ties(inputs, values):
-    """In rows where numbers are equal, or more than one is NaN."""
+    """Positions that equal another one of their row; NaNs count as equal."""
     x = np.where(np.isnan(inputs[0]), np.pi, inputs[0])
     return (x[..., :, None] == x[..., None, :]).sum(-1) > 1
 
@@ -88,7 +90,7 @@ LEDGER = [
     Entry("torch", "std", "rows", "value", "computed in float64: no overflow", None, "float32"),
     Entry("jax", "fft.fft fft.ifft fft.irfft fft.hfft fft.fftn fft.ifftn fft.irfftn", "no*",
           "value", "JAX transforms nothing to nothing"),
-    # Functions that are linear by pieces.
+    # Piecewise linear functions.
     Entry("jax torch", "abs acosh", "specials", "grad", FREE, unknown),
     Entry("jax", "abs", "specials", "grad", KINK, zero),
     Entry("jax", "remainder", "specials", "grad", FREE, unknown),
@@ -113,7 +115,7 @@ LEDGER = [
           lambda inputs, values: np.isnan(inputs[0])),
     Entry("jax", "sort", "rows, descending", "grad",
           "JAX turns the ascending order around, and equal numbers with it", ties),
-    # Numbers so large or small that their squares or products are not.
+    # Numbers whose squares or products overflow or underflow.
     Entry("torch", "atan2", "specials", "grad", "torch's choice at the origin", origin),
     Entry("jax tensorflow torch", "atan2", "specials", "grad", "squares overflow", squared),
     Entry("torch", "hypot", "specials", "grad", "a product overflows before the quotient",

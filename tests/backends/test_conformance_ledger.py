@@ -1,6 +1,5 @@
-"""What `conformance/ledger.toml` says may fail does fail, for the example it gives: an expression
-that should be true, and raises or is not. When one becomes true, a framework has mended something,
-and its line can go.
+"""Every entry of `conformance/ledger.toml` gives an example that fails: an expression that should
+be true and is not, or raises. When one becomes true, the framework was fixed, and the entry can go.
 """
 
 import math

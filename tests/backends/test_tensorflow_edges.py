@@ -1,6 +1,6 @@
-"""Where TensorFlow's own behaviour is wrong, silent or deadly: what this backend does instead.
+"""Where TensorFlow's own behaviour is wrong, silent or crashes: what this backend does instead.
 
-Gradients are held against central differences in complex128, values against NumPy or by hand.
+Gradients are compared with central differences in complex128, values with NumPy or by hand.
 """
 
 import logging
@@ -26,8 +26,8 @@ def outputs(y):
 
 
 def central_pullback(func, arrays, upstream, step=1e-6):
-    """df/dx + i df/dy of Re<upstream, func> for every array, by central differences: error about
-    1e-9.
+    """df/dx + i df/dy of Re<upstream, func> for every array, by central differences (error about
+    1e-9).
     """
 
     def loss(arrays):
@@ -64,7 +64,7 @@ def assert_pullback(func, *arrays, compiled=False):
 
 @pytest.fixture
 def logged():
-    """What TensorFlow's own logger says: it warns there, not through Python's warnings."""
+    """The messages of TensorFlow's own logger, which it uses instead of Python warnings."""
     lines = []
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(record.getMessage())
@@ -89,7 +89,7 @@ def hermitian(x):
 
 
 def of_values(vectors, values, others):
-    """vectors @ diag(values) @ others: free of the phases that the vectors leave open."""
+    """vectors @ diag(values) @ others, which does not depend on the phases of the vectors."""
     return xp.matmul(vectors * xp.astype(values, xp.complex128), others)
 
 
@@ -213,7 +213,7 @@ def test_a_cast_to_complex_passes_the_real_part_back_without_a_warning(backend, 
     assert logged == []
 
 
-# Moving arrays.
+# Conversion.
 
 
 @pytest.mark.parametrize("target", ["to_pt", "to_jx"])
@@ -252,7 +252,7 @@ def test_to_numpy_refuses_to_lose_a_gradient(backend):
 
     def keeps(x):
         seen.append(iso.to_numpy(iso.stop_gradient(2 * x)))
-        assert iso.to_numpy(x > 1).tolist() == [False, True]  # a truth value has no gradient
+        assert iso.to_numpy(x > 1).tolist() == [False, True]  # bool has no gradient
         return xp.sum(x * tf.constant(seen[0]))
 
     x = tf.constant([1.0, 2.0])
@@ -284,7 +284,7 @@ def test_to_numpy_of_a_symbolic_tensor_raises(backend):
 
 
 def slices():
-    """Row 0 once, row 2 twice: rows at one place add up."""
+    """Row 0 once and row 2 twice: rows of the same index add up."""
     values = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     return tf.IndexedSlices(values, tf.constant([0, 2, 2]), tf.constant([3, 2]))
 
@@ -350,7 +350,7 @@ def test_tensors_in_a_sequence_decide_its_dtype(backend):
     assert float(grad) == 2 * 3 + 4 * 27  # d/dx (x² + x⁴)
 
 
-# Values no kernel gives.
+# Values that no kernel gives.
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
