@@ -1,8 +1,8 @@
 """Which verbs of which backends a run of the tests has used: `pytest --core --verbs`.
 
-A verb is a method of a backend that is no name of the array API standard. Each is wrapped on the
-backend's one instance, and says whether a program of ours was being traced when it was called. The
-run fails if a verb was left out that is not in one of the lists below.
+A verb is a method of a backend that is not in the array API standard. Each is wrapped on the
+backend's only instance, and records whether it was called while a program was traced. The run fails
+if a verb was not used and is not in one of the lists below.
 """
 
 import threading
@@ -19,7 +19,7 @@ VERBS = tuple(
     for name in dir(Backend)
     if callable(getattr(Backend, name)) and not name.startswith("_") and name not in VOCABULARY
 )
-NOT_IN_A_PROGRAM = {  # why a verb has no work while a program is traced
+NOT_IN_A_PROGRAM = {  # verbs that are not needed while a program is traced, and why
     **dict.fromkeys(("borrow", "lend", "pack", "unpack"), "memory: a traced array has none"),
     "values": "a traced array has none",
     "runs_ahead": "of the time that a program takes",
@@ -34,7 +34,7 @@ ONLY_IN_A_PROGRAM = {"compiled_part": "a part of a program"}
 OF_TWO = dict.fromkeys(("borrow", "lend"), "between two frameworks that are not NumPy")
 OF_FILES = {"sums": "of the bytes of files, which NumPy reads"}
 OF_TORCH = {"outline": "torch alone must say what a draw is like"}
-NOT_ASKED = {  # backend -> the verbs that nothing asks of it, and why
+NOT_ASKED = {  # backend -> the verbs that are never called on it, and why
     "numpy": {
         **dict.fromkeys(("check_given", "compile", "signature"), "it compiles nothing"),
         **dict.fromkeys(("distance", "put_window", "window"), "its indices are always known"),
@@ -68,7 +68,7 @@ _here = threading.local()
 
 
 def traced(func):
-    """`func`, during which a program of ours is being traced."""
+    """`func`, marked as being traced while it runs."""
 
     @wraps(func)
     def run(*args, **kw):
@@ -82,7 +82,7 @@ def traced(func):
 
 
 def noting(xp, verb):
-    """A verb of a backend that notes its use."""
+    """A verb of a backend that records its use."""
     meaning = getattr(xp, verb)
     eager, in_a_program = (xp.name, verb, False), (xp.name, verb, True)
 
@@ -99,12 +99,12 @@ def noting(xp, verb):
 
 
 def is_read():
-    """Whether torch.compile is reading, not running, what it sees: it must see no sets change."""
+    """Whether torch.compile is tracing: it must not see a set change."""
     return "torch" not in NOT_INSTALLED and torch.compiler.is_compiling()
 
 
 def compiler(name):
-    """The verb that is given the function a program is made of; NumPy has none."""
+    """The verb that takes the function to compile; NumPy has none."""
     return {"numpy": None, "jax": "jit"}.get(name, "compile")
 
 
@@ -115,7 +115,7 @@ def watch(name):
 
 
 def left_out(name):
-    """The verbs of a backend that no test used: eagerly, and while a program was traced."""
+    """The verbs of a backend that no test used: eagerly, and while tracing."""
     unused = lambda traced, *lists: [
         verb
         for verb in VERBS

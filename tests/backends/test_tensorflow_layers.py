@@ -84,7 +84,7 @@ def score(x, w, b, mean, variance):
 
 
 def wanted(which, arrays):
-    """The expected gradient for one array. The batch statistics are constants in the running ones."""
+    """The expected gradient for one array; batch statistics in the running ones are constants."""
     x, w, b, mean, variance = (a.astype(np.float64) for a in arrays)
     fixed = normal(x, w, b)[1:]
 
