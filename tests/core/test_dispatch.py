@@ -1,4 +1,4 @@
-"""The array decides the backend: every kind of array finds it, nothing else is taken for one."""
+"""The array decides the backend: every kind of array is recognized, and nothing else is."""
 
 import subprocess
 import sys
@@ -55,9 +55,7 @@ def test_a_subclass_finds_its_namespace(backend, xp):
     if backend in bases:
         subclass = type("Mine", (bases[backend],), {})
         x = np.ones(2).view(subclass) if backend == "numpy" else torch.ones(2).as_subclass(subclass)
-    # neither framework lets users subclass its arrays: the type each step of a trace has is the
-    # test
-    else:
+    else:  # neither framework lets users subclass its arrays
         x = OWN[backend][-1]
     assert iso.namespace(x) is xp
 
@@ -135,7 +133,7 @@ def test_creation_goes_home(backend, xp):
         assert not verbs_of(xp).is_float(iso.asarray([1, 2]).dtype)
         assert iso.zeros(1, dtype="float64").dtype == xp.float64
         assert kind_of(iso.zeros(1, backend="numpy")) == "numpy"
-        assert iso.asarray(np.ones(2)).dtype == np.float64  # an array is no new one
+        assert iso.asarray(np.ones(2)).dtype == np.float64  # an existing array keeps its dtype
         assert kind_of(iso.asarray(np.ones(2), backend=backend)) == backend
         with pytest.raises(KeyError), iso.use_backend("numpy"):
             assert kind_of(iso.ones(1)) == "numpy"
@@ -199,7 +197,7 @@ def test_backends_and_doctor_tell_what_is_installed(backend, capfd):
 
 
 def registering(monkeypatch, **values):
-    """Packages that register backends, each a name and one value or several."""
+    """Register backends of fake packages; a name may have several values."""
     entries = [EntryPoint(n, v, dispatch.GROUP) for n, vs in values.items() for v in vs.split()]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
     monkeypatch.setattr(dispatch, "REGISTERED", {})
@@ -225,7 +223,7 @@ def test_what_is_registered_is_a_backend_of_that_name(monkeypatch):
 
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_the_first_call_may_be_compiled(backend):
-    # Dynamo cannot trace the import of a backend: it must be there before
+    # Dynamo cannot trace the import of a backend: import it before
     code = """
 import torch, isomorph as iso
 def f(x): xp = iso.namespace(x); return xp.sum(x**3)

@@ -1,4 +1,4 @@
-"""grad, value_and_grad and vjp: one meaning on four backends."""
+"""grad, value_and_grad and vjp: the same meaning on four backends."""
 
 import threading
 
@@ -13,7 +13,7 @@ X = rng.uniform(0.5, 1.5, (3, 4))
 
 
 def network(x):
-    """A composed function that uses products, reductions, broadcasting, slicing and selection."""
+    """A composed function with products, reductions, broadcasting, slicing and selection."""
     xp = iso.namespace(x)
     h = xp.tanh(xp.matmul(x, xp.permute_dims(x, (1, 0))))
     h = xp.concat([h, xp.exp(-h[:, :1])], axis=1)
@@ -49,7 +49,7 @@ def test_dtype_is_kept(backend, xp, dtype):
     assert grad.dtype == x.dtype
     t = np.tanh([0.5, 1.5])
     expected = 2 * (1 - t * t) + 2 * np.array([0.5, 1.5]) / 3
-    # two or three roundings in the dtype itself
+    # two or three roundings in that dtype
     np.testing.assert_allclose(numpy_of(grad), expected, rtol=4 * np.finfo(dtype).eps)
 
 
@@ -67,8 +67,7 @@ def test_orders_one_to_four_by_nesting(backend, xp):
 
 
 def test_inner_gradient_sees_outer_variable(backend, xp):
-    # d/dx [ x * d/dy (x + y) ] = 1; a confusion of the two levels would give 2 (Siskind and
-    # Pearlmutter)
+    # d/dx [ x * d/dy (x + y) ] = 1; confusing the two levels would give 2 (Siskind and Pearlmutter)
     def outer(x):
         return x * iso.grad(lambda y: x + y)(xp.asarray(1.0))
 
@@ -154,7 +153,7 @@ def test_vjp_of_vectors_and_nests(backend, xp):
         lambda x: {"y": xp.matmul(xp.asarray(m), x), "s": xp.sum(x)}, xp.asarray(np.ones(3))
     )
     np.testing.assert_allclose(numpy_of(out["y"]), m.sum(1))
-    for u in np.eye(2):  # the pullback may be called again
+    for u in np.eye(2):  # the pullback can be called again
         (got,) = pullback({"y": xp.asarray(u), "s": 1.0})
         np.testing.assert_allclose(numpy_of(got), u @ m + 1)
 
