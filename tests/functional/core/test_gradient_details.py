@@ -1,4 +1,4 @@
-"""Finer points of the functions in test_gradients.py: what they give back, refuse and sum up."""
+"""Details of the functions in test_gradients.py: what they return, refuse and sum up."""
 
 from importlib import import_module
 
@@ -126,7 +126,8 @@ def test_jvp_and_hvp(backend, xp):
         iso.jvp(xp.sin, (x,), (t[:2],))
 
 
-@pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)  # the others have no such way
+# only TensorFlow has such a fast path
+@pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
 def test_gradients_do_not_depend_on_internal_names(backend, xp, monkeypatch):
     def both():
         f = lambda p: xp.sum(xp.take(p["a"], xp.asarray([0, 0, 2])) * p["b"])
