@@ -287,4 +287,4 @@ def pytest_terminal_summary(terminalreporter, config):
     left = Counter(found[1] for reason in reasons if (found := missing.search(reason)))
     if left:
         counts = ", ".join(f"{name} {count}" for name, count in sorted(left.items()))
-        terminalreporter.write_line(f"left out, because they are not installed: {counts}")
+        terminalreporter.write_line(f"skipped, because not installed: {counts}")

@@ -66,7 +66,7 @@ def lines(path):
     """The records of a log; every line must be strict JSON."""
 
     def refuse(word):
-        raise ValueError(f"{word} is no JSON")
+        raise ValueError(f"{word} is not JSON")
 
     return [json.loads(x, parse_constant=refuse) for x in Path(path).read_text().splitlines()]
 

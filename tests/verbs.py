@@ -20,47 +20,49 @@ VERBS = tuple(
     if callable(getattr(Backend, name)) and not name.startswith("_") and name not in VOCABULARY
 )
 NOT_IN_A_PROGRAM = {  # verbs that are not needed while a program is traced, and why
-    **dict.fromkeys(("borrow", "lend", "pack", "unpack"), "memory: a traced array has none"),
-    "values": "a traced array has none",
-    "runs_ahead": "of the time that a program takes",
-    **dict.fromkeys(("check_given", "compile", "signature", "placed"), "before a program runs"),
-    **dict.fromkeys(("device", "devices", "named_device"), "names, known before"),
-    "explain": "of errors, when they have left the trace",
-    "host_results": "while a program runs",
+    **dict.fromkeys(("borrow", "lend", "pack", "unpack"), "a traced array has no memory"),
+    "values": "a traced array has no values",
+    "runs_ahead": "asks about run time",
+    **dict.fromkeys(
+        ("check_given", "compile", "signature", "placed"), "called before a program runs"
+    ),
+    **dict.fromkeys(("device", "devices", "named_device"), "device names are known before tracing"),
+    "explain": "explains errors after they left the trace",
+    "host_results": "called while a program runs",
     "quick": "the framework's own generator draws outside of programs",
-    **dict.fromkeys(("expect_repeats", "slot", "write_adam"), "of steps that run one by one"),
+    **dict.fromkeys(("expect_repeats", "slot", "write_adam"), "for eager steps"),
 }
 ONLY_IN_A_PROGRAM = {"compiled_part": "a part of a program"}
 OF_TWO = dict.fromkeys(("borrow", "lend"), "between two frameworks that are not NumPy")
-OF_FILES = {"sums": "of the bytes of files, which NumPy reads"}
-OF_TORCH = {"outline": "torch alone must say what a draw is like"}
+OF_FILES = {"sums": "sums bytes of files, which NumPy reads"}
+OF_TORCH = {"outline": "only torch must describe its draws"}
 NOT_ASKED = {  # backend -> the verbs that are never called on it, and why
     "numpy": {
         **dict.fromkeys(("check_given", "compile", "signature"), "it compiles nothing"),
         **dict.fromkeys(("distance", "put_window", "window"), "its indices are always known"),
-        **dict.fromkeys(("host_like", "host_results"), "a function of the host is called"),
+        **dict.fromkeys(("host_like", "host_results"), "calls host functions directly"),
         **OF_TORCH,
     },
     "jax": {
         **dict.fromkeys(("check_given", "compile", "signature"), "jax.jit takes nests itself"),
         **dict.fromkeys(("counter", "replay", "run_unseen"), "JAX has loops and checkpoints"),
-        "compiled_part": "XLA compiles the whole",
-        "has_quick_steps": "it compiles a layer of steps as a whole",
-        "write_adam": "its arrays are never written over",
+        "compiled_part": "XLA compiles whole programs",
+        "has_quick_steps": "it compiles recurrent layers as a whole",
+        "write_adam": "its arrays are immutable",
         **OF_FILES,
         **OF_TORCH,
     },
     "tensorflow": {**OF_FILES, **OF_TORCH},
     "torch": {
-        **dict.fromkeys(("is_inside", "label_scores", "picked"), "its own cross entropy"),
-        "compiled_part": "Inductor compiles the whole",
+        **dict.fromkeys(("is_inside", "label_scores", "picked"), "has its own cross entropy"),
+        "compiled_part": "Inductor compiles whole programs",
         **OF_FILES,
     },
 }
 NOT_ASKED_IN_A_PROGRAM = {
     "torch": {
         "counter": "the compiler counts",
-        **dict.fromkeys(("outline", "probit"), "a kernel of its own draws"),
+        **dict.fromkeys(("outline", "probit"), "uses its own random kernel"),
     }
 }
 USED = set()  # (backend, verb, whether a program was being traced)

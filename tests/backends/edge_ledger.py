@@ -65,31 +65,29 @@ def ties(inputs, values):
     return (x[..., :, None] == x[..., None, :]).sum(-1) > 1
 
 
-FREE = (
-    "linear by pieces; where the value is NaN, the derivative of a piece is the framework's choice"
-)
+FREE = "piecewise linear; where the value is NaN, the framework chooses the derivative of a piece"
 KINK = "the slope of |x| at 0, or of clip at its bound, is the framework's choice (README)"
-FLUSH = "XLA's and TensorFlow's kernels on CPUs take denormal numbers for 0"
+FLUSH = "XLA's and TensorFlow's CPU kernels flush denormal numbers to 0"
 KERNEL = (
-    "torch's kernel computes x·0 and x·x there; what would be right costs two more passes over "
-    "memory, forwards and backwards"
+    "torch's kernel computes x·0 and x·x there; to avoid it would cost two more passes over "
+    "memory, forward and backward"
 )
-OWN = "an operator of the framework's own arrays, which is not ours: xp.pow is right"
+OWN = "the operator ** is the framework's own; xp.pow is right"
 
 LEDGER = [
     # Values.
     Entry("jax", "sign floor_divide remainder", "specials", "value",
-          "XLA computes the sign of a zero otherwise", zeros),
+          "XLA gives zeros another sign", zeros),
     Entry("torch", "remainder", "specials", "value",
           "the sign of a zero; and fmod by a number so small that the quotient overflows",
           lambda inputs, values: zeros(inputs, values) | squared(inputs, values)),
     Entry("jax tensorflow", "sqrt log sign divide less", "denormals", "value", FLUSH),
     Entry("numpy torch", "pow", "to 0.5", "value",
-          "by a square root, which -inf and -0.0 have otherwise", infinite),
+          "computed by a square root, which differs at -inf and -0.0", infinite),
     Entry("numpy torch", "pow", "to 0.5", "value", "the sign of a zero root", zero),
     Entry("torch", "std", "rows", "value", "computed in float64: no overflow", None, "float32"),
     Entry("jax", "fft.fft fft.ifft fft.irfft fft.hfft fft.fftn fft.ifftn fft.irfftn", "no*",
-          "value", "JAX transforms nothing to nothing"),
+          "value", "JAX gives an empty result for an empty array"),
     # Piecewise linear functions.
     Entry("jax torch", "abs acosh", "specials", "grad", FREE, unknown),
     Entry("jax", "abs", "specials", "grad", KINK, zero),
@@ -104,7 +102,7 @@ LEDGER = [
           lambda inputs, values: np.isinf(inputs[0])),
     Entry("torch", "nextafter", "specials", "grad",
           "the neighbour of a number towards itself is the other argument", equal),
-    Entry("jax", "nextafter", "specials", "grad", "JAX has no derivative and says so"),
+    Entry("jax", "nextafter", "specials", "grad", "JAX has no derivative, and raises"),
     Entry("numpy jax tensorflow torch", "iso.relu iso.leaky_relu", "specials", "grad", FREE,
           unknown),
     Entry("tensorflow", "iso.elu", "specials", "grad", FREE, unknown),
@@ -114,7 +112,7 @@ LEDGER = [
     Entry("torch", "linalg.vector_norm", "order 1", "grad", FREE,
           lambda inputs, values: np.isnan(inputs[0])),
     Entry("jax", "sort", "rows, descending", "grad",
-          "JAX turns the ascending order around, and equal numbers with it", ties),
+          "JAX reverses the ascending order, and so the order of ties", ties),
     # Numbers whose squares or products overflow or underflow.
     Entry("torch", "atan2", "specials", "grad", "torch's choice at the origin", origin),
     Entry("jax tensorflow torch", "atan2", "specials", "grad", "squares overflow", squared),
@@ -122,12 +120,12 @@ LEDGER = [
           squared),
     Entry("jax", "divide", "specials", "grad", "the square of the divisor vanishes", squared),
     Entry("jax tensorflow", "abs sqrt divide maximum", "denormals", "grad", FLUSH),
-    Entry("jax", "sqrt", "complex", "grad", "infinite: in one word NaN", zero),
-    Entry("tensorflow", "sqrt", "complex", "grad", "infinite: in one word NaN", zero,
+    Entry("jax", "sqrt", "complex", "grad", "an infinite derivative becomes NaN", zero),
+    Entry("tensorflow", "sqrt", "complex", "grad", "an infinite derivative becomes NaN", zero,
           "float32"),
-    Entry("torch", "pow", "complex", "grad", "of 0 to a complex power: 0, where there is none",
+    Entry("torch", "pow", "complex", "grad", "0 to a complex power: torch gives 0, not NaN",
           lambda inputs, values: (inputs[0] == 0) & (inputs[1] == 1 + 1j)),
-    Entry("torch", "pow", "to 0.5", "grad", "by a square root", lambda inputs, values:
+    Entry("torch", "pow", "to 0.5", "grad", "computed by a square root", lambda inputs, values:
           (inputs[0] == 0) | np.isinf(inputs[0])),
     Entry("tensorflow", "pow", "operator to 0*", "grad", OWN, lambda inputs, values:
           (inputs[0] == 0) | np.isnan(inputs[0])),
@@ -137,14 +135,14 @@ LEDGER = [
           (inputs[0] == 0) | np.isnan(inputs[0])),
     Entry("jax", "pow", "operator to 0.0", "twice", OWN, lambda inputs, values:
           (inputs[0] == 0) | np.isnan(inputs[0])),
-    Entry("jax tensorflow", "var", "rows", "grad", "through the mean: infinite less infinite",
+    Entry("jax tensorflow", "var", "rows", "grad", "through the mean: infinity minus infinity",
           spread),
-    Entry("torch", "prod", "NaN", "grad", "torch divides the product by what is NaN or infinite"),
+    Entry("torch", "prod", "NaN", "grad", "torch divides the product by NaN or infinity"),
     Entry("jax torch", "cumulative_prod", "rows", "grad", "products of infinities in another order",
           spread),
     # Kernels.
     Entry("torch", "iso.gelu iso.silu iso.mish", "specials*", "value", KERNEL, squared),
     Entry("torch", "iso.gelu iso.silu iso.mish", "specials*", "grad", KERNEL, squared),
     Entry("jax", "linalg.det", "NaN", "grad", FREE),
-    Entry("jax", "linalg.det", "of size zero", "grad", "JAX looks for a first row, and says so"),
+    Entry("jax", "linalg.det", "of size zero", "grad", "JAX reads the first row, and raises"),
 ]  # fmt: skip

@@ -25,11 +25,11 @@ MAY_FAIL = [
         marks=[
             pytest.mark.skipif(
                 group.get("machine", platform.machine()) != platform.machine(),
-                reason="it fails on another kind of machine",
+                reason="only fails on another kind of machine",
             ),
             pytest.mark.skipif(
                 "xla" in group and os.environ.get("ISOMORPH_XLA") == "quick",
-                reason="it fails with XLA as users have it",
+                reason="only fails with XLA's default settings",
             ),
         ],
     )

@@ -39,14 +39,14 @@ OTHERWISE = {
     ("tensorflow", "divide", "specials"): "products of the largest numbers in another order",
     ("tensorflow", "log", "complex"): "the infinite derivative at 0 is NaN",
     ("tensorflow", "sqrt", "complex"): "the infinite derivative at 0 is NaN",
-    ("tensorflow", "iso.elu", "specials"): "beside NaN the derivative of a piece is free",
+    ("tensorflow", "iso.elu", "specials"): "at NaN the derivative of a piece is arbitrary",
     ("tensorflow", "linalg.cholesky", "NaN"): "the rows before a NaN are NaN too",
-    ("torch", "acosh", "specials"): "Inductor squares: beyond 1e154 it is infinite",
-    ("torch", "floor_divide", "specials"): "Inductor divides infinities as they are",
-    ("torch", "remainder", "specials"): "Inductor's is x - y·⌊x/y⌋, NaN for an infinite y",
-    ("torch", "pow", "to 0.5"): "by a square root, whose derivative at -0.0 and -inf is another",
-    ("torch", "prod", "NaN"): "beside NaN as it is all is NaN, compiled the others' product is one",
-    ("torch", "iso.elu", "specials"): "beside NaN the derivative of a piece is free",
+    ("torch", "acosh", "specials"): "Inductor squares x, which overflows beyond 1e154",
+    ("torch", "floor_divide", "specials"): "Inductor divides infinities directly",
+    ("torch", "remainder", "specials"): "Inductor computes x - y·⌊x/y⌋, NaN for an infinite y",
+    ("torch", "pow", "to 0.5"): "a square root, whose derivative differs at -0.0 and -inf",
+    ("torch", "prod", "NaN"): "a NaN makes all of it NaN eagerly, but not compiled",
+    ("torch", "iso.elu", "specials"): "at NaN the derivative of a piece is arbitrary",
 }
 
 
@@ -118,7 +118,7 @@ def apart(backend, numbers):
         for what, x, y in zip(parts, wanted[n], got[str(n)], strict=True):
             x, y = arrays(x), arrays(y)
             if differing(x, y, "float64") is not None:  # signs of zeros are not compared
-                found[n] = f"{what}: as it is {shown(x)}\n    compiled {shown(y)}"
+                found[n] = f"{what}: eager {shown(x)}\n    compiled {shown(y)}"
     return found
 
 

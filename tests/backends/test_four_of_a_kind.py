@@ -37,7 +37,7 @@ WITHOUT = {
             for name in iso.__all__
             if "conv" in name and name not in ("conv2d", "convert")
         ),
-        "one meaning with conv2d: tests/functional/nn/test_conv_*.py",
+        "same code as conv2d: tests/functional/nn/test_conv_*.py",
     ),
     "iso.grouped_query_attention": "scaled_dot_product_attention of fewer heads",
     "iso.multi_head_attention": "products around scaled_dot_product_attention",
@@ -213,8 +213,8 @@ def test_every_name_was_drawn(backend, xp, capsys):
     with capsys.disabled():
         print(f"\nedges on {backend}: {len(CASES)} cases of {len(NAMES)} of {len(wanted)} names")
     assert wanted - set(NAMES) - set(WITHOUT) == set(), "names without an edge case"
-    assert {*NAMES, *WITHOUT} - wanted == set(), "names that there are not"
-    assert set(NAMES) & set(WITHOUT) == set(), "excluded, but drawn"
+    assert {*NAMES, *WITHOUT} - wanted == set(), "unknown names"
+    assert set(NAMES) & set(WITHOUT) == set(), "excluded, but has a case"
     assert all(callable(named(name)(xp)) for name in NAMES)
 
 

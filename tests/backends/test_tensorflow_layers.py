@@ -169,7 +169,7 @@ def by_xla(func, *arrays):
     return bool(program(func, *arrays).function_def.attr["_XlaMustCompile"].b)
 
 
-@pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="a rule for CPUs")
+@pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="only applies to CPUs")
 def test_convolutions_are_left_to_the_kernels_of_a_cpu(backend):
     x, w = map(tf.constant, values((1, 5, 5, 2), (3, 3, 2, 3)))
     assert by_xla(lambda x, w: tf.reduce_sum(x) + tf.reduce_sum(w), x, w)
@@ -238,7 +238,7 @@ def test_a_mistake_is_not_taken_for_a_refusal(backend):
         run(tf.zeros(1))
 
 
-@pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="a rule for CPUs")
+@pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="only applies to CPUs")
 def test_what_stands_beside_convolutions(backend):
     x, w = map(tf.constant, values((1, 5, 5, 2), (3, 3, 2, 3)))
     xp = load(backend)

@@ -250,6 +250,6 @@ def check(what, found):
     """Compare the results of a transform with NumPy's."""
     assert found
     for got, wanted in found:
-        assert got is not None, f"{what}: no gradient came"
+        assert got is not None, f"{what}: no gradient"
         near = 2e-6 * (1 + np.abs(wanted).max())
         np.testing.assert_allclose(numpy_of(got), wanted, rtol=2e-6, atol=near, err_msg=what)

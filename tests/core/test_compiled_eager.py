@@ -53,16 +53,16 @@ BESIDE_NONE = {("tensorflow", name) for name in [*NO_XLA, *UNKNOWN_LENGTH]}
 
 # Names that no program over arrays can use, or whose result sizes depend on values.
 NOT_DRAWN = {
-    **dict.fromkeys([*DTYPES, *CONSTANTS], "no function"),
+    **dict.fromkeys([*DTYPES, *CONSTANTS], "not a function"),
     **dict.fromkeys(
         ["__array_namespace_info__", "can_cast", "finfo", "iinfo", "isdtype", "result_type"],
-        "of dtypes, nothing is computed",
+        "about dtypes, computes nothing",
     ),
     **dict.fromkeys(
         ["nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"],
-        "as many results as the values have it: no program of known shapes",
+        "its size depends on values: no program of fixed shapes",
     ),
-    "from_dlpack": "of memory, which a traced array has not",
+    "from_dlpack": "a traced array has no memory",
 }
 NOT_COMPILED = {
     **dict.fromkeys(
@@ -73,13 +73,13 @@ NOT_COMPILED = {
         ["backends", "check_gradients", "evaluate", "fit", "load", "save", "summary", "train_step"],
         "compiles by itself, or needs values",
     ),
-    **dict.fromkeys(["convert", "to_numpy"], "moves values, of which a trace has none"),
+    **dict.fromkeys(["convert", "to_numpy"], "reads values, which a trace lacks"),
     **dict.fromkeys(
         ["gradient_tracking", "set_with_grads", "unset_with_grads", "with_grads"],
-        "a mode, no computation",
+        "a mode, computes nothing",
     ),
     "namespace": "every program begins with it",
-    "Dropout": "its key moves on: a state that a program would lose",
+    "Dropout": "its key is state, which a program would lose",
 }
 
 
@@ -231,6 +231,6 @@ def test_every_name_is_drawn(backend):
     wanted |= {f"iso.optimizers.{name}" for name in iso.optimizers.__all__}
     print(f"{len(TABLE)} programs draw {len(wanted & seen)} of {len(wanted)} names")
     assert len(TABLE) >= 150
-    assert not wanted - seen, f"no program draws {sorted(wanted - seen)}"
-    assert set(NOT_DRAWN) <= set(VOCABULARY), "a reason for a name that there is not"
-    assert not {f"iso.{name}" for name in NOT_COMPILED} & seen, "drawn all the same"
+    assert not wanted - seen, f"no program uses {sorted(wanted - seen)}"
+    assert set(NOT_DRAWN) <= set(VOCABULARY), "a reason for an unknown name"
+    assert not {f"iso.{name}" for name in NOT_COMPILED} & seen, "excluded, but used"

@@ -75,7 +75,7 @@ def test_what_is_no_array_raises_and_says_so(backend, xp):
 def test_two_frameworks_raise_and_both_are_named(backend, xp):
     others = [name for name in OWN if name != backend and name not in NOT_INSTALLED]
     if not others:
-        pytest.skip("there is no other framework here")
+        pytest.skip("no other framework is installed")
     for other in others:
         with pytest.raises(TypeError, match=f"(?=.*{backend})(?=.*{other}).*iso.convert"):
             iso.namespace(OWN[backend][0], OWN[other][0])

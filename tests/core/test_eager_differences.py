@@ -24,7 +24,7 @@ SAMPLE = {"numpy": 1000, "jax": 6, "tensorflow": 8, "torch": 1000}  # sample siz
 NOT_DERIVATIVES = {
     "batch_norm": "running statistics have no gradient",
     "casts": "values are rounded to float32",
-    "own_rule": "a rule of its own that is no derivative",
+    "own_rule": "a custom rule that is not the derivative",
     "transformed": "stop_gradient is part of it",
     **dict.fromkeys(
         [

@@ -253,7 +253,7 @@ def compiled_like_eager(net, x):
 
 
 ONE_GRAPH = pytest.mark.skipif(
-    older("torch", 2, 13), reason="torch.compile reads no copies of modules before torch 2.13"
+    older("torch", 2, 13), reason="torch.compile cannot trace copies of modules before torch 2.13"
 )
 
 

@@ -1,4 +1,4 @@
-"""Whatever happens to a training, what was good is still there, and the reason is said."""
+"""Whatever happens during training, good results are kept and the reason is reported."""
 
 import errno
 import os
@@ -24,7 +24,7 @@ def rows(backend, *values):
 
 
 def test_a_bad_example_is_named_and_the_good_file_kept(backend, xp, tmp_path):
-    compiled = backend in ("jax", "tensorflow")  # Inductor once, below
+    compiled = backend in ("jax", "tensorflow")  # another test uses Inductor
     loss = lambda v, x: xp.sum((v - xp.mean(x, axis=0)) ** 2)
     data = rows(backend, 1, 2, 3, np.nan, 5, 6)
     path = tmp_path / "c"
@@ -71,7 +71,7 @@ def test_a_compiled_step_keeps_the_model_too(backend, xp):
 
 
 def test_a_gradient_that_is_not_finite_under_a_finite_loss(backend, xp, tmp_path):
-    """The root at 0: value 0, slope without end. The variables stay, and so does the file."""
+    """sqrt at 0 has value 0 and an infinite slope. Variables and file stay unchanged."""
     loss = lambda v, x: xp.sum(xp.sqrt(v["b"] * x)) + xp.sum(v["a"] * x)
     v = {"a": np.ones(2, np.float32), "b": np.ones(2, np.float32)}
     path = tmp_path / "c"
@@ -98,7 +98,7 @@ def test_where_it_began_is_said(backend, xp, tmp_path):
         fit(backend, ones, lambda v, x: xp.sum(v * x), np.array([1, np.inf], np.float32))
     with pytest.raises(iso.NonFiniteError, match="variables are finite, but the loss is -inf, and "
                        "the first gradient that is not finite is gradient"):  # fmt: skip
-        with np.errstate(divide="ignore"):  # NumPy says so too, and that is an error here
+        with np.errstate(divide="ignore"):  # NumPy warns too, which is an error here
             fit(backend, ones, lambda v, x: xp.sum(xp.log(v * x)), np.zeros(2, np.float32))
     with np.errstate(over="ignore"):
         for kw in ({}, {"checkpoint": tmp_path / "c"}):
@@ -108,7 +108,7 @@ def test_where_it_began_is_said(backend, xp, tmp_path):
                     backend, ones, lambda v, x: xp.sum(v * x) * 1e30,
                     optimizer=iso.optimizers.sgd(1e20), **kw,
                 )  # fmt: skip
-        # squares of Adam that overflow: the variables are finite and would never move again
+        # Adam's squares overflow: the variables stay finite but would never change again
         with pytest.raises(
             iso.NonFiniteError, match="optimizer/.* is not finite; try .*; no check"
         ):
@@ -167,7 +167,8 @@ print(fit.steps)
 """
 
 
-@pytest.mark.parametrize("backend", ["numpy"], indirect=True)  # a real refusal of the system's
+# a real error of the operating system
+@pytest.mark.parametrize("backend", ["numpy"], indirect=True)
 def test_files_the_system_cuts_off_do_not_end_a_training(backend, tmp_path):
     process = child(LIMITED, tmp_path)
     out, shown = process.communicate(timeout=60)

@@ -45,7 +45,7 @@ def test_gradients_are_those_of_the_composed_meaning(
     assert found.device == x.device
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="the kernel that is wrong is a GPU's")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="the wrong kernel is for GPUs")
 def test_torchs_own_gradient_is_still_wrong_on_a_gpu(backend):
     """A canary: if this fails, torch has fixed its kernel, and `pooling.py` need not avoid it."""
     last = image("cuda").permute(0, 3, 1, 2)  # channels second in shape, last in memory
