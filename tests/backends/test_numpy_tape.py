@@ -126,9 +126,7 @@ def test_changing_in_place_is_refused(backend):
 def test_a_value_kept_beyond_its_function_is_refused(backend):
     kept = []
     iso.grad(lambda x: kept.append(x) or np.sum(x))(X)
-    with pytest.raises(
-        RuntimeError, match="used after the differentiated function had returned.*aux"
-    ):
+    with pytest.raises(RuntimeError, match="after the .*function.* returned.*aux"):
         np.sum(kept[0])
 
 

@@ -224,7 +224,7 @@ def test_what_no_other_framework_holds_is_refused(backend, target):
         assert xp.lend(x) is None
         with pytest.raises(TypeError):
             iso.convert(x, name)
-    with pytest.raises(TypeError, match="to_numpy: needed numbers or strings, got resource"):
+    with pytest.raises(TypeError, match="to_numpy: .*got resource"):
         iso.to_numpy(handle)
 
 
@@ -276,7 +276,7 @@ def test_to_numpy_of_a_watched_variable_says_how(backend):
 
 def test_to_numpy_of_a_symbolic_tensor_raises(backend):
     for move in (iso.to_numpy, lambda x: iso.convert(x, "torch")):
-        with pytest.raises(TypeError, match="got a symbolic one; call it outside of tf.function"):
+        with pytest.raises(TypeError, match="symbolic.*outside of tf.function"):
             tf.function(move, autograph=False)(tf.ones(2))
 
 
@@ -295,7 +295,7 @@ def test_indexed_slices_are_differentiated_as_dense_arrays(backend, logged):
     traced = tf.function(iso.grad(lambda x: xp.sum(x * x)), autograph=False)
     np.testing.assert_array_equal(np.asarray(traced(slices())), np.asarray(got))
     unknown = tf.IndexedSlices(tf.ones((1, 2)), tf.constant([0]))
-    with pytest.raises(ValueError, match="needed indexed slices with a known dense shape"):
+    with pytest.raises(ValueError, match="indexed slices .*dense shape"):
         iso.grad(lambda x: xp.sum(x))(unknown)
     assert logged == []
 
@@ -343,7 +343,7 @@ def test_tensors_in_a_sequence_decide_its_dtype(backend):
         got = xp.asarray(values)
         assert got.dtype.name == dtype
         np.testing.assert_array_equal(np.asarray(got), np.array(expected, dtype))
-    with pytest.raises(TypeError, match="asarray: needed scalars that fit int8, got float"):
+    with pytest.raises(TypeError, match="asarray: .*int8, got float"):
         xp.asarray([one("int8"), 2.5])
     assert xp.asarray([one("float32"), 2.5], dtype=xp.int32).dtype is tf.int32
     grad = iso.grad(lambda x: xp.sum(xp.asarray([[x, 2.0], [3.0, x * x]]) ** 2))(tf.constant(3.0))

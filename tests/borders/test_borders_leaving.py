@@ -156,7 +156,7 @@ def test_torch_itself_gives_its_numbers(backend):
 def test_levels_of_torch_and_of_isomorph(backend):
     """isomorph guards the values that it differentiates, at any depth. It leaves torch's alone."""
     x = torch.tensor(2.0)
-    fails = lambda f: pytest.raises(TypeError, match="needed a tensor that is not differentiated")
+    fails = lambda f: pytest.raises(TypeError, match="tensor that is not differentiated")
     with fails(0):
         quiet(lambda: iso.grad(lambda x: torch.func.grad(lambda y: y * x.item())(x))(x))
     with fails(0):

@@ -150,7 +150,7 @@ def test_what_cannot_be_found_raises(backend, xp):
         hidden["w"] = w
         return xp.sum(iso.checkpoint(eval("lambda x: x * hidden['w']", {"hidden": hidden}))(w * 2))
 
-    with pytest.raises(TypeError, match="neither an argument nor captured in its closure"):
+    with pytest.raises(TypeError, match="argument.*captured in its closure"):
         iso.grad(loss)(xp.asarray(X))
 
 
@@ -203,7 +203,7 @@ def test_an_object_that_cannot_be_copied_is_left_alone(backend, xp):
         held.w = [w]
         return xp.sum(iso.checkpoint(lambda x: held(x))(w * 2))
 
-    with pytest.raises(TypeError, match="neither an argument nor captured in its closure"):
+    with pytest.raises(TypeError, match="argument.*captured in its closure"):
         iso.grad(loss)(xp.asarray(X))
 
 

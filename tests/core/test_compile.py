@@ -130,15 +130,15 @@ def test_bad_input(backend, xp):
     x = xp.asarray(X)
     with pytest.raises(TypeError, match="jit: needed a function, got int"):
         iso.jit(3)
-    with pytest.raises(TypeError, match=r"got a str at argument 1; name the argument in static="):
+    with pytest.raises(TypeError, match=r"got a str at argument 1; .*static="):
         iso.jit(lambda x, s: x)(x, "word")
-    with pytest.raises(TypeError, match=r"got a str at argument p/a; name the argument in static="):
+    with pytest.raises(TypeError, match=r"got a str at argument p/a; .*static="):
         iso.jit(lambda x, p: x)(x, p={"a": "word"})
-    with pytest.raises(TypeError, match="static needed positions or names of arguments, got"):
+    with pytest.raises(TypeError, match="static .*positions or names.*, got"):
         iso.jit(lambda x: x, static=(1.5,))
-    with pytest.raises(ValueError, match="static names 'flag', but the arguments are x"):
+    with pytest.raises(ValueError, match="static .*'flag'.* arguments are x"):
         iso.jit(lambda x: x, static="flag")
-    with pytest.raises(TypeError, match="needed static argument 1 to be hashable, got a list"):
+    with pytest.raises(TypeError, match="static argument 1 .*hashable, got a list"):
         iso.jit(lambda x, s: x, static=1)(x, [1])
     other = torch.ones(3) if backend != "torch" else np.ones(3)
     with pytest.raises(TypeError, match="arrays of 2 backends in one call"):
@@ -280,5 +280,5 @@ def test_torch_says_what_cannot_be_traced(backend, xp):
     x = torch.tensor(X)
     with pytest.raises(TypeError, match="value of a tensor cannot decide"):
         iso.jit(lambda x: torch.ones(int(x[0].item())))(x)
-    with pytest.raises(TypeError, match="shape of a result cannot depend on the values"):
+    with pytest.raises(TypeError, match="shape .*cannot depend on .*values"):
         iso.jit(lambda x: torch.unique(x))(x)

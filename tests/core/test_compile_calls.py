@@ -81,10 +81,10 @@ def test_memory_that_cannot_be_given_away(backend, xp):
     wanted = np.outer(X + 1, X) - np.eye(3)
     np.testing.assert_allclose(numpy_of(step(turned, xp.asarray(np.eye(3)))), wanted)
     w = own(xp, X)
-    with pytest.raises(ValueError, match="jit: needed donated tensors that share no memory with "):
+    with pytest.raises(ValueError, match="jit: .*donated .*share no memory"):
         step(w, w)
     step(w, own(xp, X))
-    with pytest.raises(ValueError, match=r"got one of shape \[3\] that does; pass a clone of it"):
+    with pytest.raises(ValueError, match=r"shape \[3\] .*; pass a clone"):
         step(w, w)
 
 
@@ -121,7 +121,7 @@ def test_donated_variables_hold_the_results(backend, xp):
     other = tf.Variable(X * 7)  # the same program, another variable
     assert step(other, n, kept, tf.Variable(X))["w"] is other
     np.testing.assert_allclose(other.numpy(), X * 6)
-    with pytest.raises(ValueError, match=r"jit: needed a donated variable that is not also anot"):
+    with pytest.raises(ValueError, match=r"jit: .*donated variable .*not also"):
         step(w, n, kept, w)
     with tf.GradientTape() as tape:  # the backward pass needs the old value
         out = step(w, n, kept, xp.asarray(X))["was"]
@@ -167,13 +167,13 @@ def test_donated_beside_static_arguments(backend, xp):
     np.testing.assert_allclose(numpy_of(keep), X)
     if backend == "jax":
         assert w.is_deleted()
-    with pytest.raises(ValueError, match="jit: donate needed arrays, got the static .*'how'"):
+    with pytest.raises(ValueError, match="jit: donate .*arrays, got .*static .*'how'"):
         iso.jit(func, static="how", donate=("how",))
-    with pytest.raises(ValueError, match="jit: donate names 'v', but the arguments are how, keep"):
+    with pytest.raises(ValueError, match="jit: donate .*'v'.* arguments are how, keep"):
         iso.jit(func, donate="v")
-    with pytest.raises(TypeError, match="jit: donate needed positions or names of arguments, got"):
+    with pytest.raises(TypeError, match="jit: donate .*positions or names.*, got"):
         iso.jit(func, donate=1.5)
-    with pytest.raises(ValueError, match="jit: donate needed positions counted from 0, got -1"):
+    with pytest.raises(ValueError, match="jit: donate .*positions .*, got -1"):
         iso.jit(func, donate=-1)
 
 

@@ -63,7 +63,7 @@ def test_a_subclass_finds_its_namespace(backend, xp):
 def test_what_is_no_array_raises_and_says_so(backend, xp):
     with pytest.raises(
         TypeError,
-        match="no backend handles .*needed an array of numpy, jax, tensorflow or torch",
+        match="no backend .*numpy, jax, tensorflow or torch",
     ):
         iso.namespace(NO_ARRAYS[backend])
     with pytest.raises(TypeError, match="no backend handles builtins.list"):
@@ -152,9 +152,7 @@ def test_home_is_seen_by_its_own_thread_alone(backend, xp):
 
 
 def test_bad_homes_raise(backend, xp):
-    with pytest.raises(
-        ValueError, match="no backend is called 'cupy': needed one of numpy, jax, tensorflow, torch"
-    ):
+    with pytest.raises(ValueError, match="no backend .*'cupy'.*numpy, jax, tensorflow, torch"):
         with iso.use_backend("cupy"):
             pass
     with pytest.raises(TypeError, match="use_backend: needed a floating dtype, got 'int32'"):
@@ -205,10 +203,10 @@ def registering(monkeypatch, **values):
 
 def test_two_backends_of_one_name_are_refused(monkeypatch):
     registering(monkeypatch, foo="one:backend two:backend")
-    with pytest.raises(ImportError, match="'foo' is registered by one:backend and by two:backend"):
+    with pytest.raises(ImportError, match="'foo' .*one:backend .*two:backend"):
         dispatch.load("foo")
     registering(monkeypatch, numpy="other:backend")
-    with pytest.raises(ImportError, match="'numpy' is registered by isomorph itself and by other"):
+    with pytest.raises(ImportError, match="'numpy' .*isomorph .*other"):
         dispatch.names()
 
 

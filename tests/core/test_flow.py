@@ -416,9 +416,9 @@ def test_torch_lifts_constants_and_refuses_what_is_hidden(backend, xp):
         return iso.cond(x[0] > 0, lambda x: x * HIDDEN["x"], lambda x: x, x)
 
     np.testing.assert_allclose(numpy_of(hidden(x)), [2.0, 8.0])
-    with pytest.raises(TypeError, match="neither its argument nor captured in its closure"):
+    with pytest.raises(TypeError, match="argument.*captured in its closure"):
         iso.jit(hidden)(x)
-    with pytest.raises(TypeError, match="neither an argument nor captured in its closure"):
+    with pytest.raises(TypeError, match="an argument.*captured in its closure"):
         iso.vmap(iso.grad(lambda x: xp.sum(hidden(x))))(torch.stack([x, -x]))
     w = x.clone().requires_grad_()
     iso.jit(lambda w: iso.scan(lambda c, _: (c * w, None), w, None, 2)[0])(w).sum().backward()

@@ -125,7 +125,7 @@ def test_bad_input(backend, xp):
     with pytest.raises(Exception, match=r"shape \(3,\) for argument 0, got \(1,\)"):
         iso.grad(lambda x: xp.sum(short(x)))(x)
     odd = iso.host_function(cdf, lambda saved, g: (g, g))
-    with pytest.raises(ValueError, match="host_function: needed vjp to return a nest like"):
+    with pytest.raises(ValueError, match="host_function: .*vjp to return .*like"):
         iso.grad(lambda x: xp.sum(odd(x)))(x)
 
 

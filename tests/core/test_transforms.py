@@ -250,11 +250,9 @@ def test_integer_input_raises(backend, xp):
 
 def test_output_that_is_no_real_scalar_raises(backend, xp):
     x = xp.asarray([1.0, 2.0])
-    with pytest.raises(
-        TypeError, match=r"^grad: needed a function with a scalar output, got shape \(2,\).*vjp"
-    ):
+    with pytest.raises(TypeError, match=r"^grad: .*scalar output, got shape \(2,\).*vjp"):
         iso.grad(lambda x: x * 2)(x)
-    with pytest.raises(TypeError, match="needed a function with a real output, got .*complex"):
+    with pytest.raises(TypeError, match="real output, got .*complex"):
         iso.grad(lambda x: xp.sum(x) * 1j)(xp.asarray([1.0 + 0j]))
     with pytest.raises(TypeError, match="needed a floating-point output, got .*int"):
         iso.grad(lambda x: xp.argmax(x))(x)
@@ -266,7 +264,7 @@ def test_output_that_is_no_real_scalar_raises(backend, xp):
 
 def test_python_numbers_and_nothing_are_no_outputs(backend, xp):
     x = xp.asarray([1.0, 2.0])
-    with pytest.raises(TypeError, match="needed an array as output, got float; a Python number"):
+    with pytest.raises(TypeError, match="array as output, got float; .*Python number"):
         iso.grad(lambda x: 3.0)(x)
     with pytest.raises(TypeError, match="vjp: needed an array as output, got NoneType"):
         iso.vjp(lambda x: None, x)

@@ -298,9 +298,7 @@ def test_a_layer_of_two_places_is_refused(backend):
 
     shared = nn.Linear(24, 24)
     theirs = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), shared, nn.ReLU(), shared)
-    with pytest.raises(
-        ValueError, match="2.weight for layers/2/w: it takes a flattened image in on"
-    ):
+    with pytest.raises(ValueError, match="2.weight for layers/2/w: .*flattened image in on"):
         load(made(backend, build), theirs.state_dict())
 
 
@@ -321,7 +319,7 @@ def test_some_axes_alone_are_flattened(backend):
     given = {"0.weight": torch.ones(4, 3, 3, 3), "0.bias": torch.ones(4)}
     given |= {"2.weight": torch.ones(5, 8), "2.bias": torch.ones(5)}
     build = lambda keep, n: iso.Sequential(iso.Conv2D(3, 4, 3), iso.Flatten(keep), iso.Linear(n, 5))
-    with pytest.raises(ValueError, match="2.weight for layers/2/w: its inputs may be a flattened"):
+    with pytest.raises(ValueError, match="2.weight for layers/2/w: .*may be a flattened"):
         load(made(backend, build, 2, 8), given)
     model = made(backend, build, 3, 4)
     load(model, {**given, "2.weight": torch.arange(20.0).reshape(5, 4)})

@@ -163,7 +163,7 @@ def test_what_keras_cannot_do_is_refused(backend):
     with pytest.raises(TypeError, match="to_keras: needed an iso.Module, got function"):
         iso.export.to_keras(lambda x: x)
     layer = exported(backend, Counting)
-    with pytest.raises(TypeError, match="to_keras: needed state that changes as arrays, got a int"):
+    with pytest.raises(TypeError, match="to_keras: .*state .*as arrays, got a int"):
         layer(np.ones(2, np.float32), training=True)
 
 

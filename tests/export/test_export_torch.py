@@ -229,7 +229,7 @@ def test_what_torch_cannot_hold_is_refused(backend):
             exported(backend, build)
     with pytest.raises(TypeError, match="to_torch: needed an iso.Module, got function"):
         iso.export.to_torch(lambda x: x)
-    with pytest.raises(TypeError, match="to_torch: needed state of the form it began with"):
+    with pytest.raises(TypeError, match="to_torch: .*state of the form"):
         exported(backend, Changing)(torch.ones(2))
 
 

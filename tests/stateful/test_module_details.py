@@ -81,7 +81,7 @@ def test_state_is_threaded_through_compiled_gradients(backend):
 def test_state_never_leaks_what_a_compiler_or_a_differentiation_made(backend):
     net = Counter(array(backend, np.float32(0)))
     x = array(backend, X)
-    with pytest.raises(RuntimeError, match="State: a value set under .*; use module.apply"):
+    with pytest.raises(RuntimeError, match="State: .*; use module.apply"):
         iso.jit(lambda x: net(x))(x)
     assert float(net.sum.value) == 0.0
 

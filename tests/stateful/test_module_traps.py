@@ -45,7 +45,7 @@ def test_functions_that_hold_a_module(backend, xp):
     np.testing.assert_array_equal(numpy_of(iso.grad(lambda v: net(x, v=v))(net.v)["w"]), [1, 2])
     np.testing.assert_array_equal(numpy_of(iso.grad(lambda m: m(x))(net).v["w"]), [1, 2])
     for build in (Closure, Hidden):
-        with pytest.raises(TypeError, match="at f that holds one where it cannot be exchanged"):
+        with pytest.raises(TypeError, match="at f .*cannot be exchanged"):
             build()(x, v=zero)
 
 

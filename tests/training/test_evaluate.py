@@ -102,7 +102,7 @@ def test_validation_in_fit_is_evaluate(backend):
 def test_what_is_no_metric_is_named(backend, xp):
     x = xp.ones((4, 2))
     evaluate = lambda metrics, **kw: iso.evaluate(x, x, metrics, compiled=False, **kw)
-    with pytest.raises(TypeError, match="evaluate: needed metrics as a dict of functions"):
+    with pytest.raises(TypeError, match="evaluate: .*metrics as a dict"):
         evaluate([entropy])
     with pytest.raises(TypeError, match="evaluate: metrics: a: needed a function, got str"):
         evaluate({"a": "accuracy"})

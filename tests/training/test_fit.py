@@ -211,7 +211,7 @@ def test_accumulated_parts_are_the_whole_batch(backend):
     for x, y in zip(leaves(parts.model), leaves(whole.model)):
         # Adam divides by the size of a gradient, so rounding of a small one shows in its step
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-6)
-    with pytest.raises(ValueError, match="fit: needed batches that can be cut into 5 equal parts"):
+    with pytest.raises(ValueError, match="fit: .*batches .*5 equal parts"):
         fit(accumulate=5)
     with pytest.raises(ValueError, match="fit: needed accumulate as an int >= 1, got 0"):
         fit(accumulate=0)
@@ -230,7 +230,7 @@ def test_narrow_computation_keeps_the_variables(backend):
     np.testing.assert_allclose(got.losses, want.losses, atol=0.02)
     assert got.losses != want.losses
     if backend == "numpy":
-        with pytest.raises(ValueError, match="needed a compute dtype that numpy has, got 'bfloat"):
+        with pytest.raises(ValueError, match="compute dtype .*numpy.*, got 'bfloat"):
             fit("bfloat16")
     with pytest.raises(ValueError, match='fit: needed compute as "bfloat16" or "float16"'):
         fit("float8")

@@ -102,13 +102,13 @@ def test_streams(backend):
 
 def test_what_can_be_iterated_over_once_says_so(backend):
     x = numbers(backend, 6)
-    with pytest.raises(ValueError, match="fit: needed batches, got none in epoch 2 from a generat"
-                       "or, which can be iterated over only once; give a list"):  # fmt: skip
+    with pytest.raises(ValueError, match="fit: .*none in epoch 2 .*generator, .*once; give a list"):
         met(backend, (p for p in [x]), 2)
-    with pytest.raises(ValueError, match="fit: needed batches, got none in epoch 1 from a list"):
+    with pytest.raises(ValueError, match="fit: .*none in epoch 1 from a list"):
         met(backend, [])
-    with pytest.raises(ValueError, match="fit validation: needed batches, got none in epoch 2 from "
-                       "a list_iterator, which can be iterated over only once"):  # fmt: skip
+    with pytest.raises(
+        ValueError, match="fit validation: .*none in epoch 2 .*list_iterator, .*once"
+    ):
         met(backend, x, 2, validation=iter([x]))
 
 
@@ -139,7 +139,7 @@ def test_loaders_of_the_frameworks(backend):
 def test_examples_without_a_loader(backend):
     from torch.utils.data import TensorDataset
 
-    with pytest.raises(TypeError, match="got a TensorDataset; pass it to a loader that makes"):
+    with pytest.raises(TypeError, match="got a TensorDataset; .*loader"):
         met(backend, TensorDataset(numbers(backend)))
 
 
@@ -166,7 +166,7 @@ def test_other_data_are_refused(backend):
     ):
         with pytest.raises(TypeError, match=words):
             met(backend, data)
-    with pytest.raises(ValueError, match="needed at least 11 examples, got 10; .*smaller batch_s"):
+    with pytest.raises(ValueError, match="at least 11 examples, got 10; .*smaller batch_s"):
         met(backend, x, drop_last=True, batch_size=11)
 
 

@@ -224,7 +224,7 @@ def test_float16_on_every_backend(backend, xp):
 @pytest.mark.parametrize("backend", ["numpy"], indirect=True)
 def test_a_dtype_that_there_is_not(backend, xp):
     step = iso.train_step(squares, iso.optimizers.sgd(0.1), compute="bfloat16")
-    with pytest.raises(ValueError, match="train_step: needed a compute dtype that numpy has, got "):
+    with pytest.raises(ValueError, match="train_step: .*compute dtype .*numpy.*, got "):
         step(step.init(nest(xp)), *arrays(xp, X, Y))
 
 
@@ -474,12 +474,12 @@ def test_what_is_no_loss_and_no_optimizer(backend, xp):
     for parts in (0, 2.0, True):
         with pytest.raises(ValueError, match="train_step: needed accumulate as an int >= 1"):
             iso.train_step(squares, opt, accumulate=parts)  # type: ignore
-    with pytest.raises(ValueError, match="train_step: needed a model with variables to train, go"):
+    with pytest.raises(ValueError, match="train_step: .*model with variables.*, go"):
         iso.train_step(squares, opt).init({})
-    with pytest.raises(ValueError, match="train_step: needed a model with variables to train, go"):
+    with pytest.raises(ValueError, match="train_step: .*model with variables.*, go"):
         iso.train_step(squares, opt).init(made(backend, lambda: iso.Dropout(0.5)))
     step = iso.train_step(squares, opt)
-    with pytest.raises(TypeError, match="train_step: needed the state made by init, got a dict; "):
+    with pytest.raises(TypeError, match="train_step: .*init, got a dict; "):
         step(nest(xp), *arrays(xp, X, Y))  # type: ignore
 
 
@@ -487,7 +487,7 @@ def test_batches_that_do_not_fit(backend, xp):
     opt = iso.optimizers.sgd(0.1)
     step = iso.train_step(squares, opt, accumulate=3, compiled=False)
     state = step.init(nest(xp))
-    with pytest.raises(ValueError, match="train_step: needed batches that can be cut into 3 equal"):
+    with pytest.raises(ValueError, match="train_step: .*batches .*3 equal"):
         step(state, *arrays(xp, X, Y))
     step = iso.train_step(lambda v, x: x @ v["w"], opt, compiled=False)
     with pytest.raises((TypeError, ValueError), match="needed an array without axes as loss"):
@@ -530,5 +530,5 @@ def test_state_that_a_call_adds_is_refused(backend, where):
     x = iso.convert(np.ones((3, 2), np.float32), backend)
     step = iso.train_step(lambda m, x: iso.mse(m(x), x), iso.optimizers.sgd(0.1), compiled=False)
     state, _ = step(step.init(model), x)
-    with pytest.raises(KeyError, match="Growing, state: needed no variables; got unknown keys"):
+    with pytest.raises(KeyError, match="Growing, state: .*unknown keys"):
         step(state, x)

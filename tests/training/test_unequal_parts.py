@@ -334,8 +334,7 @@ def test_what_is_no_mean_is_named(backend, xp):
         (lambda v, x: iso.Mean(x[:, 0], 3), r"an array without axes as total of a Mean, got "
          r"one of shape \(8,\)"),
         (lambda v, x: iso.Mean(1.0, 3), "as total of a Mean, got a float"),
-        (lambda v, x: iso.Mean(xp.sum(x), x[:, 0]), r"a number or an array without axes as count of"
-         r" a Mean, got one of shape \(8,\)"),
+        (lambda v, x: iso.Mean(xp.sum(x), x[:, 0]), r"number .*as count of a Mean, got .*\(8,\)"),
         (lambda v, x: iso.Mean(xp.sum(x), None), "as count of a Mean, got a NoneType"),
         (lambda v, x: iso.Mean(xp.sum(x), "3"), "as count of a Mean, got a str"),
     ):  # fmt: skip
@@ -344,12 +343,11 @@ def test_what_is_no_mean_is_named(backend, xp):
     mean = iso.Mean(xp.sum(x), 3)
     with pytest.raises(TypeError, match=r"needed .*\(loss, aux\), got a Mean"):
         run(lambda v, x: iso.Mean(xp.sum(x), 3), has_aux=True)
-    with pytest.raises(TypeError, match=r"Mean: needed a number or an array without axes for \+, g"
-                       r"ot a Mean; .*\.value"):  # fmt: skip
+    with pytest.raises(TypeError, match=r"Mean: .*number .*for \+, got a Mean; .*\.value"):
         mean + mean
     with pytest.raises(TypeError, match=r"without axes for \*, got a "):
         mean * x
-    with pytest.raises(TypeError, match="evaluate: the metric m: needed a number or an array wi"):
+    with pytest.raises(TypeError, match="evaluate: .*metric m: .*number or an array wi"):
         iso.evaluate(x, x, {"m": lambda v, x: iso.Mean(x[:, 0], 3)}, compiled=False)
 
 

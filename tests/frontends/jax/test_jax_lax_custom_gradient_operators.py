@@ -215,7 +215,7 @@ def test_an_equation_with_hidden_arrays_raises(backend, xp):
         solve = lambda f, x: xp.asarray(ROOTS ** (1 / 3))  # never calls f
         return xp.sum(a) + xp.sum(lax.custom_root(f, guess, solve, lambda g, y: y) * a)
 
-    with pytest.raises(TypeError, match="neither an argument nor captured in its closure"):
+    with pytest.raises(TypeError, match="argument.*captured in its closure"):
         # a second level: without it nothing else in the call is differentiated
         iso.grad(lambda a: total(a) + xp.sum(lax.custom_root(
             lambda x: x - a, a, lambda f, x: f(x), lambda g, y: y)))(xp.asarray(ROOTS))  # fmt: skip

@@ -80,7 +80,7 @@ def test_execute_with_gradients_stays_differentiable_when_asked(backend, xp):
 def test_execute_with_gradients_refuses_bad_input(backend, xp):
     xs = {"w": xp.asarray(X), "n": xp.asarray(3)}
     run = iso.execute_with_gradients
-    with pytest.raises(TypeError, match=r"needed a function with a scalar output"):
+    with pytest.raises(TypeError, match=r"scalar output"):
         run(lambda xs: xs["w"], xs)
     with pytest.raises(KeyError, match=r"the path \['v'\].*its keys are \['n', 'w'\]"):
         run(lambda xs: xp.sum(xs["w"]), xs, xs_grad_idxs=[["v"]])
