@@ -1,6 +1,6 @@
-"""A test that takes the fixture `backend` runs once per backend, and its id carries that backend's
-name and no other; a test that needs no backend takes no fixture and runs once. What needs a
-framework that is not installed is left out, and counted.
+"""A test with the fixture `backend` runs once per backend, and its id contains the name of that
+backend and no other. A test that needs no backend takes no such fixture and runs once. Tests that
+need a missing framework are skipped and counted.
 
 `pytest --backend NAME` runs the tests that take the fixture on that backend alone, and no others.
 It may be one of another package, which registers it under `isomorph.backends`; what it says it
@@ -36,12 +36,12 @@ import isomorph as iso
 from isomorph.dispatch import load, names
 from oracles import QUICK_XLA, noted
 
-# JAX compiles every operation it is asked for by itself, 35 ms each on a slow core, more than half
-# of all the time the tests take: with XLA's plainer code generators it is half of that. What is
-# optimized before code is generated stays. Programs that are held against eager ones are compiled
-# as users have them (`oracles.as_users_have_it`), and so is all of `make test-all`. JAX reads the
-# flags when it first computes; TensorFlow, which would read them too, shall not. A version that
-# does not know a flag ends the process: only those known to know them get any.
+# JAX compiles every eager operation by itself, 35 ms each on a slow core: more than half of the
+# time of all tests. XLA's simpler code generators halve that. Optimizations before code generation
+# stay on. Programs that are compared with eager ones are compiled with a user's settings
+# (`oracles.as_users_have_it`), and so is everything in `make test-all`. JAX reads the flags when it
+# first computes; they are removed then, so that TensorFlow does not read them. A version that does
+# not know a flag ends the process, so only known versions get any.
 if (
     os.environ.get("ISOMORPH_XLA") != "full"
     and "XLA_FLAGS" not in os.environ
@@ -52,11 +52,11 @@ if (
     os.environ["XLA_FLAGS"] = QUICK_XLA
     jax.block_until_ready(jax.numpy.zeros(1) + 1)
     del os.environ["XLA_FLAGS"]
-    os.environ["ISOMORPH_XLA"] = "quick"  # for processes that must end with the same bits
+    os.environ["ISOMORPH_XLA"] = "quick"  # for child processes that must give the same bits
 
 
-# What `--core` runs: the namespace, gradients, layers, loops, modules and training, eager and
-# compiled, chosen by hand, in a few minutes. `noxfile.py` runs it with other versions.
+# What `--core` runs, in a few minutes: a selection of the namespace, gradients, layers, loops,
+# modules and training, eager and compiled. `noxfile.py` runs it with other versions.
 CORE = (
     "backends/test_namespace.py",
     "backends/test_private_names.py",
@@ -133,8 +133,8 @@ def ran_on():
 
 @cache
 def watch(name):
-    """The scoreboard's mode jit is what a compiled program does: the verb that makes one gives back
-    a program that says when it runs. NumPy has no such verb.
+    """Let compiled programs report when they run: only then does the scoreboard count mode jit.
+    NumPy compiles nothing.
     """
     if name == "jax":
         load(name).jit = noted(load(name).jit)
@@ -144,8 +144,8 @@ def watch(name):
 
 @pytest.fixture(params=BACKENDS)
 def backend(request):
-    """The name of a backend. JAX runs with 64-bit types on, so that oracles in float64 are exact; a
-    context, no global.
+    """The name of a backend. JAX runs with 64-bit types, so that float64 oracles are exact; they
+    are enabled in a context, not globally.
     """
     watch(request.param)
     if request.param == "jax":
@@ -164,7 +164,7 @@ def xp(backend):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc):
-    """The backend asked for in the place of the four, unless a test names those it runs on."""
+    """Use the backend of `--backend` instead of the four, unless a test names its own backends."""
     asked = metafunc.config.getoption("--backend")
     if asked and "backend" in metafunc.fixturenames:
         own = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
@@ -174,7 +174,7 @@ def pytest_generate_tests(metafunc):
 
 
 def backends_of(config):
-    """The backends that tests run on: the four, or the one asked for."""
+    """The backends that tests run on: the four, or that of `--backend`."""
     asked = config.getoption("--backend")
     return (asked,) if asked else BACKENDS
 
@@ -204,13 +204,13 @@ def pytest_runtest_call(item):
 
 
 def backend_in(nodeid, backends):
-    """Those of the backends that stand between the brackets of a test id, as whole words."""
+    """The backends named in the parameters of a test id, as whole words."""
     words = re.split(r"[\[\]-]", nodeid.partition("[")[2])
     return [name for name in backends if name in words]
 
 
 def is_later(item):
-    """Whether a mark `later_on` names the backend of a test, and such parameters as it has."""
+    """Whether a mark `later_on` matches the test's backend and parameters."""
     params = item.callspec.params if hasattr(item, "callspec") else {}
     return any(
         params.get("backend") in mark.args
@@ -248,7 +248,7 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         named = backend_in(item.nodeid, backends)
         if "[NOTSET]" in item.nodeid:
-            continue  # there is nothing to run it with
+            continue  # it has no parameters to run with
         if len(named) > 1 or (not named and "backend" in getattr(item, "fixturenames", ())):
             raise pytest.UsageError(f"{item.nodeid}: needed one backend in the id, got {named}")
         if named and named[0] in NOT_INSTALLED:
@@ -261,8 +261,8 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
-    """A test that asks for a framework which is not installed is left out, and so is one that asks
-    for what the backend of `--backend` says it lacks.
+    """Skip a test that asks for a framework that is not installed, or for what the backend of
+    `--backend` says it lacks.
     """
     try:
         return (yield)
@@ -277,8 +277,8 @@ def pytest_pyfunc_call(pyfuncitem):
 
 
 def lacks(name, error):
-    """What an error says that a backend lacks: a verb, with the reason the backend gives, or a
-    narrow dtype; else None.
+    """What the backend lacks according to an error: a verb, with the backend's reason, or a narrow
+    dtype. None for other errors.
     """
     if name and isinstance(error, NotImplementedError):
         said = [f"{name} has no {verb}: {why}" for verb, why in load(name).lacks.items()]
@@ -290,8 +290,8 @@ def lacks(name, error):
 
 
 def asks_for(name, error):
-    """Whether an error says that a test needs what is not installed. An import that fails inside of
-    isomorph is an error of ours, unless what was asked for is a backend, or an export to it.
+    """Whether an error says that a package is not installed. A failed import inside isomorph is our
+    bug, unless a backend or an export to it was asked for.
     """
     if not isinstance(error, ImportError):
         return re.search(rf"\b{name}\S*, which is not installed", str(error))
@@ -325,4 +325,4 @@ def pytest_terminal_summary(terminalreporter, config):
     left = Counter(found[1] for reason in reasons if (found := missing.search(reason)))
     if left:
         counts = ", ".join(f"{name} {count}" for name, count in sorted(left.items()))
-        terminalreporter.write_line(f"left out, because they are not installed: {counts}")
+        terminalreporter.write_line(f"skipped, because not installed: {counts}")

@@ -1,9 +1,9 @@
-"""One example of each function, layer and optimizer of isomorph for which one is enough, beside the
-same in plain NumPy.
+"""One example of each function, layer and optimizer of isomorph for which one example is enough,
+with the same in plain NumPy.
 
-What is listed here is tested, on every backend: its values and gradients (`test_examples.py`), its
-compiled form (`core/compiled_table.py`), under every framework's own transforms (`borders/`), at
-zero and with no examples (`backends/edge_layers.py`).
+Each example is tested on every backend: its values and gradients (`test_examples.py`), compiled
+(`core/compiled_table.py`), under every framework's own transforms (`borders/`), and at zero and on
+empty arrays (`backends/edge_layers.py`).
 """
 
 from collections.abc import Callable
@@ -15,24 +15,24 @@ import numpy as np
 class Function(NamedTuple):
     """A function of isomorph, called with arrays of some shapes."""
 
-    call: Callable[..., Any]  # of isomorph and the arrays
+    call: Callable[..., Any]  # takes isomorph and the arrays
     shapes: tuple[tuple[int, ...], ...]
-    wanted: Callable[..., Any]  # of NumPy arrays in float64, as plainly as it can be said
+    wanted: Callable[..., Any]  # takes float64 NumPy arrays; as simple as possible
 
 
 class Layer(NamedTuple):
     """A module, called with an array of some shape."""
 
-    make: Callable[[Any], Any]  # of isomorph
+    make: Callable[[Any], Any]  # takes isomorph
     shape: tuple[int, ...]
-    wanted: Callable[[dict, np.ndarray], np.ndarray]  # of the variables and the array
+    wanted: Callable[[dict, np.ndarray], np.ndarray]  # takes the variables and the array
 
 
 class Pair(NamedTuple):
     """An optimizer."""
 
-    make: Callable[[Any], Any]  # of isomorph.optimizers
-    wanted: Callable[[np.ndarray, list[np.ndarray]], np.ndarray]  # of a parameter and gradients
+    make: Callable[[Any], Any]  # takes isomorph.optimizers
+    wanted: Callable[[np.ndarray, list[np.ndarray]], np.ndarray]  # takes a parameter and gradients
 
 
 def rms(x, axis=-1, epsilon=1e-6):
@@ -75,8 +75,8 @@ PAIRS = {
 
 
 def parts(xp, x, shapes):
-    """Arrays of some shapes, of the numbers of `x` one after the other; after its end from the
-    beginning on, scaled.
+    """Arrays of the given shapes from the numbers of `x`, one after the other. At its end, start
+    again with scaled values.
     """
     flat, place, scale, found = xp.reshape(x, (-1,)), 0, 1.0, []
     for shape in shapes:

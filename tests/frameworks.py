@@ -1,9 +1,9 @@
-"""The frameworks as tests name them: `from frameworks import jax, tf, torch`.
+"""The frameworks as tests import them: `from frameworks import jax, tf, torch`.
 
-One that is not installed is a name all the same: its attributes are names too, nothing is an
-instance of them, and calling one leaves the test out, or, while tests are still being collected,
-gives such a name again. So every module of the tests is collected wherever the tests run, and what
-needs no missing framework runs.
+A framework that is not installed is replaced by a placeholder. Its attributes are placeholders too,
+nothing is an instance of them, and a call skips the test; during collection a call gives another
+placeholder. So every test module can be collected anywhere, and tests that need no missing
+framework run.
 """
 
 from contextlib import nullcontext
@@ -21,9 +21,9 @@ NOT_INSTALLED = tuple(name for name in BACKENDS if not find_spec(name))
 
 
 class Missing:
-    """What stands for something that is not installed."""
+    """The placeholder for something that is not installed."""
 
-    running = False  # whether tests are being run, not collected
+    running = False  # True once tests run, False during collection
 
     def __init__(self, name):
         self.name = name
@@ -54,12 +54,12 @@ class Missing:
 
 
 def installed(name):
-    """The module of that name, or what stands for it."""
+    """The module of that name, or its placeholder."""
     return import_module(name) if find_spec(name.partition(".")[0]) else Missing(name)
 
 
 def ours(name):
-    """`isomorph.backends.<name>`, whose first part is a framework's name, or what stands for it."""
+    """The module `isomorph.backends.<name>`, or a placeholder if its framework is missing."""
     if not find_spec(name.partition(".")[0]):
         return Missing(name)
     return import_module(f"isomorph.backends.{name}") if "." in name else load(name)
@@ -80,26 +80,26 @@ MODULES = {
 }
 
 
-ABSENT = {  # all that tests name and that is not there
+ABSENT = {  # all packages that tests import and that are missing
     root for root in (name.partition(".")[0] for name in MODULES.values()) if not find_spec(root)
 }
 
 
 def older(name, *than):
-    """Whether an installed framework is older than a version, `older("torch", 2, 10)`."""
+    """Whether an installed framework is older than a version: `older("torch", 2, 10)`."""
     if not find_spec(name):
         return False
     return tuple(int(part) for part in version(name).split(".")[: len(than)]) < than
 
 
 def enable_x64(on):
-    """JAX with 64-bit types or without, in a context; nothing where JAX is not installed."""
+    """A context with JAX's 64-bit types on or off; does nothing if JAX is not installed."""
     if "jax" in NOT_INSTALLED:
         return nullcontext()
     return import_module("jax").enable_x64(on)
 
 
-def __getattr__(name):  # each is imported when a test names it
+def __getattr__(name):  # imports a framework when a test first uses it
     if name not in MODULES:
         raise AttributeError(name)
     return installed(MODULES[name])

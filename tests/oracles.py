@@ -1,4 +1,4 @@
-"""Expected values from somewhere else than the code under test."""
+"""Expected values that do not come from the code under test."""
 
 from collections import Counter
 from functools import wraps
@@ -10,7 +10,7 @@ import isomorph as iso
 from isomorph.dispatch import load
 from isomorph.scoreboard import record_mode
 
-# What conftest.py gives to JAX, and why, stands there: (to be quick, as users have it).
+# XLA's flags: (quick, a user's default). conftest.py says why.
 XLA = {
     "xla_backend_optimization_level": (0, 3),
     "xla_llvm_disable_expensive_passes": (True, False),
@@ -20,8 +20,8 @@ QUICK_XLA = " ".join(f"--{name}={str(quick).lower()}" for name, (quick, _) in XL
 
 
 def central_gradient(func, x, step=1e-6):
-    """The gradient of a real scalar `func` at the float64 array `x`, by central differences: error
-    about 1e-9.
+    """The gradient of a real scalar `func` at the float64 array `x`, by central differences (error
+    about 1e-9).
     """
     x = np.asarray(x, np.float64)
     grad = np.zeros_like(x)
@@ -34,15 +34,17 @@ def central_gradient(func, x, step=1e-6):
 
 
 def numpy_of(x):
-    """The values of an array of any framework, by the framework's own way out."""
+    """The values of an array of any framework, without isomorph."""
     return x.detach().numpy() if hasattr(x, "detach") else np.asarray(x)
 
 
-RUNS = Counter()  # how often compiled programs of each compiler ran
+RUNS = Counter()  # how often compiled programs ran, by compiler
 
 
 def noted(compiler):
-    """A compiler whose programs tell the scoreboard when they run: mode jit is seen, no claim."""
+    """A compiler whose programs tell the scoreboard when they run: mode jit is observed, not
+    claimed.
+    """
 
     @wraps(compiler)
     def compile(*args, **kw):
@@ -60,7 +62,7 @@ def noted(compiler):
 
 
 def compiled(backend, func):
-    """`func` under the framework's own compiler; NumPy has none."""
+    """`func` under the framework's own compiler; unchanged on NumPy."""
     if backend == "jax":
         import jax
 
@@ -69,7 +71,8 @@ def compiled(backend, func):
         import tensorflow as tf
 
         return noted(tf.function)(func, jit_compile=True, autograph=False)
-    if backend == "torch":  # aot_eager traces whole graphs as inductor does, without its seconds
+    # aot_eager traces whole graphs like inductor, but without its compile time
+    if backend == "torch":
         import torch
 
         return noted(torch.compile)(func, fullgraph=True, backend="aot_eager")
@@ -77,7 +80,7 @@ def compiled(backend, func):
 
 
 def counted(func):
-    """`iso.jit(func)`, and a list that is as long as the function has been called as Python."""
+    """`iso.jit(func)`, and a list that grows by one each time Python runs the function."""
     calls = []
 
     def call(*args):
@@ -88,22 +91,22 @@ def counted(func):
 
 
 def kind_of(x):
-    """The framework of an array, by where its type is defined."""
+    """The framework of an array, from the module of its type."""
     return {"jaxlib": "jax"}.get(root := type(x).__module__.partition(".")[0], root)
 
 
 def as_users_have_it(backend, program):
-    """What conftest.py takes away for the sake of speed."""
+    """Compile with XLA's default flags, which conftest.py changes for speed."""
     if backend != "jax":
         return program
     return jax.jit(program, compiler_options={name: usual for name, (_, usual) in XLA.items()})
 
 
 def name_of(xp):
-    """The name of the backend whose namespace `xp` is."""
+    """The name of the backend with namespace `xp`."""
     return xp.__name__.removeprefix("isomorph.")
 
 
 def verbs_of(xp):
-    """The backend whose namespace `xp` is, for what users do not see of it."""
+    """The backend with namespace `xp`, including what users do not see."""
     return load(name_of(xp))

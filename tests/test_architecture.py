@@ -1,4 +1,6 @@
-"""The rooms: who may name a framework, who may import whom, how large a file may be."""
+"""Rules for the source tree: who may name a framework, who may import whom, how large a file may
+be.
+"""
 
 import ast
 import importlib
@@ -30,18 +32,18 @@ PACKAGES = {
     "tensorflow": {"tensorflow", "keras"},
     "torch": {"torch", "array_api_compat"},
 }
-# Where a framework may be imported or named; NumPy's room is its backend, like any other's.
+# Where a framework may be imported or named. NumPy counts as a framework like the others.
 OPEN_ROOMS = ("backends/", "export/", "frontends/")
-# The scoreboard knows the assertions of other packages by name; it imports none of them.
+# The scoreboard knows the assertions of other packages by name, but does not import them.
 MAY_NAME = (*OPEN_ROOMS, "dispatch.py", "typing.py", "scoreboard/")
-# What people who come from a framework write, and what to write instead, by their words.
+# What users of a framework tend to write, and what to write instead: it quotes framework names.
 OF_HABITS = "modules/habits.py"
-# Words by which a framework is known where its name is not said.
+# Words that give a framework away without its name.
 DISGUISES = (
     "torch dynamo inductor functorch aten cuda cudnn autograd jax xla tensorflow tf keras cpu gpu"
 )
-# Who may import whom, from the ground up. A room may import itself and what is listed; whatever is
-# not listed, the doors, may import all but backends, of which they know the contract alone.
+# Who may import whom, from the bottom up. A room may import itself and what is listed. All unlisted
+# files are doors: they may import everything but backends, of which they only know the contract.
 TYPES = ("array_types.py", "standard.py", "typing.py")
 GROUND = (
     *TYPES, "backends/vocabulary.py", "backends/contract.py", "dispatch.py", "code_readers.py",
@@ -62,7 +64,7 @@ MAY_IMPORT = {
     "layers/heads_plan.py": (*GROUND, *PLANS),
     "scoreboard/": (),
 }
-# What backends, and what they are composed of, may import beside themselves: no door of layers.
+# What backends and composed functions may import besides themselves: no layers.
 BELOW_BACKENDS = (
     *GROUND, *PLANS, "meanings/", "tree.py", "compiling.py", "flow.py", "gradients/",
     "slow_compilation.py", "keywords.py",
@@ -71,7 +73,7 @@ KNOWN_OF_BACKENDS = tuple(f"backends/{n}.py" for n in ("__init__", "contract", "
 
 
 def imported(path, tree):
-    """The files of ours that a file imports, wherever in it and for whatever purpose."""
+    """Our files that a file imports, anywhere in it and for any purpose."""
     package = Path(path).parent
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level:
@@ -94,7 +96,7 @@ ARROWS = {path: sorted(set(imported(path, tree)) - {path}) for path, tree in FIL
 
 
 def circles(arrows):
-    """The sets of files that can all reach each other."""
+    """The sets of files that all import each other, directly or not."""
     reached = {}
 
     def reach(path):
@@ -116,7 +118,7 @@ def circles(arrows):
 
 
 def test_there_are_no_import_circles():
-    """Late imports count, and imports for types; loading a backend by its name does not."""
+    """Late imports and type-only imports count; loading a backend by name does not."""
     assert circles({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}) == {frozenset("abc")}
     assert sum(map(len, ARROWS.values())) > 500
     assert sorted(map(sorted, circles(ARROWS))) == []
@@ -131,8 +133,8 @@ def test_imports_have_one_direction():
             if rooms:
                 allowed = (max(rooms, key=len), *MAY_IMPORT[max(rooms, key=len)])
                 assert target.startswith(allowed), said
-            elif path.startswith("backends/"):  # one framework's, or what they share
-                room = "/".join(path.split("/")[:2]) + "/"  # of a framework, if it is one's
+            elif path.startswith("backends/"):  # a framework's backend, or shared code
+                room = "/".join(path.split("/")[:2]) + "/"  # the framework's folder, if it is one
                 shared = target.startswith("backends/") and target.count("/") == 1
                 inside = shared or target.startswith(room)
                 assert inside or target.startswith(BELOW_BACKENDS), said
@@ -150,7 +152,7 @@ def words(text):
 
 
 def disguised(source):
-    """The names, strings and remarks of a file, docstrings left out, that mean a framework."""
+    """Names, strings and comments of a file, without docstrings, that give a framework away."""
     docs = {
         node.body[0].lineno
         for node in ast.walk(ast.parse(source))
@@ -178,7 +180,7 @@ def test_a_framework_in_disguise_is_seen():
 
 
 def imports(tree):
-    """(module, is it at run time) for every import in a file, relative ones with their dots."""
+    """(module, whether at run time) for every import in a file; relative ones keep their dots."""
     typing_only = {
         node
         for top in ast.walk(tree)
@@ -195,7 +197,7 @@ def imports(tree):
 
 
 def code_strings(tree):
-    """Every string constant that is no docstring."""
+    """Every string constant that is not a docstring."""
     docs = {
         id(node.body[0].value)
         for node in ast.walk(tree)
@@ -221,7 +223,7 @@ def test_a_framework_is_imported_only_in_its_rooms(backend):
 def test_a_framework_is_named_only_where_it_may_be(backend):
     for path, tree in FILES.items():
         if path.startswith(MAY_NAME) or (backend == "numpy" and path == "default_backend.py"):
-            continue  # the default backend is NumPy: the one name a door must know
+            continue  # the default backend is NumPy: the one framework that a door must name
         named = [s for s in code_strings(tree) if backend in s.lower().split()]
         assert not named, f"{path} names {backend}: {named}"
         names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
@@ -253,7 +255,7 @@ def test_every_verb_is_supplied(backend):
     cls = type(load(backend))
     verbs = [name for name, value in vars(Contract).items() if callable(value) and name[0] != "_"]
     assert len(verbs) == 15
-    if cls.jit is not Backend.jit:  # it takes nests itself
+    if cls.jit is not Backend.jit:  # its jit takes nests itself
         verbs = [n for n in verbs if n not in ("compile", "signature")]
     assert [n for n in verbs if getattr(cls, n) is getattr(Contract, n)] == []
 
@@ -285,10 +287,10 @@ def test_every_file_is_imported_by_another(backend):
         "backends/checks.py",
         "scoreboard/watching.py",
         "scoreboard/recorder.py",
-    }  # where people come in: the package, its command line, tests of other packages, and pytest
+    }  # entry points: the package, its command line, the checks for other packages, and pytest
     reached |= {target for arrows in ARROWS.values() for target in arrows}
     reached |= {f"{parent.as_posix()}/__init__.py" for p in FILES for parent in Path(p).parents}
-    reached.add(f"backends/{backend}/__init__.py")  # by dispatch, at run time
+    reached.add(f"backends/{backend}/__init__.py")  # loaded by dispatch, at run time
     mine = {
         p
         for p in FILES
@@ -298,7 +300,7 @@ def test_every_file_is_imported_by_another(backend):
 
 
 def test_the_scoreboard_stands_alone(backend):
-    """It uses nothing of the rest, and of the rest only the command line knows it."""
+    """It uses nothing else of isomorph, and only the command line uses it."""
     seen = 0
     for path, tree in FILES.items():
         for node in ast.walk(tree):
@@ -325,7 +327,7 @@ def test_no_file_is_long_and_each_says_what_it_is_for():
             assert ast.get_docstring(tree), f"{path} does not say what it is for"
 
 
-# Tables filled while their modules are imported, and the handles that hold state by design.
+# Tables filled while modules are imported, and handles that hold state by design.
 FILLED = {"TRACED", "LATE", "TOLD", "READERS", "REGISTERS", "CHECKS"}
 HANDLES = {
     "BACKENDS",
@@ -344,7 +346,7 @@ CHANGES = {"append", "add", "update", "pop", "clear", "setdefault", "extend", "r
 
 
 def test_no_module_keeps_state():
-    """Nothing at module level is changed from inside a function, but the handles above."""
+    """Functions change nothing at module level, except the handles above."""
     named = {n.id for tree in FILES.values() for n in ast.walk(tree) if isinstance(n, ast.Name)}
     assert named >= FILLED | HANDLES
     for path, tree in FILES.items():

@@ -1,5 +1,5 @@
-"""What ARCHITECTURE.md says is so: its files are there, and what it says about adding things, done
-as it says in a copy of the house, is all there is to do.
+"""ARCHITECTURE.md is true: its files exist, and following its "How to add" sections in a copy of
+the repository is enough.
 """
 
 import os
@@ -21,18 +21,19 @@ STEP = re.compile(
     r"```python\n(?P<code>.*?)```",
     re.M | re.S,
 )
-# What looks at names, as `make names` runs it, and at rules.
+# The tests about names that `make names` runs, and the architecture rules.
 MAKE = (ROOT / "Makefile").read_text().replace("\\\n", " ")
 LOOKS = (
     *re.search(r"^NAMES := (.*)", MAKE, re.M).group(1).split(),
     "tests/backends/test_numpy_rules.py",
 )
 WORDS = ("name", "override", "verb", "room", "circles", "direction", "docstrings", "reason")
-NEW = {"squareplus": 4, "Scale": 4, "sign_descent": 4, "exp10": 2}  # and how many tests of it
+# and the number of tests for each
+NEW = {"squareplus": 4, "Scale": 4, "sign_descent": 4, "exp10": 2}
 
 
 def steps(topic):
-    """(file, anchor, code) of what is to be done to add a thing."""
+    """(file, anchor, code) of every step to add something."""
     _, _, rest = PAGE.partition(f"### A{'n' if topic[0] in 'aeiou' else ''} {topic} ")
     section, _, _ = rest.partition("\n### ")
     return [step.group("file", "anchor", "code") for step in STEP.finditer(section)]
@@ -50,7 +51,7 @@ def follow(house, file, anchor, code):
     line = lines[found[0]]
     if line.rstrip().endswith(("(", "[", "{")):
         lines.insert(found[0] + 1, code)
-    else:  # the list goes on in its line
+    else:  # the list continues on the same line
         head = line.index(anchor.strip()) + len(anchor.strip())
         lines[found[0]] = f"{line[:head]}{code.strip()} {line[head:]}"
     path.write_text("".join(lines))

@@ -7,7 +7,7 @@ import isomorph as iso
 from examples import FUNCTIONS, LAYERS, PAIRS, parts
 from oracles import central_gradient, compiled, kind_of, numpy_of
 
-X = np.cos(1.7 * np.arange(24)) * 0.8 + 0.05  # no two alike
+X = np.cos(1.7 * np.arange(24)) * 0.8 + 0.05  # all different
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -1,4 +1,4 @@
-"""What the README shows is run as it stands."""
+"""The README's code runs as printed."""
 
 import re
 from pathlib import Path
@@ -19,14 +19,14 @@ def test_readme_programs(backend, xp):
     for block in blocks:
         block = block.replace(f"x = {ones}", f"x = iso.convert({ones}, {backend!r})")
         block = re.sub("points = (.*)", rf"points = iso.convert(\1, {backend!r})", block)
-        if backend == "torch":  # Inductor's seconds are spent elsewhere
+        if backend == "torch":  # Inductor takes too long; other tests compile with it
             block = block.replace("resume=True", "resume=True, compiled=False")
         exec(block.replace('use_backend("numpy")', f"use_backend({backend!r})"), names)
     done = names.pop("done")
     assert kind_of(done.model.hidden.w) == backend
     assert (done.steps, done.stopped, len(done.history)) == (10, "done", 5)
     assert done.history[-1]["validation"]["loss"] < done.losses[0] / 2
-    # three steps of AdamW, each moving a weight by about 1e-2, lower the error from key 0's weights
+    # three steps of AdamW, about 1e-2 per weight each, lower the error of the weights of key 0
     net = names["net"]
     assert kind_of(net.hidden.w) == kind_of(names["error"]) == backend
     with iso.use_backend(backend), iso.use_key(0):

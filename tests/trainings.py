@@ -1,4 +1,4 @@
-"""A small training with everything that must outlive a kill: dropout, batch norm, AdamW."""
+"""A small training run with everything that must survive a kill: dropout, batch norm, AdamW."""
 
 import json
 import os
@@ -16,7 +16,7 @@ ADAMW = iso.optimizers.adamw(3e-2)
 
 
 def quick():
-    """Without a word and without a compiler, whose seconds are not what most tests are about."""
+    """Options of a silent run without a compiler: most tests here are not about compilation."""
     return {"compiled": False, "progress": False}
 
 
@@ -37,7 +37,7 @@ def network(backend):
 
 
 def table(backend, examples=22):
-    """Points and labels that a line tells apart."""
+    """Points and labels that are linearly separable."""
     rng = np.random.default_rng(5)
     x = rng.standard_normal((examples, 3)).astype(np.float32)
     return iso.convert((x, (x.sum(1) > 0).astype(np.int64)), backend)
@@ -48,7 +48,7 @@ def entropy(model, x, labels):
 
 
 def leaves(model):
-    """Every number of a model, state too, in NumPy."""
+    """All numbers of a model as NumPy arrays, including its state."""
     if isinstance(model, iso.Module):
         model = {"v": model.v, "state": model.state}
     return [numpy_of(x) for x in tree.flatten(model)[0]]
@@ -63,16 +63,16 @@ def same_bits(a, b):
 
 
 def lines(path):
-    """The records of a log, every one of which must be JSON that any reader takes."""
+    """The records of a log; every line must be strict JSON."""
 
     def refuse(word):
-        raise ValueError(f"{word} is no JSON")
+        raise ValueError(f"{word} is not JSON")
 
     return [json.loads(x, parse_constant=refuse) for x in Path(path).read_text().splitlines()]
 
 
 def child(code, *args, **kw):
-    """Another process, with isomorph and this file to import."""
+    """Run code in another process that can import isomorph and this file."""
     paths = [str(Path(iso.__file__).parents[1]), str(Path(__file__).parent)]
     kw = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **kw}
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

@@ -1,8 +1,8 @@
 """Which verbs of which backends a run of the tests has used: `pytest --core --verbs`.
 
-A verb is a method of a backend that is no name of the array API standard. Each is wrapped on the
-backend's one instance, and says whether a program of ours was being traced when it was called. The
-run fails if a verb was left out that is not in one of the lists below.
+A verb is a method of a backend that is not in the array API standard. Each is wrapped on the
+backend's only instance, and records whether it was called while a program was traced. The run fails
+if a verb was not used and is not in one of the lists below.
 """
 
 import threading
@@ -19,48 +19,50 @@ VERBS = tuple(
     for name in dir(Backend)
     if callable(getattr(Backend, name)) and not name.startswith("_") and name not in VOCABULARY
 )
-NOT_IN_A_PROGRAM = {  # why a verb has no work while a program is traced
-    **dict.fromkeys(("borrow", "lend", "pack", "unpack"), "memory: a traced array has none"),
-    **dict.fromkeys(("to_numpy", "values"), "a traced array has none"),
-    "runs_ahead": "of the time that a program takes",
-    **dict.fromkeys(("check_given", "compile", "signature", "placed"), "before a program runs"),
-    **dict.fromkeys(("device", "devices", "named_device"), "names, known before"),
-    "explain": "of errors, when they have left the trace",
-    "host_results": "while a program runs",
+NOT_IN_A_PROGRAM = {  # verbs that are not needed while a program is traced, and why
+    **dict.fromkeys(("borrow", "lend", "pack", "unpack"), "a traced array has no memory"),
+    **dict.fromkeys(("to_numpy", "values"), "a traced array has no values"),
+    "runs_ahead": "asks about run time",
+    **dict.fromkeys(
+        ("check_given", "compile", "signature", "placed"), "called before a program runs"
+    ),
+    **dict.fromkeys(("device", "devices", "named_device"), "device names are known before tracing"),
+    "explain": "explains errors after they left the trace",
+    "host_results": "called while a program runs",
     "quick": "the framework's own generator draws outside of programs",
-    **dict.fromkeys(("expect_repeats", "slot", "write_adam"), "of steps that run one by one"),
+    **dict.fromkeys(("expect_repeats", "slot", "write_adam"), "for eager steps"),
 }
 ONLY_IN_A_PROGRAM = {"compiled_part": "a part of a program"}
 OF_TWO = dict.fromkeys(("borrow", "lend"), "between two frameworks that are not NumPy")
-OF_FILES = {"sums": "of the bytes of files, which NumPy reads"}
-OF_TORCH = {"outline": "torch alone must say what a draw is like"}
-NOT_ASKED = {  # backend -> the verbs that nothing asks of it, and why
+OF_FILES = {"sums": "sums bytes of files, which NumPy reads"}
+OF_TORCH = {"outline": "only torch must describe its draws"}
+NOT_ASKED = {  # backend -> the verbs that are never called on it, and why
     "numpy": {
         **dict.fromkeys(("check_given", "compile", "signature"), "it compiles nothing"),
         **dict.fromkeys(("distance", "put_window", "window"), "its indices are always known"),
-        **dict.fromkeys(("host_like", "host_results"), "a function of the host is called"),
+        **dict.fromkeys(("host_like", "host_results"), "calls host functions directly"),
         **OF_TORCH,
     },
     "jax": {
         **dict.fromkeys(("check_given", "compile", "signature"), "jax.jit takes nests itself"),
         **dict.fromkeys(("counter", "replay", "run_unseen"), "JAX has loops and checkpoints"),
-        "compiled_part": "XLA compiles the whole",
-        "has_quick_steps": "it compiles a layer of steps as a whole",
-        "write_adam": "its arrays are never written over",
+        "compiled_part": "XLA compiles whole programs",
+        "has_quick_steps": "it compiles recurrent layers as a whole",
+        "write_adam": "its arrays are immutable",
         **OF_FILES,
         **OF_TORCH,
     },
     "tensorflow": {**OF_FILES, **OF_TORCH},
     "torch": {
-        **dict.fromkeys(("is_inside", "label_scores", "picked"), "its own cross entropy"),
-        "compiled_part": "Inductor compiles the whole",
+        **dict.fromkeys(("is_inside", "label_scores", "picked"), "has its own cross entropy"),
+        "compiled_part": "Inductor compiles whole programs",
         **OF_FILES,
     },
 }
 NOT_ASKED_IN_A_PROGRAM = {
     "torch": {
         "counter": "the compiler counts",
-        **dict.fromkeys(("outline", "probit"), "a kernel of its own draws"),
+        **dict.fromkeys(("outline", "probit"), "uses its own random kernel"),
     }
 }
 USED = set()  # (backend, verb, whether a program was being traced)
@@ -68,7 +70,7 @@ _here = threading.local()
 
 
 def traced(func):
-    """`func`, during which a program of ours is being traced."""
+    """`func`, marked as being traced while it runs."""
 
     @wraps(func)
     def run(*args, **kw):
@@ -82,7 +84,7 @@ def traced(func):
 
 
 def noting(xp, verb):
-    """A verb of a backend that notes its use."""
+    """A verb of a backend that records its use."""
     meaning = getattr(xp, verb)
     eager, in_a_program = (xp.name, verb, False), (xp.name, verb, True)
 
@@ -99,12 +101,12 @@ def noting(xp, verb):
 
 
 def is_read():
-    """Whether torch.compile is reading, not running, what it sees: it must see no sets change."""
+    """Whether torch.compile is tracing: it must not see a set change."""
     return "torch" not in NOT_INSTALLED and torch.compiler.is_compiling()
 
 
 def compiler(name):
-    """The verb that is given the function a program is made of; NumPy has none."""
+    """The verb that takes the function to compile; NumPy has none."""
     return {"numpy": None, "jax": "jit"}.get(name, "compile")
 
 
@@ -115,7 +117,7 @@ def watch(name):
 
 
 def left_out(name):
-    """The verbs of a backend that no test used: eagerly, and while a program was traced."""
+    """The verbs of a backend that no test used: eagerly, and while tracing."""
     unused = lambda traced, *lists: [
         verb
         for verb in VERBS

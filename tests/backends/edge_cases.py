@@ -1,8 +1,9 @@
-"""Edge inputs of every function of the vocabulary: NaN, infinities, signed zeros, ties, nothing at
-all, what is out of range, the largest and the smallest numbers.
+"""Edge inputs of every function of the vocabulary: NaN, infinities, signed zeros, ties, empty
+arrays, out-of-range values, the largest and the smallest numbers.
 
-A case is a name, the edge it is about, a call and the arrays it is called with; floats among them
-take the dtype under test. Where no values are stated, NumPy's own are the right ones.
+A case has a function name, the name of its edge, a call and the arrays to call it with. Floats
+among the arrays take the dtype under test. A case that states no expected values is compared with
+NumPy's results.
 """
 
 import math
@@ -15,20 +16,20 @@ NAN, INF = math.nan, math.inf
 
 
 class Case(NamedTuple):
-    name: str  # of the vocabulary, with its extension; "iso." stands before those of isomorph
+    name: str  # function name, with its extension; "iso." comes before isomorph's own
     edge: str
-    call: Callable  # of the namespace and the arrays
-    inputs: Any  # arrays or nested lists, or what makes them of np.finfo(dtype)
-    values: Any = None  # the right results where NumPy has none of its own, of the inputs
-    slopes: Any = None  # the right derivative where it is stated, of the inputs; False: none
-    twice: bool = False  # second derivatives are compared as well
-    raises: str | None = None  # the kind of error that is right
-    elementwise: bool = False  # each result depends on the inputs at its own place alone
-    hermitian: bool = False  # a matrix of which one triangle is read
+    call: Callable  # takes the namespace and the arrays
+    inputs: Any  # arrays or nested lists, or a function that makes them from np.finfo(dtype)
+    values: Any = None  # expected results as a function of the inputs; None: NumPy's
+    slopes: Any = None  # expected derivative as a function of the inputs; False: no derivative
+    twice: bool = False  # also compare second derivatives
+    raises: str | None = None  # the expected kind of error
+    elementwise: bool = False  # each result depends only on the inputs at the same position
+    hermitian: bool = False  # only one triangle of the matrix is read
 
 
 def at(name: str, edge: str, inputs: Any, *args: Any, **kw: Any) -> Case:
-    """The function of that name with some more arguments."""
+    """The function of that name with extra arguments."""
     options = {k: kw.pop(k) for k in [*kw] if k not in Case._fields}
 
     def call(xp, *arrays):
@@ -40,7 +41,7 @@ def at(name: str, edge: str, inputs: Any, *args: Any, **kw: Any) -> Case:
     return Case(name, edge, call, inputs, **kw)
 
 
-# Numbers of all kinds, for functions of one number and of two.
+# All kinds of numbers, for functions of one and of two arguments.
 
 
 def specials(f: np.finfo) -> list[float]:
@@ -107,14 +108,14 @@ def elementwise() -> list[Case]:
 
 
 def raised(x: float, n: float) -> float:
-    """x to the power n by the C library, which Python refuses to ask at poles."""
+    """x to the power n by the C library: Python's own power raises at poles."""
     if x == 0 and n < 0:
         return math.copysign(INF, x) if n % 2 else INF
     return NAN if -INF < x < 0 and n % 1 else math.pow(x, n)
 
 
 def numbers() -> list[Case]:
-    """Functions of a number where the other argument is a Python number, of bounds, of integers."""
+    """Functions that take a Python number, bounds or integers as their other argument."""
     some = [NAN, INF, -INF, 0.0, -0.0, 1.5, -3.0]
     whole = np.array([0, 1, -1, 7, -(2**63), 2**63 - 1])
     return [
@@ -171,7 +172,7 @@ def numbers() -> list[Case]:
     ]  # fmt: skip
 
 
-# Creating, moving and joining.
+# Creation, manipulation and joining.
 
 GRID = [[NAN, 1.0, -0.0], [INF, -INF, 2.0]]
 LARGE = [NAN, 1e300, -1e-300, -0.0]
@@ -285,7 +286,7 @@ def indices() -> list[Case]:
     ]
 
 
-# Along rows of four: searching, sorting, sets, sums, products, extremes, variances.
+# Rows of four: searching, sorting, sets, sums, products, extremes, variances.
 
 ROWS = {
     "NaN": [2.0, NAN, 1.0, 3.0],

@@ -1,4 +1,4 @@
-"""The gradients of edge cases by differences, where a function is smooth: on both sides alike."""
+"""Gradients of edge cases by finite differences, wherever the function is smooth."""
 
 import numpy as np
 from edge_running import CASES, attempt, leaves, made, outcome, weighed, weights
@@ -7,12 +7,12 @@ import isomorph as iso
 from isomorph.dispatch import load
 
 STEP = 1e-6
-NEAR = 1e6  # larger numbers do not feel the step, and smaller ones than it nothing else
-STEEP = 1e5  # a jump by one, say, and no slope
+NEAR = 1e6  # a larger number absorbs the step; a nonzero one must be well above the step
+STEEP = 1e5  # a steeper slope is taken for a jump
 
 
 def smooth_gradients(number):
-    """How many derivatives were compared, and what was wrong, of NumPy in float64."""
+    """Compare NumPy's float64 derivatives with differences: (how many, the mismatches)."""
     case, inputs = CASES[number], made(number, "float64")
     got = outcome("numpy", number, "float64")
     if not isinstance(got.grad, list) or case.edge == "denormals":
@@ -53,7 +53,7 @@ def _weighed_gradients(number):
 
 
 def _compared(case, what, func, inputs, grads):
-    """Each derivative beside its difference quotient, unless the two sides differ."""
+    """Compare each derivative with its difference quotient, where the two one-sided ones agree."""
     base = func(*inputs)
     whole = base is not None and all(np.isfinite(y).all() for y in base)
     near = [(np.abs(x) < NEAR) & ((x == 0) | (np.abs(x) > 10 * STEP)) for x in inputs]
@@ -70,7 +70,7 @@ def _compared(case, what, func, inputs, grads):
         if case.elementwise:
             sure &= np.logical_and.reduce([n for n in near if n.shape == sure.shape])
         count += int(sure.sum())
-        # differences of 1e-6 are right to six digits or so, where the function is of size one
+        # differences with step 1e-6 are good to about six digits for a function of size one
         bad = sure & ~(np.abs(slope - grad) <= 1e-5 * (1 + np.abs(slope)))
         for i in np.argwhere(bad)[:3]:
             here = tuple(i)
@@ -79,7 +79,7 @@ def _compared(case, what, func, inputs, grads):
 
 
 def _slopes(case, func, inputs, place, base):
-    """Difference quotients by one input, NaN where they are none; complex: by both parts."""
+    """Difference quotients for one input; NaN where not smooth. A complex input: both parts."""
     x = inputs[place]
     slope = _real_slopes(case, func, inputs, place, base, 1.0)
     if x.dtype.kind == "c":

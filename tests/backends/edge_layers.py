@@ -1,6 +1,6 @@
-"""Edge inputs of the functions of isomorph itself: activations, losses, norms, pools, tables.
+"""Edge inputs of isomorph's own functions: activations, losses, norms, pools, embeddings.
 
-Activations are held against their limits, worked out in float64; so are their derivatives.
+Activations and their derivatives are compared with their limits, worked out in float64.
 """
 
 import math
@@ -22,7 +22,7 @@ def case(name, edge, inputs, *args, values=None, slopes=None, raises=None, each=
     return Case(f"iso.{name}", edge, func, inputs, values, slopes, raises=raises, elementwise=each)
 
 
-# Activations: a function and its derivative of one finite number, and their limits at -inf and inf.
+# Activations: function and derivative of one finite number, and both limits at -inf and inf.
 
 
 def phi(x):
@@ -64,7 +64,7 @@ def mish_slope(x):
 
 
 ACTIVATIONS = {
-    # name: (function, derivative, at -inf and inf, the derivative there, options)
+    # name: (function, derivative, its values at -inf and inf, the derivative there, options)
     "relu": (lambda x: max(x, 0.0), lambda x: float(x > 0), (0, INF), (0, 1), {}),
     "leaky_relu": (
         lambda x: x if x > 0 else 0.01 * x, lambda x: 1.0 if x > 0 else 0.01,
@@ -96,7 +96,7 @@ ACTIVATIONS = {
 
 
 def limits(func, low, high):
-    """The function of arrays that is `func` of finite numbers and these at infinities."""
+    """An array function: `func` at finite numbers, the given limits at -inf and inf."""
 
     def one(x):
         if math.isnan(x):
@@ -183,7 +183,7 @@ def losses() -> list[Case]:
     ]  # fmt: skip
 
 
-# Tables.
+# Embeddings.
 
 
 def tables() -> list[Case]:
@@ -249,7 +249,7 @@ def window(left, right):
 
 
 def sequences() -> list[Case]:
-    """Convolution, attention and recurrence."""
+    """Convolution, attention and recurrent layers."""
     image = [[[[1.0], [NAN], [0.0]], [[2.0], [2.0], [INF]], [[0.0], [5.0], [5.0]]]]
     filters = [[[[1.0]], [[2.0]]], [[[-1.0]], [[0.0]]]]
     query, nothing = [[1.0, 0.0], [0.5, 2.0]], np.zeros((0, 2))
@@ -292,7 +292,7 @@ def sequences() -> list[Case]:
 
 
 def listed():
-    """The functions of `examples.py`: at zero, and with nothing."""
+    """The functions of `examples.py`, at zero and on empty arrays."""
     for name, (run, shapes, wanted) in FUNCTIONS.items():
         func = lambda xp, *arrays, run=run: run(iso, *arrays)
         zeros = tuple(np.zeros(shape) for shape in shapes)

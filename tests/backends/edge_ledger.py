@@ -1,5 +1,7 @@
-"""Where a framework differs at an edge, and why it is left so: read both ways. What differs and
-stands not here fails; what stands here and no longer differs fails too.
+"""Known differences between frameworks at edges, each with the reason to leave it.
+
+The ledger is checked both ways: a difference that is not listed fails, and so does a listed one
+that no longer occurs.
 """
 
 from collections.abc import Callable
@@ -9,16 +11,16 @@ import numpy as np
 
 
 class Entry(NamedTuple):
-    backends: str  # their names
-    names: str  # of functions
-    edge: str  # a pattern
-    what: str  # value, grad, twice
+    backends: str  # backend names
+    names: str  # function names
+    edge: str  # a pattern of edge names
+    what: str  # value, grad or twice
     reason: str
-    at: Callable | None = None  # of inputs and right values: the places; None: as a whole
+    at: Callable | None = None  # (inputs, expected values) -> positions; None: the whole result
     dtypes: str = "float32 float64"
 
 
-# Places, for cases in which each result stands beside its inputs.
+# Positions, for cases in which each result belongs to the inputs at the same position.
 
 
 def unknown(inputs, values):
@@ -46,49 +48,47 @@ def infinite(inputs, values):
 
 
 def squared(inputs, values):
-    """Whose squares overflow, or vanish."""
+    """Positions whose squares overflow or underflow."""
     sizes = [np.abs(x) for x in inputs]
     return np.any([(x > 1e30) | ((x > 0) & (x < 1e-30)) for x in sizes], axis=0)
 
 
 def spread(inputs, values):
-    """In rows with infinite or with the largest numbers."""
+    """All positions of rows with an infinity or a very large number."""
     wide = ~np.isfinite(inputs[0]) | (np.abs(inputs[0]) > 1e30)
     return np.broadcast_to(wide.any(-1, keepdims=True), wide.shape)
 
 
 def ties(inputs, values):
-    """In rows where numbers are equal, or more than one is NaN."""
+    """Positions that equal another one of their row; NaNs count as equal."""
     x = np.where(np.isnan(inputs[0]), np.pi, inputs[0])
     return (x[..., :, None] == x[..., None, :]).sum(-1) > 1
 
 
-FREE = (
-    "linear by pieces; where the value is NaN, the derivative of a piece is the framework's choice"
-)
+FREE = "piecewise linear; where the value is NaN, the framework chooses the derivative of a piece"
 KINK = "the slope of |x| at 0, or of clip at its bound, is the framework's choice (README)"
-FLUSH = "XLA's and TensorFlow's kernels on CPUs take denormal numbers for 0"
+FLUSH = "XLA's and TensorFlow's CPU kernels flush denormal numbers to 0"
 KERNEL = (
-    "torch's kernel computes x·0 and x·x there; what would be right costs two more passes over "
-    "memory, forwards and backwards"
+    "torch's kernel computes x·0 and x·x there; to avoid it would cost two more passes over "
+    "memory, forward and backward"
 )
-OWN = "an operator of the framework's own arrays, which is not ours: xp.pow is right"
+OWN = "the operator ** is the framework's own; xp.pow is right"
 
 LEDGER = [
     # Values.
     Entry("jax", "sign floor_divide remainder", "specials", "value",
-          "XLA computes the sign of a zero otherwise", zeros),
+          "XLA gives zeros another sign", zeros),
     Entry("torch", "remainder", "specials", "value",
           "the sign of a zero; and fmod by a number so small that the quotient overflows",
           lambda inputs, values: zeros(inputs, values) | squared(inputs, values)),
     Entry("jax tensorflow", "sqrt log sign divide less", "denormals", "value", FLUSH),
     Entry("numpy torch", "pow", "to 0.5", "value",
-          "by a square root, which -inf and -0.0 have otherwise", infinite),
+          "computed by a square root, which differs at -inf and -0.0", infinite),
     Entry("numpy torch", "pow", "to 0.5", "value", "the sign of a zero root", zero),
     Entry("torch", "std", "rows", "value", "computed in float64: no overflow", None, "float32"),
     Entry("jax", "fft.fft fft.ifft fft.irfft fft.hfft fft.fftn fft.ifftn fft.irfftn", "no*",
-          "value", "JAX transforms nothing to nothing"),
-    # Functions that are linear by pieces.
+          "value", "JAX gives an empty result for an empty array"),
+    # Piecewise linear functions.
     Entry("jax torch", "abs acosh", "specials", "grad", FREE, unknown),
     Entry("jax", "abs", "specials", "grad", KINK, zero),
     Entry("jax", "remainder", "specials", "grad", FREE, unknown),
@@ -102,7 +102,7 @@ LEDGER = [
           lambda inputs, values: np.isinf(inputs[0])),
     Entry("torch", "nextafter", "specials", "grad",
           "the neighbour of a number towards itself is the other argument", equal),
-    Entry("jax", "nextafter", "specials", "grad", "JAX has no derivative and says so"),
+    Entry("jax", "nextafter", "specials", "grad", "JAX has no derivative, and raises"),
     Entry("numpy jax tensorflow torch", "iso.relu iso.leaky_relu", "specials", "grad", FREE,
           unknown),
     Entry("tensorflow", "iso.elu", "specials", "grad", FREE, unknown),
@@ -112,20 +112,20 @@ LEDGER = [
     Entry("torch", "linalg.vector_norm", "order 1", "grad", FREE,
           lambda inputs, values: np.isnan(inputs[0])),
     Entry("jax", "sort", "rows, descending", "grad",
-          "JAX turns the ascending order around, and equal numbers with it", ties),
-    # Numbers so large or small that their squares or products are not.
+          "JAX reverses the ascending order, and so the order of ties", ties),
+    # Numbers whose squares or products overflow or underflow.
     Entry("torch", "atan2", "specials", "grad", "torch's choice at the origin", origin),
     Entry("jax tensorflow torch", "atan2", "specials", "grad", "squares overflow", squared),
     Entry("torch", "hypot", "specials", "grad", "a product overflows before the quotient",
           squared),
     Entry("jax", "divide", "specials", "grad", "the square of the divisor vanishes", squared),
     Entry("jax tensorflow", "abs sqrt divide maximum", "denormals", "grad", FLUSH),
-    Entry("jax", "sqrt", "complex", "grad", "infinite: in one word NaN", zero),
-    Entry("tensorflow", "sqrt", "complex", "grad", "infinite: in one word NaN", zero,
+    Entry("jax", "sqrt", "complex", "grad", "an infinite derivative becomes NaN", zero),
+    Entry("tensorflow", "sqrt", "complex", "grad", "an infinite derivative becomes NaN", zero,
           "float32"),
-    Entry("torch", "pow", "complex", "grad", "of 0 to a complex power: 0, where there is none",
+    Entry("torch", "pow", "complex", "grad", "0 to a complex power: torch gives 0, not NaN",
           lambda inputs, values: (inputs[0] == 0) & (inputs[1] == 1 + 1j)),
-    Entry("torch", "pow", "to 0.5", "grad", "by a square root", lambda inputs, values:
+    Entry("torch", "pow", "to 0.5", "grad", "computed by a square root", lambda inputs, values:
           (inputs[0] == 0) | np.isinf(inputs[0])),
     Entry("tensorflow", "pow", "operator to 0*", "grad", OWN, lambda inputs, values:
           (inputs[0] == 0) | np.isnan(inputs[0])),
@@ -135,14 +135,14 @@ LEDGER = [
           (inputs[0] == 0) | np.isnan(inputs[0])),
     Entry("jax", "pow", "operator to 0.0", "twice", OWN, lambda inputs, values:
           (inputs[0] == 0) | np.isnan(inputs[0])),
-    Entry("jax tensorflow", "var", "rows", "grad", "through the mean: infinite less infinite",
+    Entry("jax tensorflow", "var", "rows", "grad", "through the mean: infinity minus infinity",
           spread),
-    Entry("torch", "prod", "NaN", "grad", "torch divides the product by what is NaN or infinite"),
+    Entry("torch", "prod", "NaN", "grad", "torch divides the product by NaN or infinity"),
     Entry("jax torch", "cumulative_prod", "rows", "grad", "products of infinities in another order",
           spread),
     # Kernels.
     Entry("torch", "iso.gelu iso.silu iso.mish", "specials*", "value", KERNEL, squared),
     Entry("torch", "iso.gelu iso.silu iso.mish", "specials*", "grad", KERNEL, squared),
     Entry("jax", "linalg.det", "NaN", "grad", FREE),
-    Entry("jax", "linalg.det", "of size zero", "grad", "JAX looks for a first row, and says so"),
+    Entry("jax", "linalg.det", "of size zero", "grad", "JAX reads the first row, and raises"),
 ]  # fmt: skip

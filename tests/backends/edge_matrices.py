@@ -1,5 +1,6 @@
-"""Edge inputs of linear algebra and Fourier transforms: singular, indefinite, not symmetric, with
-equal eigenvalues, of size zero."""
+"""Edge inputs of linear algebra and Fourier transforms: singular, indefinite and asymmetric
+matrices, equal eigenvalues, size zero.
+"""
 
 import numpy as np
 from edge_cases import INF, NAN, Case, at
@@ -7,11 +8,12 @@ from edge_cases import INF, NAN, Case, at
 ZERO = [[0.0, 0.0], [0.0, 0.0]]
 SINGULAR = [[1.0, 2.0], [2.0, 4.0]]
 RANK_ONE = [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [3.0, 6.0, 9.0]]
-NEARLY = [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]]  # singular but for rounding
+NEARLY = [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]]  # singular except for rounding
 INDEFINITE = [[1.0, 2.0], [2.0, 1.0]]
-NEGATIVE = [[4.0, 2.0, 1.0], [2.0, 5.0, 3.0], [1.0, 3.0, -6.0]]  # found in the last column
-LOWER = [[4.0, 100.0], [1.0, 3.0]]  # the lower triangle counts
-OPEN = [[4.0, NAN], [1.0, 3.0]]  # and what is above it may be anything
+# the factorization fails in the last column only
+NEGATIVE = [[4.0, 2.0, 1.0], [2.0, 5.0, 3.0], [1.0, 3.0, -6.0]]
+LOWER = [[4.0, 100.0], [1.0, 3.0]]  # only the lower triangle is read
+OPEN = [[4.0, NAN], [1.0, 3.0]]  # the upper triangle may hold anything
 UPPER = [[4.0, 1.0], [100.0, 3.0]]
 WITH_NAN = [[1.0, NAN], [NAN, 2.0]]
 WITH_INF = [[1.0, INF], [INF, 2.0]]
@@ -29,7 +31,7 @@ SMOOTH, FLAT = [LOWER, OPEN, DEFINITE, INDEFINITE], [IDENTITY, ZERO, SINGULAR]
 def decompositions() -> list[Case]:
     values = lambda xp, x: xp.linalg.eigh(x).eigenvalues
 
-    def projectors(xp, x):  # vectors have a free phase: what they project on has none
+    def projectors(xp, x):  # eigenvectors are defined up to a phase, projectors are unique
         v = xp.linalg.eigh(x).eigenvectors
         return xp.matmul(v[..., :1], xp.conj(xp.matrix_transpose(v[..., :1])))
 

@@ -1,4 +1,4 @@
-"""What becomes of an edge case on one backend, and where two outcomes differ."""
+"""Run an edge case on one backend, and compare two outcomes."""
 
 import warnings
 from functools import cache
@@ -16,24 +16,24 @@ from oracles import numpy_of
 
 CASES = [*edge_cases.CASES, *edge_matrices.CASES, *edge_layers.CASES]
 WIDE = {"float32": "complex64", "float64": "complex128"}
-# Relative to the larger of the number and 1: a few roundings of kernels of four frameworks, which
-# a second derivative divides by differences of singular values once more.
+# Relative to the larger of the number and 1: a few roundings by the kernels of four frameworks. A
+# second derivative divides by differences of singular values once more.
 CLOSE = {"float64": 1e-10, "float32": 5e-5}
 CLOSE_TWICE = {"float64": 1e-9, "float32": 2e-3}
 
 
 class Outcome(NamedTuple):
-    """Arrays, or an exception, or None where there is nothing to differentiate."""
+    """Arrays, an exception, or None where there is nothing to differentiate."""
 
     value: Any
-    recorded: Any  # the value again, while it is differentiated
+    recorded: Any  # the value again, computed while differentiating
     grad: Any
     twice: Any
 
 
 @cache
 def made(number: int, dtype: str) -> list[np.ndarray]:
-    """The arrays a case is called with."""
+    """The arrays to call a case with."""
     inputs = CASES[number].inputs
     found = [np.asarray(x) for x in (inputs(np.finfo(dtype)) if callable(inputs) else inputs)]
     kinds = {"f": dtype, "c": WIDE[dtype]}
@@ -42,7 +42,7 @@ def made(number: int, dtype: str) -> list[np.ndarray]:
 
 
 def weights(shape: tuple, dtype: str) -> np.ndarray:
-    """Different for each place, so that nothing cancels out."""
+    """A different weight for each position, so that nothing cancels out."""
     n = np.arange(int(np.prod(shape)))
     w = 1.25 + 0.5 * np.cos(1.0 + 2.0 * n)
     if dtype.startswith("complex"):
@@ -60,7 +60,7 @@ def numpy_dtype(x: Any) -> str:
 
 
 def weighed(xp: Any, arrays: list) -> Any:
-    """The real part of the sum of all floating numbers, each with its weight."""
+    """The real part of the weighted sum of all floating-point numbers."""
     total = 0.0
     for y in arrays:
         if xp.is_float(y.dtype):
@@ -72,7 +72,7 @@ def weighed(xp: Any, arrays: list) -> Any:
 
 def attempt(func: Any) -> Any:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # of NumPy about NaN, of torch about too few numbers
+        warnings.simplefilter("ignore")  # NumPy warns about NaN, torch about too few numbers
         try:
             return [np.array(numpy_of(x)) for x in func()]
         except Exception as error:
@@ -117,7 +117,7 @@ def plain(x: Any) -> Any:
 
 @cache
 def reference(number: int, dtype: str) -> Outcome:
-    """NumPy's outcome, and what the case states."""
+    """NumPy's outcome, replaced where the case states its own."""
     case, inputs = CASES[number], made(number, dtype)
     found = outcome("numpy", number, dtype)
     value, grad = found.value, found.grad
@@ -129,7 +129,7 @@ def reference(number: int, dtype: str) -> Outcome:
 
 
 def kind(error: Exception) -> str:
-    """The kind of an error: frameworks call the same thing by different names."""
+    """The kind of an error: frameworks use different types for the same mistake."""
     if "LinAlg" in type(error).__name__ or "not invertible" in str(error):
         return "matrix"
     if isinstance(error, IndexError):
@@ -140,15 +140,15 @@ def kind(error: Exception) -> str:
 
 
 def is_right(case: Case, error: Any) -> bool:
-    """Whether it is an error of the kind that the case asks for."""
+    """Whether `error` is of the kind that the case asks for."""
     if not isinstance(error, Exception):
         return False
     return case.raises in (kind(error), "value") and kind(error) != "derivative"
 
 
 def differing(expected: Any, got: Any, dtype: str, signs: bool = False, twice: bool = False) -> Any:
-    """None where two outcomes agree; the places where they do not, an array for each part; or what
-    is wrong as a whole.
+    """None if two outcomes agree. Otherwise the positions that differ, one array per part, or a
+    description if they differ as a whole.
     """
     if expected is None or got is None:
         return None if expected is got else f"needed {shown(expected)}, got {shown(got)}"
@@ -164,7 +164,7 @@ def differing(expected: Any, got: Any, dtype: str, signs: bool = False, twice: b
 
 
 def _sort(x: np.ndarray) -> str:
-    """The dtype of floats; of integers, whose width is the framework's, the kind."""
+    """The dtype of floats, but only the kind of integers: frameworks choose their width."""
     return x.dtype.name if x.dtype.kind in "fc" else x.dtype.kind
 
 
@@ -172,7 +172,7 @@ def _errors(expected: Any, got: Any) -> str | None:
     words = [kind(x) if isinstance(x, Exception) else None for x in (expected, got)]
     if words[0] == words[1]:
         return None
-    # a matrix that cannot be decomposed: an error, or nothing finite where nothing may be raised
+    # a matrix without a decomposition: an error, or nothing finite where no error can be raised
     arrays = [x for x in (expected, got) if not isinstance(x, Exception)]
     if "matrix" in words and len(arrays) == 1 and _is_lost(arrays[0]):
         return None
@@ -180,7 +180,9 @@ def _errors(expected: Any, got: Any) -> str | None:
 
 
 def _is_lost(arrays: list) -> bool:
-    """Whether of one matrix, in a stack perhaps, nothing is finite but zeros of a triangle."""
+    """Whether some matrix, perhaps of a stack, has nothing finite except the zeros of a
+    triangle.
+    """
     lost = [~np.isfinite(x) for x in arrays]
     empty = [x | (y == 0) for x, y in zip(lost, arrays)]
     whole = [x.reshape(-1, *x.shape[-2:]).all((1, 2)) if x.ndim > 1 else x.all() for x in empty]

@@ -1,4 +1,4 @@
-"""Elementwise functions of the standard with their meaning in plain Python, number by number."""
+"""Elementwise functions of the standard, each with its meaning in plain Python for one number."""
 
 import cmath
 import math
@@ -17,7 +17,7 @@ DTYPES = {
 BOOLEAN = (True, False)
 SIGNED = (-7, -2, -1, 0, 1, 2, 5)
 UNSIGNED = (0, 1, 2, 5, 7)
-REAL = (-2.5, -1.0, -0.375, 0.0, 0.5, 1.0, 2.75)  # float32 holds them exactly
+REAL = (-2.5, -1.0, -0.375, 0.0, 0.5, 1.0, 2.75)  # exact in float32
 COMPLEX = (0.5 + 0.25j, -0.75 + 1.125j, 1.25 - 0.375j)
 SAMPLES = {"b": BOOLEAN, "i": SIGNED, "u": UNSIGNED, "f": REAL, "d": REAL, "c": COMPLEX}
 UNIT = (-0.875, -0.5, 0.0, 0.25, 0.75)
@@ -27,24 +27,24 @@ POSITIVE = (0.125, 0.5, 1.0, 3.0)
 class Unary(NamedTuple):
     kinds: str
     python: Callable
-    result: str = "same"  # same, bool, or the real part's dtype
-    real: Sequence[float] = REAL  # where the function of a real number is defined
+    result: str = "same"  # same, bool, or the dtype of the real part
+    real: Sequence[float] = REAL  # the domain for real numbers
 
 
 def either(name: str) -> Callable:
-    """The function of that name in `math` for a real number, in `cmath` for a complex one."""
+    """The function of that name: from `math` for a real number, from `cmath` for a complex one."""
     return lambda z: getattr(cmath if isinstance(z, complex) else math, name)(z)
 
 
 def whole(rounding: Callable) -> Callable:
-    """A rounding of a real number; of a complex one, of its parts."""
+    """Round a real number; for a complex one, round both parts."""
     return lambda z: (
         complex(rounding(z.real), rounding(z.imag)) if isinstance(z, complex) else rounding(z)
     )
 
 
 def unit(z):
-    """The sign of a real number; z / |z| of a complex one."""
+    """The sign of a real number; z / |z| for a complex one."""
     return z / abs(z) if isinstance(z, complex) else (z > 0) - (z < 0)
 
 
@@ -157,7 +157,7 @@ BINARY = {
 
 INF, NAN = math.inf, math.nan
 
-# Special values the standard prescribes: name, arguments, result.
+# Special values required by the standard: name, arguments, result.
 SPECIAL = (
     ("abs", (-INF,), INF),
     ("abs", (-0.0,), 0.0),

@@ -1,7 +1,7 @@
 """Example calls of every other function of the standard, with results worked out by hand.
 
 A call takes the namespace and `a`, which makes an array of the dtype under test. Letters name the
-dtypes it is run with (`DTYPES` beside the elementwise functions).
+dtypes to run it with (`DTYPES`, beside the elementwise functions).
 """
 
 import cmath
@@ -29,7 +29,7 @@ def dft(values, sign=-1):
 
 W = [1, 5, 2, 7]
 Z = [1 + 2j, 3 - 1j, -2j, 4]
-HERMITIAN = [1, 2 + 1j, 3]  # the half of a spectrum whose signal is real
+HERMITIAN = [1, 2 + 1j, 3]  # half a spectrum of a real signal
 SPECTRUM = [1, 2 + 1j, 3, 2 - 1j]
 
 CREATION = (

@@ -62,7 +62,7 @@ POLYNOMIALS = [
 
 
 def positive(x):
-    """A Hermitian positive definite matrix of any one."""
+    """A Hermitian positive definite matrix made from any square matrix."""
     return x @ np.conjugate(np.swapaxes(x, -1, -2)) + 0.5 * np.eye(x.shape[-1], dtype=x.dtype)
 
 
@@ -75,7 +75,9 @@ def adjoint(x):
 
 
 def eigh_seen(x, uplo="L"):
-    """eigh through what does not depend on phases: the values, and a function of the matrix made with the vectors."""
+    """eigh seen through what does not depend on phases: the eigenvalues, and a function of the
+    matrix.
+    """
     w, v = np.linalg.eigh(herm(x), uplo)
     return w, (v * np.sin(w)[..., None, :]) @ adjoint(v), np.abs(v)
 

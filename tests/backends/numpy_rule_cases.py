@@ -30,7 +30,7 @@ def Z(*shape, key=0):
 
 
 def holed(x, *places):
-    """x with zeros at flat places."""
+    """x with zeros at these flat positions."""
     x = x.copy()
     for i in places:
         x.flat[i] = 0

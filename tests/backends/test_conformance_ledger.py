@@ -1,6 +1,5 @@
-"""What `conformance/ledger.toml` says may fail does fail, for the example it gives: an expression
-that should be true, and raises or is not. When one becomes true, a framework has mended something,
-and its line can go.
+"""Every entry of `conformance/ledger.toml` gives an example that fails: an expression that should
+be true and is not, or raises. When one becomes true, the framework was fixed, and the entry can go.
 """
 
 import math
@@ -26,11 +25,11 @@ MAY_FAIL = [
         marks=[
             pytest.mark.skipif(
                 group.get("machine", platform.machine()) != platform.machine(),
-                reason="it fails on another kind of machine",
+                reason="only fails on another kind of machine",
             ),
             pytest.mark.skipif(
                 "xla" in group and os.environ.get("ISOMORPH_XLA") == "quick",
-                reason="it fails with XLA as users have it",
+                reason="only fails with XLA's default settings",
             ),
         ],
     )

@@ -1,4 +1,4 @@
-"""Every backend keeps the contract, by the tests that any backend can run."""
+"""Every backend passes the contract checks that any backend can run."""
 
 import inspect
 
@@ -15,7 +15,7 @@ VERBS = [n for n, f in vars(Contract).items() if inspect.isfunction(f) and not n
 
 
 def complaint(check, xp):
-    """What a check says of a backend; nothing, if it has nothing against it."""
+    """The failure message of a check on a backend, or "" if it passes."""
     try:
         check(xp)
     except AssertionError as error:
@@ -36,9 +36,9 @@ def test_every_verb_has_a_meaning_and_a_check():
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_that_is_not_supplied_is_seen(verb):
-    """A backend that forgets one fails its check; one that says why passes."""
+    """A backend that lacks a verb fails its check. One that gives a reason passes."""
     forgets = {verb: getattr(Contract, verb)}
-    if verb in ("compile", "signature"):  # NumPy's `jit` does without
+    if verb in ("compile", "signature"):  # NumPy's own `jit` does not use them
         forgets["jit"] = Backend.jit
     without = lambda **more: type("Without", (type(load("numpy")),), forgets | more)(
         np, special, linalg=[np.linalg], fft=[np.fft]
@@ -48,7 +48,7 @@ def test_a_verb_that_is_not_supplied_is_seen(verb):
     CHECKS[verb](without(lacks={verb: "nobody wrote it"}))
 
 
-WRONG = {  # of each verb one that gives what it should not
+WRONG = {  # one wrong implementation of each verb
     "vjp": lambda xp, func, leaves, *more: (
         *func(*leaves)[:1],
         lambda up: leaves,
@@ -74,7 +74,7 @@ WRONG = {  # of each verb one that gives what it should not
 @pytest.mark.parametrize("verb", WRONG)
 def test_a_verb_that_is_wrong_is_seen(verb):
     wrong = {verb: WRONG[verb]}
-    if verb in ("compile", "signature"):  # NumPy's `jit` does without
+    if verb in ("compile", "signature"):  # NumPy's own `jit` does not use them
         wrong |= {"jit": Backend.jit, "compile": WRONG["compile"]}
     made = type("Wrong", (type(load("numpy")),), wrong)(
         np, special, linalg=[np.linalg], fft=[np.fft]
@@ -83,5 +83,5 @@ def test_a_verb_that_is_wrong_is_seen(verb):
 
 
 def test_a_vocabulary_that_lacks_a_word_is_seen():
-    made = type(load("numpy"))(np, linalg=[np.linalg], fft=[np.fft])  # without our `erf`
+    made = type(load("numpy"))(np, linalg=[np.linalg], fft=[np.fft])  # lacks `erf`
     assert "has no erf" in complaint(CHECKS["vocabulary"], made)

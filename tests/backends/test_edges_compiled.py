@@ -1,9 +1,9 @@
-"""Edges compiled: what the cases of `edge_running` give as they are, they give compiled, in value
-and gradient, in float64. What raises as it is stays away: a program cannot look at its values.
+"""Edge cases compiled: the cases of `edge_running` give the same values and gradients compiled as
+eager, in float64. Cases that raise eagerly are left out: a program cannot look at its values.
 
-`make test` compiles the first half of a sample, several cases to a program: another one each time,
-whose seed is printed; ISOMORPH_SEED=number draws that one again. `make test-all` compiles the other
-half too, and each case by itself.
+`make test` compiles the first half of a sample, several cases to a program. Each run draws another
+sample and prints its seed; ISOMORPH_SEED=number draws that sample again. `make test-all` also
+compiles the other half, and each case by itself.
 """
 
 import os
@@ -22,10 +22,10 @@ COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], in
 SEED = int(os.environ.get("ISOMORPH_SEED", random.SystemRandom().randrange(10**6)))
 SAMPLE = {"jax": 30, "tensorflow": 40, "torch": 10}
 
-# As many results as the values have it: no program of known shapes.
+# The size of the result depends on the values: no program of fixed shapes.
 SIZES = {"nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"}
 
-# What a framework cannot compile, with what it says.
+# Cases that a framework cannot compile, with part of its message.
 CANNOT = {
     ("torch", "linalg.svd", "complex"): "cannot decide which Python code runs",
     ("torch", "linalg.det", "NaN"): "contained non-finite values",
@@ -34,19 +34,19 @@ CANNOT = {
     ("jax", "from_dlpack", "nothing"): "must have __dlpack__",
     ("jax", "repeat", "0 times"): "Abstract tracer value",
 }
-# Where compiled is not as it is, and why it is left so; read both ways.
+# Cases that differ when compiled, with the reason to leave them so; checked both ways.
 OTHERWISE = {
     ("tensorflow", "divide", "specials"): "products of the largest numbers in another order",
     ("tensorflow", "log", "complex"): "the infinite derivative at 0 is NaN",
     ("tensorflow", "sqrt", "complex"): "the infinite derivative at 0 is NaN",
-    ("tensorflow", "iso.elu", "specials"): "beside NaN the derivative of a piece is free",
+    ("tensorflow", "iso.elu", "specials"): "at NaN the derivative of a piece is arbitrary",
     ("tensorflow", "linalg.cholesky", "NaN"): "the rows before a NaN are NaN too",
-    ("torch", "acosh", "specials"): "Inductor squares: beyond 1e154 it is infinite",
-    ("torch", "floor_divide", "specials"): "Inductor divides infinities as they are",
-    ("torch", "remainder", "specials"): "Inductor's is x - y·⌊x/y⌋, NaN for an infinite y",
-    ("torch", "pow", "to 0.5"): "by a square root, whose derivative at -0.0 and -inf is another",
-    ("torch", "prod", "NaN"): "beside NaN as it is all is NaN, compiled the others' product is one",
-    ("torch", "iso.elu", "specials"): "beside NaN the derivative of a piece is free",
+    ("torch", "acosh", "specials"): "Inductor squares x, which overflows beyond 1e154",
+    ("torch", "floor_divide", "specials"): "Inductor divides infinities directly",
+    ("torch", "remainder", "specials"): "Inductor computes x - y·⌊x/y⌋, NaN for an infinite y",
+    ("torch", "pow", "to 0.5"): "a square root, whose derivative differs at -0.0 and -inf",
+    ("torch", "prod", "NaN"): "a NaN makes all of it NaN eagerly, but not compiled",
+    ("torch", "iso.elu", "specials"): "at NaN the derivative of a piece is arbitrary",
 }
 
 
@@ -75,7 +75,7 @@ def measured(xp, number):
 
 def run(func, *args):
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # of NaN, of a compiler's choices
+        warnings.simplefilter("ignore")  # about NaN, or by the compiler about itself
         return func(*args)
 
 
@@ -83,7 +83,7 @@ def inputs(xp, number):
     return [xp.from_numpy(x) for x in made(number, "float64")]
 
 
-# What raises as it is, though NumPy does not.
+# Cases that raise eagerly, though NumPy does not.
 RAISES = {
     *(("torch", "linalg.slogdet", edge) for edge in ("zero", "singular")),
     *(("tensorflow", "linalg.slogdet", edge) for edge in ("zero", "singular")),
@@ -96,7 +96,7 @@ def raises(backend, number):
 
 
 def eager(backend, number):
-    """What a case gives as it is."""
+    """The eager results of a case."""
     xp = load(backend)
     return run(measured(xp, number), *inputs(xp, number))
 
@@ -109,7 +109,7 @@ def compiled(backend, numbers):
 
 
 def apart(backend, numbers):
-    """The cases that differ compiled, each with what it gives."""
+    """The cases whose compiled results differ, each with both results."""
     wanted = {n: eager(backend, n) for n in numbers}
     arrays = lambda nest: [np.array(numpy_of(plain(x))) for x in nest]
     got, found = compiled(backend, numbers), {}
@@ -117,8 +117,8 @@ def apart(backend, numbers):
         parts = ("value", "grad")[: len(wanted[n])]
         for what, x, y in zip(parts, wanted[n], got[str(n)], strict=True):
             x, y = arrays(x), arrays(y)
-            if differing(x, y, "float64") is not None:  # the sign of a zero is the compiler's
-                found[n] = f"{what}: as it is {shown(x)}\n    compiled {shown(y)}"
+            if differing(x, y, "float64") is not None:  # signs of zeros are not compared
+                found[n] = f"{what}: eager {shown(x)}\n    compiled {shown(y)}"
     return found
 
 
@@ -131,8 +131,8 @@ def check(backend, numbers):
 
 
 def leaves_xla(backend, number):
-    """What TensorFlow may compile without XLA takes all beside it along: those have a batch of
-    their own.
+    """Whether TensorFlow may compile a case without XLA. Then all cases of the same program lose
+    XLA too, so these get a batch of their own.
     """
     return backend == "tensorflow" and CASES[number].name.startswith(("linalg.", "iso.conv"))
 
@@ -163,7 +163,7 @@ def test_a_sample_of_what_xla_lacks(backend):
     check(backend, numbers)
 
 
-# Compiled, TensorFlow once gave other numbers for these.
+# TensorFlow once computed these wrongly when compiled.
 ONCE_WRONG = [
     ("linalg.cholesky", "complex"), ("linalg.eigh", "not finite"), ("linalg.svd", "NaN"),
     ("max", "NaN"), ("min", "NaN"), ("iso.max_pool", "rows"), ("iso.max_pool", "plane, padded"),
@@ -179,8 +179,8 @@ def test_cases_that_were_wrong(backend):
         check(backend, [n for n in numbers if leaves_xla("tensorflow", n) is apart])
 
 
-# Neither those with as many results as the values have it, nor those that raise as they are, of
-# which test_four_of_a_kind.py says what.
+# Without cases whose result sizes depend on values, and without those that raise eagerly:
+# test_four_of_a_kind.py checks those.
 ALONE = [
     (backend, number)
     for number, case in enumerate(CASES)

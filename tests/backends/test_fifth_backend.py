@@ -1,9 +1,9 @@
-"""A fifth backend, in a package outside of `src`: array-api-strict, without gradients and without
-a compiler (`tests/fifth_backend`).
+"""A fifth backend in a package outside of `src`: array-api-strict, without gradients and without a
+compiler (`tests/fifth_backend`).
 
-It is installed into a folder of its own as users install one, found by its entry point, and held to
-the contract and to the oracles of the layers by the tests of the four (`pytest --backend`). All of
-it happens in other processes: in this one there are four.
+It is installed into its own folder as a user would, and found by its entry point. The tests of the
+other four (`pytest --backend`) check it against the contract and the oracles of the layers. All
+this happens in other processes, so that this one keeps its four backends.
 """
 
 import os
@@ -29,16 +29,17 @@ SUITE = (
     "core/test_vmap.py",
     "functional/nn",
 )
-GRID = "tests/functional/nn/test_conv_grid.py::test_the_whole_grid"  # its values: test_values.py
+# test_values.py checks its values
+GRID = "tests/functional/nn/test_conv_grid.py::test_the_whole_grid"
 
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory):
-    """The environment of a process that has the package of the fifth backend."""
+    """The environment of a process in which the fifth backend is installed."""
     if NAME in ABSENT:
         pytest.skip(MISSING.format(NAME))
     place = tmp_path_factory.mktemp("fifth")
-    # a copy, for setuptools builds where the sources are
+    # a copy, because setuptools builds beside the sources
     source = shutil.copytree(
         TESTS / "fifth_backend", place / "source", ignore=shutil.ignore_patterns("__pycache__")
     )
@@ -50,7 +51,7 @@ def installed(tmp_path_factory):
 
 
 def printed(installed, code):
-    """What a program prints, line by line."""
+    """The lines that a program prints."""
     head = "import numpy as np, isomorph as iso, array_api_strict as strict\n"
     run = [sys.executable, "-c", head + code]
     done = subprocess.run(run, env=installed, capture_output=True, text=True, timeout=60)
@@ -59,7 +60,9 @@ def printed(installed, code):
 
 
 def test_the_suite_of_the_four(installed, tmp_path):
-    """What it computes is right; what asks for gradients or a compiler is left out, and why."""
+    """It computes the right values. Tests of gradients and compilation are skipped, with the
+    reason.
+    """
     report = tmp_path / "report.xml"
     run = [sys.executable, "-m", "pytest", "-n0", "--backend", NAME, "--deselect", GRID]
     run += [f"--junitxml={report}", *(f"tests/{part}" for part in SUITE)]
@@ -87,7 +90,7 @@ def test_the_suite_of_the_four(installed, tmp_path):
 
 
 def test_it_is_found_by_its_entry_point(installed):
-    """Listed, with its whole vocabulary, and arrays go there and come back."""
+    """It is listed with its whole vocabulary, and arrays convert to it and back."""
     code = f"""
 from isomorph.backends.vocabulary import FFT, LINALG, VOCABULARY
 found = iso.backends()["{NAME}"]

@@ -1,9 +1,10 @@
-"""Four of a kind: at every edge of every function the four backends give the same value, the same
-gradient, or the same kind of error.
+"""At every edge of every function, the four backends give the same value, the same gradient, or the
+same kind of error.
 
-The right value is NumPy's own, or a limit the case states. The right gradient is that of
-differences where there are any, or the stated one; where neither is, it is that of NumPy's tape, so
-that the four agree. What a framework cannot do, or is free to choose, stands in the ledger.
+The expected value is NumPy's, or a limit that the case states. The expected gradient is that of
+finite differences where the function is smooth, or the one the case states; elsewhere it is that of
+NumPy's tape, so that the four agree. The ledger lists what a framework cannot do or is free to
+choose.
 """
 
 from fnmatch import fnmatch
@@ -22,7 +23,7 @@ BACKENDS = ("numpy", "jax", "tensorflow", "torch")
 NAMES = list(dict.fromkeys(case.name for case in CASES))
 ERRORS = {"index": IndexError, "value": ValueError, "matrix": np.linalg.LinAlgError}
 
-# Names that have no edges, with the reason.
+# Names without edge cases, with the reason.
 WITHOUT = {
     **dict.fromkeys(vocabulary.DTYPES, "a dtype"),
     **dict.fromkeys(vocabulary.CONSTANTS, "a constant"),
@@ -36,7 +37,7 @@ WITHOUT = {
             for name in iso.__all__
             if "conv" in name and name not in ("conv2d", "convert")
         ),
-        "one meaning with conv2d: tests/functional/nn/test_conv_*.py",
+        "same code as conv2d: tests/functional/nn/test_conv_*.py",
     ),
     "iso.grouped_query_attention": "scaled_dot_product_attention of fewer heads",
     "iso.multi_head_attention": "products around scaled_dot_product_attention",
@@ -45,7 +46,7 @@ WITHOUT = {
 
 
 def named(name):
-    """What a name of the table means on a backend."""
+    """The function that a name of the table stands for on a backend."""
     return lambda xp: getattr(iso, name[4:]) if name.startswith("iso.") else _walk(xp, name)
 
 
@@ -55,8 +56,9 @@ def _walk(xp, name):
     return xp
 
 
-# JAX compiles every operation for every shape, half a minute for these and three for all: they are
-# what the backend computes by itself because JAX differs at an edge. make test-all takes the rest.
+# JAX compiles every operation for every shape: half a minute for these, three minutes for all.
+# These are functions that the backend computes itself because JAX differs at an edge. `make
+# test-all` runs the rest.
 QUICK_ON_JAX = {
     "take", "take_along_axis", "logaddexp", "hypot", "pow", "var", "std", "linalg.vector_norm",
     "linalg.matrix_norm", "linalg.cholesky", "linalg.eigh", "linalg.eigvalsh", "iso.gelu",
@@ -111,22 +113,24 @@ def test_the_four_agree(backend, name, dtype):
 
 
 def difference(case, what, expected, got, dtype):
-    """Where an outcome is not what it should be: None, places, or words."""
+    """How an outcome is wrong: None, positions, or a description."""
     if case.raises:
         if what != "value" or is_right(case, got.value):
             return None
         return differing(ERRORS[case.raises](case.raises), got.value, dtype)
     if what != "value" and isinstance(got.value, Exception):
-        return None  # said already
+        return None  # the value's own check reports it
     wanted, found = getattr(expected, what), getattr(got, what)
     if what == "recorded" and (wanted is None or found is None):
-        return None  # a gradient that could not be had
+        return None  # no gradient was computed
     signs = what == "value" and case.elementwise and not case.name.startswith("iso.")
     return differing(wanted, found, dtype, signs, twice=what == "twice")
 
 
 def without(apart, entry, inputs, values):
-    """What is left of a difference that an entry knows of, and whether it does."""
+    """The part of a difference that a ledger entry does not explain, and whether it
+    explains any.
+    """
     if apart is None:
         return None, False
     if entry.at is None or isinstance(apart, str):
@@ -149,7 +153,7 @@ def told(case, what, apart, expected, got):
     )
 
 
-# Cases of which NumPy itself has no derivative, and says so.
+# Cases whose derivative NumPy's tape refuses.
 NO_DERIVATIVE = {
     *(("linalg.qr", edge) for edge in ("zero", "NaN")),
     *(("linalg.slogdet", edge) for edge in ("zero", "singular")),
@@ -172,7 +176,7 @@ def test_the_reference_raises_only_where_a_case_says_so(backend, dtype):
 
 @cache
 def compared(name):
-    """How many derivatives of NumPy were held against differences, and those that failed."""
+    """How many of NumPy's derivatives were compared with differences, and the mismatches."""
     numbers = [i for i, case in enumerate(CASES) if case.name == name and not case.raises]
     found = [smooth_gradients(i) for i in numbers]
     return sum(count for count, _ in found), [wrong for _, wrongs in found for wrong in wrongs]
@@ -209,8 +213,8 @@ def test_every_name_was_drawn(backend, xp, capsys):
     with capsys.disabled():
         print(f"\nedges on {backend}: {len(CASES)} cases of {len(NAMES)} of {len(wanted)} names")
     assert wanted - set(NAMES) - set(WITHOUT) == set(), "names without an edge case"
-    assert {*NAMES, *WITHOUT} - wanted == set(), "names that there are not"
-    assert set(NAMES) & set(WITHOUT) == set(), "excluded, but drawn"
+    assert {*NAMES, *WITHOUT} - wanted == set(), "unknown names"
+    assert set(NAMES) & set(WITHOUT) == set(), "excluded, but has a case"
     assert all(callable(named(name)(xp)) for name in NAMES)
 
 

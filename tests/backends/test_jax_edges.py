@@ -1,5 +1,5 @@
-"""Where JAX means something else than NumPy, or differentiates wrongly: values held against NumPy,
-gradients against finite differences.
+"""Where JAX differs from NumPy or differentiates wrongly: values are compared with NumPy, gradients
+with finite differences.
 """
 
 import numpy as np
@@ -76,7 +76,8 @@ def test_index_means_what_numpy_means(backend, index):
         y = A.copy()
         if how != "set":
             UFUNC[how].at(y, index, value)
-        elif np.unique(places).size != places.size:  # which one stays is nobody's promise
+        # repeated positions: any of the values may stay
+        elif np.unique(places).size != places.size:
             continue
         else:
             y[index] = value
@@ -109,7 +110,7 @@ def test_traced_index_keeps_jaxs_rule(backend):
     np.testing.assert_array_equal(read(X, jnp.asarray([0, 7])), [[X[0]], [X[2]]])
     write = jax.jit(lambda x, i: iso.at(x)[i].set(9.0))
     np.testing.assert_array_equal(write(X, 7), X)
-    both = jax.jit(lambda x, i: iso.at(x)[1, i].get())  # the known part is checked
+    both = jax.jit(lambda x, i: iso.at(x)[1, i].get())  # the static part of the index is checked
     np.testing.assert_array_equal(both(A[0], 2), A[0][1, 2])
     with pytest.raises(IndexError, match="index 7"):
         jax.jit(lambda x, i: iso.at(x)[7, i].get())(A[0], 2)
@@ -238,7 +239,8 @@ def test_unique_has_numpys_values(backend, xp):
         for got, expected in zip(xp.unique_all(jnp.asarray(x)), np.unique_all(x)):
             np.testing.assert_array_equal(got, expected)
     repeated = iso.grad(lambda x: xp.sum(xp.unique_values(x)))(jnp.asarray([3.0, 1.0, 3.0]))
-    np.testing.assert_array_equal(repeated, [1.0, 1.0, 0.0])  # where it stands first
+    # the gradient goes to the first occurrence
+    np.testing.assert_array_equal(repeated, [1.0, 1.0, 0.0])
 
 
 def test_unique_with_a_known_size_can_be_compiled(backend, xp):
@@ -246,7 +248,7 @@ def test_unique_with_a_known_size_can_be_compiled(backend, xp):
     np.testing.assert_array_equal(found(jnp.asarray([3.0, 1.0, 3.0])), [1.0, 3.0, -1.0, -1.0])
 
 
-# Moving
+# Conversion
 
 TOO_LARGE = {
     "int64": np.array([1, 2**40]),
@@ -287,7 +289,9 @@ def test_either_byte_order_is_taken(backend, dtype):
 
 
 def test_no_tracer_is_asked_for_its_device_by_an_optimizer(backend, monkeypatch):
-    """It would search the whole program for the reason why there is none, for every array."""
+    """JAX would search the whole program, for every array, to explain why a tracer has
+    no device.
+    """
 
     def fail(self):
         raise AssertionError("a tracer was asked for its device")
@@ -298,7 +302,8 @@ def test_no_tracer_is_asked_for_its_device_by_an_optimizer(backend, monkeypatch)
     state, loss = step(step.init(v), jnp.arange(3.0))
     np.testing.assert_allclose(loss, 5.0)
     np.testing.assert_allclose(state.model["w"], [1.0, 0.8, 0.2], rtol=1e-6)
-    half = lambda w: iso.gradient_descent_update({**v, "w": w}, {**v, "w": w}, 0.5)  # not all of it
+    # one leaf is traced, the others are not
+    half = lambda w: iso.gradient_descent_update({**v, "w": w}, {**v, "w": w}, 0.5)
     np.testing.assert_allclose(iso.jit(half)(v["w"])["w"], [0.5] * 3)
     new = iso.jit(iso.adam_update, static=(2, 5))(v, v, 0.1, v, v, 1)[0]
     np.testing.assert_allclose(new["w"], 1 - 0.1 * 10 / np.sqrt(1000), rtol=1e-6)

@@ -1,7 +1,7 @@
 """Every namespace has the whole vocabulary, and every name means what the standard says.
 
-Elementwise functions and reductions are held against plain Python numbers, the others against
-results worked out by hand, on all four backends; the dtypes of the latter against NumPy's.
+On all four backends, elementwise functions and reductions are compared with plain Python numbers,
+the other functions with results worked out by hand. Expected dtypes of the latter are NumPy's.
 """
 
 import importlib
@@ -36,7 +36,7 @@ def dtype_of(x):
 
 
 def assert_array(backend, x, expected, dtype=None):
-    """`x` is an array of the backend with these values, and this dtype where one is given."""
+    """`x` is an array of the backend with these values, and with this dtype if one is given."""
     kinds = tuple(getattr(importlib.import_module(backend), kind) for kind in ARRAYS[backend])
     assert isinstance(x, kinds), f"needed an array of {backend}, got {type(x)}"
     got = np.asarray(x.resolve_conj() if backend == "torch" else x)
@@ -174,7 +174,7 @@ def variance(values, correction=0):
 
 
 def reduced(python, block, axis, keepdims):
-    """The reduction of a NumPy block by a function of a list of Python numbers."""
+    """The reduction of a NumPy block, by a function of a list of Python numbers."""
     axes = range(block.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
     axes = {a % block.ndim for a in axes}
     shape = [1 if a in axes else n for a, n in enumerate(block.shape)]
@@ -192,7 +192,7 @@ def reduced(python, block, axis, keepdims):
 def test_reductions(backend, xp, name, axis, keepdims):
     kinds, python, dtype_out = REDUCTIONS[name]
     if name.startswith("arg") and isinstance(axis, tuple):
-        axis = 1  # these take one axis
+        axis = 1  # these functions take one axis
     dtypes = [ONE_OF[kind] for kind in kinds]
     for dtype in dtypes[-1:] if keepdims else dtypes:
         block = BLOCK.astype(dtype)
@@ -244,9 +244,9 @@ def test_sums_in_a_given_dtype(backend, xp):
     assert_array(backend, xp.cumulative_sum(x, dtype=xp.float64), [100, 200], "float64")
 
 
-# Everything else, by example
+# Everything else: examples
 
-# One dtype of each kind, of both widths: JAX compiles every call anew for each.
+# One dtype of each kind and both widths: JAX compiles every call again for each dtype.
 ONE_OF = {"b": "bool", "i": "int32", "u": "uint8", "f": "float32", "c": "complex128"}
 
 ROWS = [
@@ -263,7 +263,7 @@ def parts(out):
 
 @pytest.mark.parametrize(("call", "expected", "dtype"), ROWS)
 def test_example(backend, xp, call, expected, dtype):
-    with np.errstate(all="ignore"):  # NumPy's complex det warns on aarch64, of any matrix
+    with np.errstate(all="ignore"):  # NumPy's complex det warns on aarch64 for any matrix
         outs = parts(out := call(xp, lambda values: make(xp, values, dtype)))
         numpys = parts(call(np, lambda values: np.asarray(values, dtype=dtype)))
     wanted = expected if isinstance(out, (tuple, list)) else [expected]
@@ -285,7 +285,7 @@ def test_frequencies(backend, xp):
 
 @pytest.mark.parametrize("backend", ["numpy"], indirect=True)
 def test_numpys_frequencies_take_no_dtype(backend, xp):
-    with pytest.raises(TypeError, match="dtype"):  # its own function, untouched
+    with pytest.raises(TypeError, match="dtype"):  # the framework's own function
         xp.fft.fftfreq(4, dtype=xp.float32)
 
 
@@ -314,7 +314,7 @@ FLOATS = ["float32", "float64", "complex64", "complex128"]
 
 
 def promoted(first, second):
-    """The standard's promotion of integers, or of floating dtypes; None where there is none."""
+    """The standard's promotion of integers, or of floating dtypes; None if undefined."""
     if first in FLOATS:
         double = bool({first, second} & {"float64", "complex128"})
         if "complex" in first + second:
@@ -341,8 +341,8 @@ PAIRS = [
 def test_promotion(backend, xp, first, second):
     name = promoted(first, second)
     assert xp.result_type(getattr(xp, first), getattr(xp, second)) == getattr(xp, name)
-    if not {first, second} & {"uint16", "uint32", "uint64"}:  # torch computes nothing with these
-        out = xp.add(make(xp, [1, 2], first), make(xp, 1, second))  # no dimensions, same rule
+    if not {first, second} & {"uint16", "uint32", "uint64"}:  # torch has few kernels for these
+        out = xp.add(make(xp, [1, 2], first), make(xp, 1, second))  # 0-d arrays promote alike
         assert_array(backend, out, [2, 3], name)
         assert_array(
             backend, xp.multiply(make(xp, [1, 2], first), make(xp, [3, 4], second)), [3, 8], name
@@ -429,7 +429,7 @@ def test_limits_of_integers(backend, xp, dtype):
 
 def test_inspection(backend, xp):
     info = xp.__array_namespace_info__()
-    limited = {"uint16", "uint32", "uint64"}  # torch holds these, but computes nothing with them
+    limited = {"uint16", "uint32", "uint64"}  # torch stores these, but has few kernels for them
     assert set(vocabulary.DTYPES) - limited <= set(info.dtypes()) <= set(vocabulary.DTYPES)
     assert set(info.dtypes(kind="real floating")) == {"float32", "float64"}
     assert {"boolean indexing", "data-dependent shapes"} <= set(info.capabilities())

@@ -1,5 +1,5 @@
-"""Layers that are one operation of NumPy's tape: their values and gradients by naive means, what
-they do to values that are no numbers, and where a differentiation is itself differentiated.
+"""Layers that are one operation of NumPy's tape. Values and gradients are compared with naive
+formulas, also for NaN and infinities, and derivatives of derivatives are checked.
 """
 
 import math
@@ -16,7 +16,7 @@ RNG = np.random.default_rng(5)
 
 @pytest.fixture(autouse=True)
 def same_numbers(monkeypatch):
-    """Whatever tests came before."""
+    """Seed the random numbers, whatever tests ran before."""
     monkeypatch.setitem(globals(), "RNG", np.random.default_rng(6))
 
 
@@ -103,8 +103,8 @@ def test_gradient_of_gradient_is_its_slope(backend, name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_way_back_is_differentiated_by_the_gradient_alone(backend, name):
-    """It is linear: ⟨u, back(g)⟩ has the slope that the differential of the function has along u,
-    and central differences know that.
+    """The pullback is linear: ⟨u, back(g)⟩ has the slope of the function's differential along u,
+    which central differences give.
     """
     func, *arrays = CASES[name]
     y, back = iso.vjp(func, *arrays)
@@ -145,7 +145,7 @@ def test_gelu_in_pieces(backend, size, dtype):
         slope = h + steep * h * (1 - h)
         assert abs(y[i] - v * h) <= 3 * eps * (1 + abs(v))
         assert abs(d[i] - slope) <= eps * (3 + abs(steep))  # h is rounded before 1 - h
-    np.testing.assert_array_equal(gelu(x), y)  # with and without a way back
+    np.testing.assert_array_equal(gelu(x), y)  # with and without recording a pullback
     assert y.dtype == d.dtype == dtype
 
 
@@ -154,7 +154,7 @@ def test_relu_at_values_that_are_no_numbers(backend):
     y, back = iso.vjp(iso.relu, x)
     np.testing.assert_array_equal(y, [0, 0, 0, 0, 2, np.inf, np.nan])
     (d,) = back(np.array([np.inf, np.nan, 3.0, np.inf, 5.0, -7.0, 2.0]))
-    np.testing.assert_array_equal(d, [0, 0, 0, 0, 5, -7, 2])  # nothing passes where it is 0
+    np.testing.assert_array_equal(d, [0, 0, 0, 0, 5, -7, 2])  # no gradient where the result is 0
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "complex64"])
@@ -198,7 +198,7 @@ def test_constants_cannot_be_overwritten_before_the_way_back(backend):
 
     with pytest.raises(ValueError, match="read-only"):
         iso.vjp(func, draw(2, 4))
-    x[:] = 1  # and afterwards they can
+    x[:] = 1  # afterwards they can be written
 
 
 def test_memory_begins_with_a_line(backend):
@@ -224,12 +224,13 @@ def test_what_comes_later_is_not_seen_by_those_before(backend, bad):
 
 def test_layer_norm_of_constant_rows_and_of_large_ones(backend):
     x = np.full((2, 1000), 1000.1, np.float32)
-    assert np.abs(iso.layer_norm(x)).max() < 0.1  # half a unit in the last place over sqrt(epsilon)
+    # half a unit in the last place, over sqrt(epsilon)
+    assert np.abs(iso.layer_norm(x)).max() < 0.1
     x = (1e4 + draw(2, 4096)).astype(np.float32)
     wide = x.astype(np.float64)
     wide = wide - wide.mean(-1, keepdims=True)
     wanted = wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-5)
-    # the mean is right to two units in its last place
+    # the mean is accurate to two units in the last place
     assert np.abs(iso.layer_norm(x) - wanted).max() < 2 * np.spacing(np.float32(1e4))
 
 

@@ -1,4 +1,6 @@
-"""What the NumPy tape answers where a derivative has a choice: the convention, by exact values."""
+"""The NumPy tape's derivatives at kinks, where there is a choice: the convention, by
+exact values.
+"""
 
 import numpy as np
 import pytest

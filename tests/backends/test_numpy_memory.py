@@ -1,5 +1,5 @@
-"""NumPy arrays in memory of every kind, differentiated: right as arguments and as constants, to the
-second order, and afterwards writeable exactly as before.
+"""NumPy arrays in every kind of memory, differentiated. Results are right for arguments and for
+constants, to the second order, and the arrays stay writeable exactly as before.
 """
 
 import array
@@ -18,14 +18,14 @@ import isomorph as iso
 
 ONLY = pytest.mark.parametrize("backend", ["numpy"], indirect=True)
 SIX = np.linspace(0.5, 3.0, 6)
-KEPT = []  # what owns memory, for as long as a test runs
+KEPT = []  # owners of memory, kept alive while a test runs
 
 
 @pytest.fixture(autouse=True)
 def released():
     yield
     for owner in KEPT:
-        with suppress(BufferError):  # an array still looks at it
+        with suppress(BufferError):  # an array still uses it
             owner.close()
         if hasattr(owner, "unlink"):
             owner.unlink()
@@ -44,7 +44,7 @@ class Interface:
 
 
 def filled(x):
-    """An array with the six numbers written into it."""
+    """Write the six numbers into an array and return it."""
     x[...] = SIX
     return x
 
@@ -133,7 +133,7 @@ MEMORY = {
 
 
 def parts(x):
-    """Used element by element, in a product, in a layer, and through an index."""
+    """`x` used elementwise, in a product, in a layer and through an index."""
     row = np.reshape(x, (1, -1))
     inner = np.matmul(row, np.swapaxes(row, 0, 1))[0, 0]
     layer = np.sum(iso.linear(row, np.exp(-row)) ** 2)
@@ -147,7 +147,7 @@ def by_constant(w, x):
 
 
 def derivatives(x):
-    """Value, gradient and second derivatives, of the array and of a number beside it."""
+    """Value, gradient and second derivatives, for the array and for a number beside it."""
     along = np.cos(np.arange(float(np.size(x)))).reshape(np.shape(x)).astype(np.float64)
     along = along.astype(np.asarray(x).dtype.newbyteorder("="))
     number = np.array(0.3, along.dtype)
@@ -180,7 +180,7 @@ def test_differentiated_like_a_copy_and_writeable_as_before(backend, memory):
         assert (np.asarray(x) == 7.0).all()
 
 
-READ_ONLY = {  # nobody writes there
+READ_ONLY = {  # kinds that cannot be written
     "broadcast", "read-only", "memory-mapped, read-only", "bytes", "an array of JAX",
     "an array of JAX by DLPack", "memory of TensorFlow",
 }  # fmt: skip
@@ -189,14 +189,14 @@ READ_ONLY = {  # nobody writes there
 @ONLY
 @pytest.mark.parametrize("memory", [name for name in MEMORY if name not in READ_ONLY])
 def test_written_to_meanwhile_it_raises_or_does_not_matter(backend, memory):
-    """A constant that a rule reads again is filled anew inside the function."""
+    """A constant that a rule reads later is overwritten inside the function."""
     x = MEMORY[memory]()
     assert x.flags.writeable
     filled_inside(lambda: x, x)
 
 
 def filled_inside(seen, whole):
-    """The gradient of what reads `seen()`, while `whole` is filled anew: right, or refused."""
+    """The gradient of a function of `seen()` that overwrites `whole`: it is right, or refused."""
     wanted = np.sum(np.array(seen()) ** 2)
 
     def fills(w):
@@ -249,7 +249,7 @@ def test_views_whose_owner_is_written_to(backend, view, owner):
 
 @ONLY
 def test_other_parts_of_a_buffer_may_be_written(backend):
-    """A ring of batches, filled further while a batch of it is read."""
+    """A ring buffer of batches: others are filled while one batch is in use."""
     ring = np.zeros((4, 3))
 
     def loss(w):
@@ -266,7 +266,7 @@ def test_other_parts_of_a_buffer_may_be_written(backend):
 @ONLY
 @pytest.mark.parametrize("solve", ["root", "fsolve", "leastsq"])
 def test_jacobians_for_solvers_of_scipy(backend, solve):
-    """They hand over buffers of their own."""
+    """Solvers pass their own buffers."""
     residual = lambda x: np.stack([x[0] ** 2 + x[1] - 3.0, x[0] - x[1] ** 2 + 1.0])
     seen = []
 

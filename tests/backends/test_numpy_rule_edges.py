@@ -1,5 +1,6 @@
-"""Where derivatives are delicate: ties, zeros, constants, refusals, three orders, other
-frameworks' conventions; and which functions have a rule at all."""
+"""Delicate derivatives: ties, zeros, constants, refusals, third order, other frameworks'
+conventions. Also: which functions have a rule at all.
+"""
 
 # ruff: noqa: E501  (a case is one line)
 
@@ -35,7 +36,7 @@ def grad(f, *xs):
     return iso.grad(f, argnums=tuple(range(len(xs))))(*xs) if len(xs) > 1 else iso.grad(f)(*xs)
 
 
-# Known gaps: each function that takes float arrays and has no rule, with the reason.
+# Known gaps: every function that takes float arrays and has no rule, with the reason.
 GAPS = {
     "i0": "its derivative, of order 1, is not in NumPy; scipy.special.i0 has a rule",
     "polydiv": "the length of its result depends on the values",
@@ -72,7 +73,7 @@ def test_every_differentiable_name_of_the_standard_has_a_rule(backend):
         "zeros_like",
         "empty_like",
     ]
-    xp = iso.namespace(np.ones(1))  # NumPy has no erf, we do
+    xp = iso.namespace(np.ones(1))  # erf is ours, not NumPy's
     missing = [n for n in names if (getattr(np, n, None) or getattr(xp, n)) not in TRACED]
     missing += [n for n in LINALG if getattr(np.linalg, n) not in TRACED]
     missing += [n for n in FFT if getattr(np.fft, n) not in TRACED and "freq" not in n]
@@ -97,8 +98,9 @@ def test_a_gap_raises_and_is_named(backend):
 
 
 def test_rules_take_the_arguments_numpy_takes(backend):
-    """A keyword NumPy knows is known to what replaces the function on traced values, under the
-    same name."""
+    """The traced version of a function knows every keyword that NumPy's has, under the
+    same name.
+    """
     wrong = []
     for func, traced in TRACED.items():
         if (
@@ -110,7 +112,7 @@ def test_rules_take_the_arguments_numpy_takes(backend):
         body = traced.args[-1] if hasattr(traced, "args") else traced
         own = inspect.signature(body).parameters if body is not func else {}
         if not own or any(p.kind is p.VAR_KEYWORD for p in own.values()):
-            continue  # constant, or passes keywords on
+            continue  # constant, or forwards its keywords
         names = [
             n
             for n, p in inspect.signature(func).parameters.items()
@@ -240,8 +242,7 @@ THIRD = [
 
 @pytest.mark.parametrize(("f", "x"), [pytest.param(f, x, id=name) for name, f, x in THIRD])
 def test_third_order(backend, f, x):
-    """The slope of the second derivative along v, v by central differences (error about 1e-8)
-    against the third."""
+    """The third derivative, compared with central differences (error about 1e-8) of the second."""
     v = R(*x.shape, key=3)
     first = lambda x: np.sum(iso.grad(f)(x) * v)
     second = lambda x: np.sum(iso.grad(first)(x) * v)
@@ -282,8 +283,9 @@ TORCH = [
 
 @pytest.mark.parametrize(("ours", "theirs"), [pytest.param(a, b, id=name) for name, a, b in TORCH])
 def test_complex_gradients_follow_the_convention(backend, ours, theirs):
-    """PyTorch has the same convention; the same float64 arithmetic in another order, so 1e-9 is
-    ample."""
+    """PyTorch has the same convention. Both compute in float64 in another order, so
+    1e-9 is ample.
+    """
     z = Z(3, 3)
     leaf = torch.tensor(z, requires_grad=True)
     torch.sum(torch.abs(theirs(leaf)) ** 2).backward()
@@ -336,8 +338,9 @@ def test_lstsq_gives_all_four_results(backend):
 
 
 def test_eigenvalues_alone_need_no_gap(backend):
-    """Equal eigenvalues have finite gradients through the values; a sum of them is a trace, whose
-    gradient is known."""
+    """Gradients through equal eigenvalues are finite. The sum of eigenvalues is the trace, whose
+    gradient is known.
+    """
     np.testing.assert_allclose(
         grad(lambda a: np.sum(np.linalg.eigvalsh(a)), np.eye(3)), np.eye(3), atol=1e-15
     )
@@ -423,7 +426,7 @@ def test_every_array_method_works_or_says_what_to_write(backend):
 @pytest.mark.parametrize("lost", [3, 4])
 @pytest.mark.parametrize("name", ["var", "std"])
 def test_a_variance_of_nothing_left_has_no_derivative(backend, name, lost):
-    """`np.var` itself, which gives NaN or infinity there and says so."""
+    """`np.var` gives NaN or infinity there and warns."""
     func = lambda x: getattr(np, name)(x, ddof=lost)
     with pytest.warns(RuntimeWarning):
         value, grad = iso.value_and_grad(func)(np.array([1.0, 2.0, 4.0]))

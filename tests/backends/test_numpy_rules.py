@@ -1,11 +1,11 @@
 """Every derivative rule of the NumPy tape against central differences, first and second order, and
 its dtype.
 
-The oracle: L(x) = Re <c, f(x)> for a random c, along a random direction v, by the five-point
-formula with step 1e-4. Its own error is about 1e-12 of the size of L (rounding over step), so 1e-6
-leaves room for badly conditioned cases and still sees any wrong factor. For complex x the direction
-is complex, and <g, v> = Re sum(conj(g) v), which is the convention: the gradient of a real function
-of x + iy is df/dx + i df/dy.
+The oracle is L(x) = Re <c, f(x)> for a random c, along a random direction v, by the five-point
+formula with step 1e-4. Its own error is about 1e-12 of the size of L (rounding over step). So 1e-6
+leaves room for badly conditioned cases and still catches any wrong factor. For complex x the
+direction is complex, and <g, v> = Re sum(conj(g) v), the convention here: the gradient of a real
+function of x + iy is df/dx + i df/dy.
 """
 
 import numpy as np
@@ -42,7 +42,7 @@ def noise(x, key):
 
 
 def along(gs, vs):
-    """Re <g, v>, over several arrays; a NaN in the data has no direction."""
+    """Re <g, v> over several arrays; NaN in the data counts as 0."""
     return sum(np.sum(np.real(np.conjugate(g) * v)) for g, v in zip(gs, vs))
 
 
@@ -73,7 +73,7 @@ def test_gradient_is_the_slope(backend, func, arrays):
     vs = [noise(x, 7 + i) for i, x in enumerate(arrays)]
     outs, gs = gradients(func, arrays, cs)
     for y, out in zip(ys, outs):
-        # composed functions add in another order than NumPy's
+        # composed functions add in another order than NumPy
         np.testing.assert_allclose(out, y, rtol=1e-9, atol=1e-12)
         assert out.dtype == y.dtype
         assert out.shape == y.shape

@@ -1,4 +1,6 @@
-"""What a traced NumPy value does and refuses, and what the tape promises beside derivatives."""
+"""What a traced NumPy value supports and refuses, and what the tape guarantees besides
+derivatives.
+"""
 
 import gc
 import sys
@@ -18,7 +20,7 @@ X = np.linspace(0.5, 1.5, 6).reshape(2, 3)
 
 
 def plain_program(x):
-    """NumPy as people write it: no word of isomorph."""
+    """Ordinary NumPy code that does not mention isomorph."""
     y = np.concatenate([x, x.T.reshape(2, 3)], axis=0)
     y = np.where(y > 1, y**2, np.sin(y))
     a = np.einsum("ij,kj->ik", y, y) + 4 * np.eye(4)
@@ -51,7 +53,7 @@ def test_float32_stays_float32(backend):
     value, grad = iso.value_and_grad(
         lambda x: np.mean(np.exp(x) * np.sqrt(2) ** 0 + x @ x.T @ x / 3)
     )(x)
-    assert value.dtype == np.float64  # np.sqrt(2) is a float64 scalar: NumPy's own promotion
+    assert value.dtype == np.float64  # np.sqrt(2) is a float64 scalar, and NumPy promotes
     assert grad.dtype == np.float32
     value, grad = iso.value_and_grad(lambda x: np.mean(np.exp(x) * 2.0 + x @ x.T @ x / 3))(x)
     assert (value.dtype, grad.dtype) == (np.float32, np.float32)
@@ -75,7 +77,7 @@ def refuses(match, f, x=X, error=TypeError):
         iso.grad(f)(x)
     np.testing.assert_array_equal(
         iso.grad(lambda x: np.sum(x * x))(X), 2 * X
-    )  # and the next call works
+    )  # the next call works
 
 
 def test_a_missing_rule_is_named(backend):
@@ -124,9 +126,7 @@ def test_changing_in_place_is_refused(backend):
 def test_a_value_kept_beyond_its_function_is_refused(backend):
     kept = []
     iso.grad(lambda x: kept.append(x) or np.sum(x))(X)
-    with pytest.raises(
-        RuntimeError, match="used after the differentiated function had returned.*aux"
-    ):
+    with pytest.raises(RuntimeError, match="after the .*function.* returned.*aux"):
         np.sum(kept[0])
 
 
@@ -194,7 +194,7 @@ def test_what_no_rule_needs_is_let_go(backend):
     _, pullback = iso.vjp(f, np.ones(3))
     gc.collect()
     assert alive[0]() is not None  # exp's rule needs its output
-    assert alive[1]() is None  # a sum needs nothing
+    assert alive[1]() is None  # a sum keeps nothing
     np.testing.assert_allclose(pullback(1.0)[0], np.e * np.ones(3))
 
 
@@ -206,7 +206,7 @@ def test_array_of_traced_values_through_the_namespace(backend, xp):
 def test_overwritten_names_of_one_value_stay_apart(backend):
     def f(x):
         y = x
-        y += 1.0  # a plain array would change x as well; a traced value makes a new one
+        y += 1.0  # on a plain array this would change x too; on a traced value it makes a new one
         return np.sum(y * y)
 
     np.testing.assert_allclose(iso.grad(f)(np.array([1.0])), [4.0])
@@ -234,7 +234,7 @@ def test_a_buffer_filled_anew_is_refused_or_right(backend):
         return np.sum(y)
 
     x = np.array([1.0, 2.0, 3.0])
-    for f in (product, matrix, mask):  # torch refuses here, too: the old values are gone
+    for f in (product, matrix, mask):  # torch refuses these too: the old values are gone
         with pytest.raises(ValueError, match="read-only"):
             iso.grad(f)(x)
         f(x)
@@ -251,7 +251,7 @@ def test_a_buffer_filled_anew_is_refused_or_right(backend):
     def summed(x):
         w, total = np.zeros(3), 0.0
         for i in range(3):
-            w[:] = i  # no rule needs the operand of a sum
+            w[:] = i  # a sum's rule does not need its operand
             total = total + np.sum(x + w)
         return total
 
@@ -317,7 +317,7 @@ def test_two_threads_that_hold_an_array_and_its_view_release_both(backend):
             troubles.append(error)
 
     before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)  # threads take turns within a release, too
+    sys.setswitchinterval(1e-6)  # let threads switch in the middle of a release
     try:
         threads = [threading.Thread(target=work, args=(c,)) for c in (owner, view, owner, view)]
         for t in threads:

@@ -1,5 +1,5 @@
-"""Names that frameworks do not promise: each stands in one place, is there in the version at hand,
-and where all of them are gone, namespaces, gradients and layers still work.
+"""Private names of frameworks: each is used in one place and exists in the installed version. If
+all of them were gone, namespaces, gradients and layers would still work.
 """
 
 import ast
@@ -24,7 +24,7 @@ WORDS = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:.torch.jit.script")  # what torch says to itself
+@pytest.mark.filterwarnings("ignore:.torch.jit.script")  # raised by torch itself
 @pytest.mark.parametrize(("backend", "word"), WORDS, indirect=["backend"])
 def test_each_is_there(backend, word):
     names = LISTS[backend].ALL
@@ -51,7 +51,7 @@ def private_uses(file):
             root, *rest = name.split(".")
             hidden = [part for part in rest if part.startswith("_") and not part.endswith("__")]
             hidden += ["python"] * name.startswith("tensorflow.python")
-            operation = name.startswith("torch.ops.aten.")  # which a graph is made of
+            operation = name.startswith("torch.ops.aten.")  # operations of graphs are allowed
             if root in ROOTS and hidden and not operation:
                 yield f"{file.relative_to(SOURCE)}:{node.lineno}: {name}"
 

@@ -1,5 +1,5 @@
-"""Two arrays of different dtypes, one of them perhaps without axes: the result has the dtype that
-the standard's table says and the numbers that NumPy has, or the framework says that it cannot.
+"""Operations on two arrays of different dtypes, one of them perhaps 0-d. The result has the dtype
+of the standard's table and NumPy's values, or the framework refuses.
 """
 
 import numpy as np
@@ -16,7 +16,8 @@ INTEGERS = [
     (a, b)
     for a in SIGNED + UNSIGNED
     for b in SIGNED + UNSIGNED
-    if "uint64" not in (a, b) or {a, b} <= set(UNSIGNED)  # the others have no common dtype
+    # other pairs with uint64 have no common dtype
+    if "uint64" not in (a, b) or {a, b} <= set(UNSIGNED)
 ]
 FLOATS = [(a, b) for a in ("float32", "float64") for b in ("float32", "float64")]
 FEW = [("int64", "uint16"), ("uint8", "uint32"), ("uint64", "uint16"), ("float64", "float32")]
@@ -46,7 +47,7 @@ VECTORS = {
 
 
 def values(dtype):
-    """The largest number, or one that only this dtype holds, and small ones."""
+    """The largest number, or one that only this dtype can hold, and small ones."""
     if dtype.startswith("float"):
         return np.array([1e30 if dtype == "float64" else 2.5, 0.1, 3], dtype)
     return np.array([min(np.iinfo(dtype).max, 2**50 + 1), 3, 2], dtype)
@@ -54,7 +55,7 @@ def values(dtype):
 
 def cases(what, pair):
     x, y = map(values, pair)
-    if what == "pow" or "shift" in what:  # what is too large has no meaning
+    if what == "pow" or "shift" in what:  # too large an argument is undefined
         y = np.array([3, 2], pair[1])
     if what in VECTORS:
         return [(x, y[::-1].copy())]  # not parallel
@@ -66,7 +67,7 @@ NEEDS_NONE = {"concat", "result_type", "stack", "where", "where of one"}
 
 
 def may_refuse(backend, what, x, y):
-    """Where a framework may say that it has no kernel: torch, of what is wide when promoted."""
+    """Whether a framework may lack a kernel: only torch, for wide unsigned results."""
     return backend == "torch" and what not in NEEDS_NONE and np.result_type(x, y).name in WIDE
 
 
@@ -74,7 +75,7 @@ def wanted_of(call, x, y):
     with np.errstate(all="ignore"):
         try:
             return np.asarray(call(load("numpy"), x, y))
-        except TypeError:  # bits of floating numbers
+        except TypeError:  # bitwise operations of floats
             return None
 
 
@@ -91,7 +92,7 @@ def check(backend, what, x, y):
     if wanted is None:
         return
     if (backend, what) == ("tensorflow", "clip") and wanted.dtype != x.dtype:
-        return  # it keeps the dtype of x, as the standard says; the others promote
+        return  # keeps the dtype of x, as the standard says; the others promote
     try:
         got = call(load(backend), *(iso.convert(np.asarray(z), backend) for z in (x, y)))
     except NotImplementedError as error:
@@ -104,7 +105,7 @@ def check(backend, what, x, y):
 @pytest.mark.parametrize("what", [*TWO, *VECTORS])
 @pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 def test_numbers_and_dtypes_of_two(backend, what):
-    pairs = FEW if backend == "jax" else INTEGERS + FLOATS  # each compiles there
+    pairs = FEW if backend == "jax" else INTEGERS + FLOATS  # JAX compiles each pair
     for pair in pairs:
         for x, y in cases(what, pair):
             check(backend, what, x, y)
@@ -112,7 +113,7 @@ def test_numbers_and_dtypes_of_two(backend, what):
 
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_a_program_promotes_as_eager_code_does(backend):
-    """Where eager code is refused, a program may have another way: but no other numbers."""
+    """Where eager code is refused, a program may work, but it never gives other values."""
     calls = {
         (what, pair, i): (x, y)
         for what in [*TWO, *VECTORS]
@@ -132,7 +133,7 @@ def test_a_program_promotes_as_eager_code_does(backend):
 @pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_python_numbers_beside_wide_integers(backend, dtype):
-    """Those that the dtype does not hold too: torch takes some of their bits."""
+    """Also numbers that the dtype cannot hold: torch alone would truncate them."""
     xp, x = load(backend), np.array([np.iinfo(dtype).max, 3], dtype)
     t = iso.convert(x, backend)
     for number in (2, -1, -7, 70_000):

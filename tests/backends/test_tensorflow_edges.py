@@ -1,6 +1,6 @@
-"""Where TensorFlow's own behaviour is wrong, silent or deadly: what this backend does instead.
+"""Where TensorFlow's own behaviour is wrong, silent or crashes: what this backend does instead.
 
-Gradients are held against central differences in complex128, values against NumPy or by hand.
+Gradients are compared with central differences in complex128, values with NumPy or by hand.
 """
 
 import logging
@@ -26,8 +26,8 @@ def outputs(y):
 
 
 def central_pullback(func, arrays, upstream, step=1e-6):
-    """df/dx + i df/dy of Re<upstream, func> for every array, by central differences: error about
-    1e-9.
+    """df/dx + i df/dy of Re<upstream, func> for every array, by central differences (error about
+    1e-9).
     """
 
     def loss(arrays):
@@ -64,7 +64,7 @@ def assert_pullback(func, *arrays, compiled=False):
 
 @pytest.fixture
 def logged():
-    """What TensorFlow's own logger says: it warns there, not through Python's warnings."""
+    """The messages of TensorFlow's own logger, which it uses instead of Python warnings."""
     lines = []
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(record.getMessage())
@@ -89,7 +89,7 @@ def hermitian(x):
 
 
 def of_values(vectors, values, others):
-    """vectors @ diag(values) @ others: free of the phases that the vectors leave open."""
+    """vectors @ diag(values) @ others, which does not depend on the phases of the vectors."""
     return xp.matmul(vectors * xp.astype(values, xp.complex128), others)
 
 
@@ -213,7 +213,7 @@ def test_a_cast_to_complex_passes_the_real_part_back_without_a_warning(backend, 
     assert logged == []
 
 
-# Moving arrays.
+# Conversion.
 
 
 @pytest.mark.parametrize("target", ["to_pt", "to_jx"])
@@ -224,7 +224,7 @@ def test_what_no_other_framework_holds_is_refused(backend, target):
         assert xp.lend(x) is None
         with pytest.raises(TypeError):
             iso.convert(x, name)
-    with pytest.raises(TypeError, match="to_numpy: needed numbers or strings, got resource"):
+    with pytest.raises(TypeError, match="to_numpy: .*got resource"):
         iso.to_numpy(handle)
 
 
@@ -252,7 +252,7 @@ def test_to_numpy_refuses_to_lose_a_gradient(backend):
 
     def keeps(x):
         seen.append(iso.to_numpy(iso.stop_gradient(2 * x)))
-        assert iso.to_numpy(x > 1).tolist() == [False, True]  # a truth value has no gradient
+        assert iso.to_numpy(x > 1).tolist() == [False, True]  # bool has no gradient
         return xp.sum(x * tf.constant(seen[0]))
 
     x = tf.constant([1.0, 2.0])
@@ -276,7 +276,7 @@ def test_to_numpy_of_a_watched_variable_says_how(backend):
 
 def test_to_numpy_of_a_symbolic_tensor_raises(backend):
     for move in (iso.to_numpy, lambda x: iso.convert(x, "torch")):
-        with pytest.raises(TypeError, match="got a symbolic one; call it outside of tf.function"):
+        with pytest.raises(TypeError, match="symbolic.*outside of tf.function"):
             tf.function(move, autograph=False)(tf.ones(2))
 
 
@@ -284,7 +284,7 @@ def test_to_numpy_of_a_symbolic_tensor_raises(backend):
 
 
 def slices():
-    """Row 0 once, row 2 twice: rows at one place add up."""
+    """Row 0 once and row 2 twice: rows of the same index add up."""
     values = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     return tf.IndexedSlices(values, tf.constant([0, 2, 2]), tf.constant([3, 2]))
 
@@ -295,7 +295,7 @@ def test_indexed_slices_are_differentiated_as_dense_arrays(backend, logged):
     traced = tf.function(iso.grad(lambda x: xp.sum(x * x)), autograph=False)
     np.testing.assert_array_equal(np.asarray(traced(slices())), np.asarray(got))
     unknown = tf.IndexedSlices(tf.ones((1, 2)), tf.constant([0]))
-    with pytest.raises(ValueError, match="needed indexed slices with a known dense shape"):
+    with pytest.raises(ValueError, match="indexed slices .*dense shape"):
         iso.grad(lambda x: xp.sum(x))(unknown)
     assert logged == []
 
@@ -343,14 +343,14 @@ def test_tensors_in_a_sequence_decide_its_dtype(backend):
         got = xp.asarray(values)
         assert got.dtype.name == dtype
         np.testing.assert_array_equal(np.asarray(got), np.array(expected, dtype))
-    with pytest.raises(TypeError, match="asarray: needed scalars that fit int8, got float"):
+    with pytest.raises(TypeError, match="asarray: .*int8, got float"):
         xp.asarray([one("int8"), 2.5])
     assert xp.asarray([one("float32"), 2.5], dtype=xp.int32).dtype is tf.int32
     grad = iso.grad(lambda x: xp.sum(xp.asarray([[x, 2.0], [3.0, x * x]]) ** 2))(tf.constant(3.0))
     assert float(grad) == 2 * 3 + 4 * 27  # d/dx (x² + x⁴)
 
 
-# Values no kernel gives.
+# Values that no kernel gives.
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])

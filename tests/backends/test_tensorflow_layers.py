@@ -1,5 +1,5 @@
-"""Layers for which TensorFlow has a kernel that is not all of the meaning, held against sums in
-NumPy in float64, and which of the two compilers gets which program.
+"""Layers whose TensorFlow kernel covers only part of the definition, compared with sums in float64
+NumPy; and which programs are compiled with XLA.
 """
 
 import importlib
@@ -23,7 +23,7 @@ def values(*shapes):
 
 
 def normal(x, w, b):
-    """Batch norm over the last axis by its formula, with mean and unbiased variance."""
+    """Batch norm over the last axis by its formula, with the mean and the unbiased variance."""
     over = tuple(range(x.ndim - 1))
     mean, variance = x.mean(over), x.var(over)
     y = (x - mean) / np.sqrt(variance + EPSILON)
@@ -37,13 +37,13 @@ def norm(x, mean, variance, w, b):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_batch_norm_far_from_zero(backend, compiled):
-    """Where E[x²] − E[x]² has no digits left."""
+    """Data far from zero, where E[x²] − E[x]² has no accurate digits left."""
     x, w, b = values((64, 3), 3, 3)
     x += 1000
     func = lambda x: norm(x, tf.zeros(3), tf.zeros(3), tf.constant(w), tf.constant(b))
     y, _, variance = (iso.jit(func) if compiled else func)(tf.constant(x))
     exact = normal(x.astype(np.float64), w, b)
-    np.testing.assert_allclose(y, exact[0], atol=3e-4)  # a mean of 1000 is known to 6e-5
+    np.testing.assert_allclose(y, exact[0], atol=3e-4)  # float32 holds a mean of 1000 to 6e-5
     np.testing.assert_allclose(variance, 0.25 * exact[2], rtol=1e-5)
 
 
@@ -77,14 +77,14 @@ def test_batch_norm(backend, shape, parts):
 
 
 def score(x, w, b, mean, variance):
-    """One number that hangs on all that batch norm gives."""
+    """One number that depends on all outputs of batch norm."""
     y, mean, variance = norm(x, mean, variance, w, b)
     xp = iso.namespace(x)
     return xp.sum(xp.sin(y) * y) + xp.sum(mean * mean) + xp.sum(variance * mean)
 
 
 def wanted(which, arrays):
-    """The gradient by one of the arrays; statistics of the batch are no way for one."""
+    """The expected gradient for one array; batch statistics in the running ones are constants."""
     x, w, b, mean, variance = (a.astype(np.float64) for a in arrays)
     fixed = normal(x, w, b)[1:]
 
@@ -149,7 +149,8 @@ def test_batch_norm_of_other_forms(backend):
     y, mean, _ = iso.batch_norm(half, tf.zeros(4), tf.ones(4), training=True, epsilon=EPSILON)
     assert (y.dtype, mean.dtype) == (tf.bfloat16, tf.float32)
     exact = normal(x.astype(np.float64), 1, 0)
-    np.testing.assert_allclose(tf.cast(y, tf.float64), exact[0], atol=2**-6)  # two last digits
+    # two units in the last place
+    np.testing.assert_allclose(tf.cast(y, tf.float64), exact[0], atol=2**-6)
     wide = tf.constant(x, tf.float64)
     given = tf.constant(np.zeros(4)), tf.constant(np.zeros(4))
     found = iso.batch_norm(wide, *given, training=True, momentum=1.0, epsilon=EPSILON)
@@ -158,17 +159,17 @@ def test_batch_norm_of_other_forms(backend):
 
 
 def program(func, *arrays):
-    iso.namespace(arrays[0])  # which imports the backend
+    iso.namespace(arrays[0])  # imports the backend
     compiling = importlib.import_module("isomorph.backends.tensorflow.compiling")
     made = compiling.program(lambda *arrays: (func(*arrays),), arrays, [])
-    return getattr(made, "run", made)  # one of XLA's may still be made without it
+    return getattr(made, "run", made)  # a program for XLA may still be rebuilt without it
 
 
 def by_xla(func, *arrays):
     return bool(program(func, *arrays).function_def.attr["_XlaMustCompile"].b)
 
 
-@pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="a rule for CPUs")
+@pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="only applies to CPUs")
 def test_convolutions_are_left_to_the_kernels_of_a_cpu(backend):
     x, w = map(tf.constant, values((1, 5, 5, 2), (3, 3, 2, 3)))
     assert by_xla(lambda x, w: tf.reduce_sum(x) + tf.reduce_sum(w), x, w)
@@ -176,10 +177,10 @@ def test_convolutions_are_left_to_the_kernels_of_a_cpu(backend):
     assert not by_xla(total, x, w)
     assert not by_xla(iso.grad(total), x, w)
     loop = lambda x, w: iso.fori_loop(0, 3, lambda i, a: a + total(x, w), tf.zeros(()))
-    assert not by_xla(loop, x, w)  # also within another function
+    assert not by_xla(loop, x, w)  # also inside another function
     np.testing.assert_allclose(iso.jit(loop)(x, w), 3 * total(x, w), rtol=1e-5)
     beside = lambda x, w: iso.fori_loop(0, 3, lambda i, a: a * 0.5, total(x, w))
-    assert by_xla(beside, x, w)  # a loop is worth more
+    assert by_xla(beside, x, w)  # a loop gains more from XLA
     np.testing.assert_allclose(iso.jit(beside)(x, w), total(x, w) / 8, rtol=1e-5)
 
 
@@ -188,7 +189,7 @@ SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("float64", "comp
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128", *SLOW])  # one of each kind and width
 def test_what_xla_lacks_is_left_to_the_kernels(backend, dtype):
-    """XLA has no determinants, no complex solutions, and only half of the digits of float64."""
+    """XLA has no determinants and no complex solve, and only half of float64's digits."""
     x = np.array([[2.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 4.0]]).astype(dtype)
     x = tf.constant(x * (1 + 0.3j) if "complex" in dtype else x)
     linalg = iso.namespace(x).linalg
@@ -211,7 +212,7 @@ def test_what_xla_lacks_is_left_to_the_kernels(backend, dtype):
 
 
 def test_what_xla_refuses_is_made_without_it(backend):
-    """An operation of which nothing is known here: XLA says no when it compiles."""
+    """An operation that the backend does not know: XLA refuses when it compiles."""
     x = tf.constant([[2.0, 1.0], [1.0, 3.0]])
     traced = []
 
@@ -222,7 +223,7 @@ def test_what_xla_refuses_is_made_without_it(backend):
 
     for scale in (1.0, 2.0):
         np.testing.assert_allclose(run(x * scale), tf.linalg.lu(x * scale)[0] * 2.0, rtol=1e-6)
-    assert len(traced) == 2  # for XLA, and without it
+    assert len(traced) == 2  # once for XLA, once without
 
 
 def test_a_mistake_is_not_taken_for_a_refusal(backend):
@@ -237,7 +238,7 @@ def test_a_mistake_is_not_taken_for_a_refusal(backend):
         run(tf.zeros(1))
 
 
-@pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="a rule for CPUs")
+@pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="only applies to CPUs")
 def test_what_stands_beside_convolutions(backend):
     x, w = map(tf.constant, values((1, 5, 5, 2), (3, 3, 2, 3)))
     xp = load(backend)
@@ -249,7 +250,7 @@ def test_what_stands_beside_convolutions(backend):
         return as_one(xp, lambda y: [tf.reduce_sum(y * y)], y)[0]
 
     graph = program(func, x, w).graph.as_graph_def()
-    assert seen == [False, True]  # for XLA, then for the kernels
+    assert seen == [False, True]  # once for XLA, once for the kernels
     assert "FusedBatchNormV3" in {n.op for n in graph.node}
     parts = [f for f in graph.library.function if f.attr["_XlaMustCompile"].b]
     assert [n.op for n in parts[0].node_def if n.op in ("Mul", "Sum")] == ["Mul", "Sum"]
@@ -259,8 +260,8 @@ def test_what_stands_beside_convolutions(backend):
 
 @pytest.mark.parametrize("guard", [False, True])
 def test_a_step_of_a_network_with_convolutions(backend, guard):
-    """Its convolutions by one compiler, its optimizer by the other: as in NumPy, where there is
-    none.
+    """Convolutions and optimizer run under different compilers. The result equals NumPy's, which
+    compiles nothing.
     """
     with iso.use_key(3):
         net = iso.Sequential(
@@ -277,7 +278,7 @@ def test_a_step_of_a_network_with_convolutions(backend, guard):
         for _ in range(4):
             state, value = step(state, *batch)
             losses.append(float(value))
-        if guard:  # what is not finite changes nothing
+        if guard:  # a step that is not finite changes nothing
             before = state.model
             state, value = step(state, batch[0] * np.nan, batch[1])
             assert np.isnan(float(value))

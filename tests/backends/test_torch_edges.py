@@ -1,5 +1,5 @@
-"""Where torch and array-api-compat mean something else than NumPy, or lose a gradient: values held
-against NumPy, gradients against finite differences.
+"""Where torch and array-api-compat differ from NumPy or lose a gradient: values are compared with
+NumPy, gradients with finite differences.
 """
 
 import itertools
@@ -18,7 +18,7 @@ X = np.array([0.7, 1.3, 2.1])
 BESIDE = np.array([0.1, 0.4, 1.9])
 
 
-# Moving
+# Conversion
 
 
 @pytest.mark.parametrize("target", ["to_np", "to_jx", "to_tf"])
@@ -29,7 +29,7 @@ def test_lazy_signs_are_resolved_before_an_array_leaves(backend, target):
     np.testing.assert_array_equal(np.asarray(iso.convert(z.conj(), name)), [1 - 2j, 3 + 4j])
 
 
-# Names that take tensors where others take numbers
+# Functions that take tensors where others take numbers
 
 MASK = np.array([True, False, True])
 FROM_TENSORS = {
@@ -83,7 +83,7 @@ def test_value_is_numpys_and_no_gradient_is_lost(backend, name):
     assert float(f(x)) == pytest.approx(float(f(X)), rel=1e-14)
     expected = central_gradient(f, X)
     np.testing.assert_allclose(iso.grad(f)(x).numpy(), expected, rtol=1e-6, atol=1e-8)
-    leaf = torch.tensor(X, requires_grad=True)  # torch's own way as well
+    leaf = torch.tensor(X, requires_grad=True)  # also with torch's own autograd
     f(leaf).backward()
     np.testing.assert_allclose(numpy_of(leaf.grad), expected, rtol=1e-6, atol=1e-8)
 
@@ -197,7 +197,7 @@ UFUNC = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.ma
 
 
 def updated(index, value, how):
-    """What NumPy makes of the update; None where a position is set twice."""
+    """NumPy's result of the update; None if a position is set twice."""
     y = A.copy()
     if how == "set":
         places = np.arange(A.size).reshape(A.shape)[index]
@@ -210,7 +210,7 @@ def updated(index, value, how):
 
 
 def hold(index):
-    """`index` means to torch what it means to NumPy, or is an IndexError to both."""
+    """`index` means the same in torch and NumPy, or both raise IndexError."""
     x = torch.tensor(A)
     try:
         expected = A[index]
@@ -228,7 +228,7 @@ def hold(index):
     for how in ("set", *UFUNC):
         if (after := updated(index, value, how)) is not None:
             got = getattr(iso.at(x)[index], how)(torch.tensor(value))
-            # repeated factors may be multiplied in another order: one rounding each
+            # repeated factors may multiply in another order: one rounding each
             np.testing.assert_allclose(got.numpy(), after, rtol=4e-16 * (how == "multiply"))
     np.testing.assert_array_equal(x.numpy(), A)
 
@@ -302,7 +302,7 @@ def test_index_differentiates(backend, index):
     np.testing.assert_allclose(got.numpy(), central_gradient(f, A / 10), rtol=1e-6, atol=1e-8)
 
 
-# Gradients are one's own
+# Gradients share no memory
 
 
 def memory(x):

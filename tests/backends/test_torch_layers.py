@@ -1,5 +1,5 @@
-"""Layers for which torch has a kernel that is not all of the meaning, and filters that lie in
-memory as its convolutions want them: held against naive sums in NumPy.
+"""Layers whose torch kernel covers only part of the definition, and filters in the memory order
+that torch's convolutions want: compared with naive sums in NumPy.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ RNG = np.random.default_rng(3)
 
 @pytest.fixture(autouse=True)
 def same_numbers(monkeypatch):
-    """Whatever tests came before."""
+    """Seed the random numbers, whatever tests ran before."""
     monkeypatch.setitem(globals(), "RNG", np.random.default_rng(4))
 
 
@@ -59,7 +59,7 @@ def test_batch_norm(backend, shape, layout, parts):
     np.testing.assert_allclose(found[0], y, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(found[1], 0.7 * mean.numpy() + 0.3 * new_mean, rtol=1e-12)
     np.testing.assert_allclose(found[2], 0.7 * variance.numpy() + 0.3 * new_variance, rtol=1e-12)
-    assert torch.equal(mean, kept[0])  # nothing is written to
+    assert torch.equal(mean, kept[0])  # the inputs are not written
     assert torch.equal(variance, kept[1])
 
 
@@ -93,7 +93,7 @@ def test_batch_norm_of_mixed_dtypes_and_by_statistics(backend):
     kw = {"weight": one.float(), "training": True}
     assert iso.batch_norm(x, 0 * one, one, **kw)[0].dtype == torch.float64
     grad = iso.grad(lambda m: torch.sum(iso.batch_norm(x, m, one, training=True)[1]))(0 * one)
-    np.testing.assert_allclose(grad, 0.9 * np.ones(2))  # what is left of the old mean
+    np.testing.assert_allclose(grad, 0.9 * np.ones(2))  # the weight of the old mean
 
 
 @pytest.mark.parametrize("spread", [1e-4, 1e-6])
@@ -134,7 +134,7 @@ def test_filters_in_any_order_of_memory(backend, sizes, dtype, turned):
     )
     y = iso.conv2d(x, w, 1, 0)
     close(y, naive(x.double().numpy(), w.double().numpy()))
-    # linear in w: the gradient of ⟨g, y⟩ is that of the naive sum of patches
+    # y is linear in w: the gradient of ⟨g, y⟩ is that of the naive sum of patches
     g = tensor(*y.shape, dtype=dtype)
     found = iso.grad(lambda w: torch.sum(g * iso.conv2d(x, w, 1, 0)))(w)
     want, wide = np.zeros(w.shape), x.double().numpy()
@@ -153,7 +153,7 @@ def test_transposed_convolution_of_one_channel(backend):
 
 
 def test_steps_over_filters_follow_the_formula(backend):
-    """Adam's first step is the sign of the gradient, whatever order the memory has."""
+    """Adam's first step is the sign of the gradient, for any memory order."""
     w = tensor(3, 2, 4, 5)
     target = tensor(3, 2, 4, 5)
     for compiled in (False, True):

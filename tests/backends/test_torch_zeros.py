@@ -1,4 +1,4 @@
-"""Derivatives that are zero everywhere have memory like others: torch's own have none."""
+"""Derivatives that are zero everywhere own memory like others: torch's own zeros do not."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_second_derivatives_of_what_is_linear(backend, name, tmp_path):
     for word, zero in found.items():
         np.testing.assert_array_equal(zero.numpy(), 0.0, err_msg=word)
         np.testing.assert_array_equal(iso.to_numpy(zero), 0.0)
-        zero += 1.0  # it can be written to
+        zero += 1.0  # it can be written
     iso.save(tmp_path / "file", {word: zero - 1.0 for word, zero in found.items()})
     assert all((y == 0).all() for y in iso.load(tmp_path / "file").values())
 

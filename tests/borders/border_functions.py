@@ -1,8 +1,8 @@
 """One call of every public function that computes with arrays, as a function of one vector.
 
-Each takes `x`, 24 numbers of whatever framework, and returns arrays; what else it needs it makes of
-numbers, and of parts of `x`, so that gradients go to every argument. What `x` is a number of, its
-gradient is a number of: `SCALARS` take one number.
+Each takes `x`, 24 numbers of any framework, and returns arrays. All its arguments are made from
+constants and parts of `x`, so that gradients flow to every argument. The functions in `SCALARS`
+take one number instead.
 """
 
 from functools import partial
@@ -16,12 +16,12 @@ from isomorph.frontends.jax import lax
 from oracles import name_of
 
 N = 24
-X = np.cos(1.7 * np.arange(N)) * 0.8 + 0.05  # no two alike, none at a kink
+X = np.cos(1.7 * np.arange(N)) * 0.8 + 0.05  # all different, none at a kink
 KEY = np.array([3, 7], np.uint32)
 
 
 def const(x, values):
-    """Numbers as an array of the framework and dtype of `x`."""
+    """Constant values as an array with the framework and dtype of `x`."""
     xp = iso.namespace(x)
     return xp.asarray(np.asarray(values, np.float64), dtype=x.dtype)
 
@@ -31,13 +31,15 @@ def ints(x, values):
 
 
 def key_of(x):
-    """A key of random numbers, of the framework of `x`."""
+    """A random key of the framework of `x`."""
     name = name_of(iso.namespace(x))
     return iso.random.key(5, backend=name)
 
 
 class cut:
-    """Parts of `x`, one after the other, in shapes; after its end from the beginning on, scaled."""
+    """Cut `x` into arrays of the given shapes, one after the other. At its end, start again with
+    scaled values.
+    """
 
     def __init__(self, x):
         self.x, self.place, self.xp = x, 0, iso.namespace(x)
@@ -53,11 +55,11 @@ class cut:
         return self.xp.reshape(self.xp.concat(parts), shape)
 
 
-# ---- functions of every number -------------------------------------------------------------------
+# ---- elementwise functions -----------------------------------------------------------------------
 
 tenfold = iso.custom_vjp(
     lambda x: x * x, lambda x: (x * x, x), lambda r, g: (20 * g * r,)
-)  # a rule that is not the derivative: dropped, it would be seen
+)  # not the true derivative, so that a test notices if the rule is dropped
 bound = iso.bind_custom_gradient_function(lambda x: x**3, lambda saved, g: 10 * g * saved[0] ** 2)
 hosted = iso.host_function(scipy.special.expit, lambda saved, g: 10 * g * saved[1] * (1 - saved[1]))
 square = lambda x: x * x * x
@@ -146,7 +148,7 @@ def newton(x):
 
 
 def solved(x):
-    """The solution of a linear system, matrix and right side of `x`."""
+    """The solution of a linear system whose matrix and right side are made from `x`."""
     xp, c = iso.namespace(x), cut(x)
     a, b = c(3, 3) + 3 * const(x, np.eye(3)), c(3)
 
@@ -160,7 +162,7 @@ def solved(x):
 
 def chained(x):
     opt = iso.chain(iso.optimizers.clip_by_global_norm(1.0), iso.optimizers.sgd(0.1))
-    return opt.update(x, opt.init(x), x)[0] * x  # no gradient flows through an update
+    return opt.update(x, opt.init(x), x)[0] * x  # no gradient flows through the update
 
 
 def recurrent(update, gates, states):
@@ -179,7 +181,7 @@ def heads(x, w_in, w_out, b_in, b_out):
 
 
 def parts(func, *shapes):
-    """`func` of parts of `x` of these shapes."""
+    """`func` of parts of `x` with these shapes."""
 
     def call(x):
         c = cut(x)
@@ -291,7 +293,7 @@ VECTORS = {
     "scan_of_rows": lambda x: iso.scan(lambda c, r: (c * r, c + r), x[0], x[1:5]),
 }
 
-# What the gradient is where it is not the limit of differences, by the function's own meaning.
+# Gradients that are by definition not those of finite differences.
 GRADIENTS = {
     "custom_vjp": lambda x: 20 * x,
     "bind_custom_gradient_function": lambda x: 10 * x**2,

@@ -1,4 +1,4 @@
-"""The ledger beside this file: cells that raise, cells that lose a gradient."""
+"""Read `ledger.toml`: the cells that raise and the cells that lose a gradient."""
 
 import re
 import tomllib
@@ -9,7 +9,7 @@ LEDGER = tomllib.loads(Path(__file__).with_name("ledger.toml").read_text())
 
 
 def raising(backend, case, transform):
-    """The words with which a cell raises; None where it must be right."""
+    """The error message that a cell must raise; None if its result must be right."""
     cell = f"{case.removesuffix(':0')} {transform}"
     for entry in LEDGER.get(backend, []):
         if not any(fnmatch(cell, pattern) for pattern in entry.get("cells", [])):
@@ -20,7 +20,7 @@ def raising(backend, case, transform):
 
 
 def losing(backend):
-    """The ways out of a differentiation in which a gradient is lost."""
+    """The ways to extract a value from a differentiation that lose its gradient."""
     return {way for entry in LEDGER.get(backend, []) for way in entry.get("lost", [])}
 
 
@@ -29,7 +29,7 @@ def says(words, error):
 
 
 def patterns():
-    """Every pattern of a cell, with its backend."""
+    """Every cell pattern, with its backend."""
     return [
         (backend, pattern)
         for backend, entries in LEDGER.items()

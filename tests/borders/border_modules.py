@@ -1,4 +1,4 @@
-"""A small object of every class of modules, called with parts of a vector. The same key gives the
+"""A small instance of every module class, called with parts of a vector. The same key gives the
 same weights on every backend.
 """
 
@@ -13,7 +13,7 @@ from oracles import name_of
 
 
 class Scaled(iso.Module):
-    """A module of a user's own."""
+    """A user-defined module."""
 
     def __init__(self):
         self.scale = iso.asarray([0.5, -1.5, 2.0])
@@ -22,7 +22,7 @@ class Scaled(iso.Module):
         return x * self.scale
 
 
-# What makes the module, and the shape that it is called with.
+# How to make the module, and the shape of its input.
 MODULES = {
     **{name: (partial(e.make, iso), e.shape) for name, e in LAYERS.items()},
     "Activation": (lambda: iso.Activation("gelu"), (4, 6)),
@@ -64,14 +64,14 @@ def module(name, backend):
 
 
 def called(name):
-    """The function of one vector that calls a module with a part of it. State that a call changes
-    stays as it was.
+    """A function of one vector that calls a module with part of it. The module's state stays
+    unchanged.
     """
     shape = MODULES[name][1]
 
     def call(x):
         made = module(name, name_of(iso.namespace(x)))
-        if shape is None:  # ids are no floats: the weights are what is differentiated
+        if shape is None:  # ids have no gradient: differentiate the weights
             weights = {"w": cut(x)(4, 3)}
             return made(ints(x, [2, 0, 2]), v=weights)
         out, _ = made.apply(made.v, made.state, cut(x)(*shape))
@@ -81,7 +81,7 @@ def called(name):
 
 
 def check_names():
-    """Every class of modules is here."""
+    """Check that every module class is listed here."""
     classes = {
         name
         for name in iso.__all__

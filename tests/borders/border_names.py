@@ -1,7 +1,7 @@
-"""One call of every function of the namespace that has a derivative, as a function of 24 numbers.
+"""One call of every differentiable function of the namespace, as a function of 24 numbers.
 
-`x` is the vector; `m` a matrix of it, far from singular; `u` numbers within (0.1, 0.9). What is
-complex inside comes out real, by `parts`.
+`x` is the vector, `m` a well-conditioned matrix made from it, and `u` are numbers within (0.1,
+0.9). `parts` turns complex results into real ones.
 """
 
 import numpy as np
@@ -42,7 +42,7 @@ UNARY = [
     *("abs", "asin", "asinh", "atan", "cos", "cosh", "exp", "expm1", "negative", "positive"),
     *("real", "reciprocal", "sin", "sinh", "square", "tan", "tanh", "erf"),
 ]
-INSIDE = ["acos", "atanh", "log", "log10", "log1p", "log2", "sqrt"]  # where 0 < x < 1
+INSIDE = ["acos", "atanh", "log", "log10", "log1p", "log2", "sqrt"]  # need 0 < x < 1
 BINARY = [
     *("add", "atan2", "copysign", "divide", "hypot", "logaddexp", "maximum", "minimum"),
     *("multiply", "remainder", "subtract"),

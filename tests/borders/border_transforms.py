@@ -1,5 +1,5 @@
-"""The transforms of the frameworks, each of which runs a function and gives what it found: values,
-gradients or a directional derivative, to be held against the same of NumPy.
+"""The frameworks' own transforms. Each runs a function and gives values, gradients or a directional
+derivative, to be compared with NumPy's.
 """
 
 import os
@@ -10,11 +10,13 @@ import numpy as np
 import isomorph as iso
 from oracles import central_gradient, numpy_of, verbs_of
 
-SEED = os.environ.get("ISOMORPH_BORDERS_SEED", "15")  # of what `make test` draws
+SEED = os.environ.get("ISOMORPH_BORDERS_SEED", "15")  # seed of the cells that `make test` draws
 
 
 class Truth:
-    """Value and gradient of a function at `x`, in NumPy: by differences, or by its own meaning."""
+    """Value and gradient of a function at `x`, in NumPy: by differences, or as the function defines
+    it.
+    """
 
     def __init__(self, func, x, gradient=None):
         self.x = np.asarray(x, np.float64)
@@ -33,7 +35,7 @@ def weights(n):
 
 
 def total(func):
-    """One number of all that `func` gives, each part with a weight of its own."""
+    """One number from all outputs of `func`, each with its own weight."""
 
     def scalar(x):
         out = func(x)
@@ -52,7 +54,7 @@ def total(func):
     return scalar
 
 
-# ---- JAX: each takes the scalar function, the input as it is given, and the truth ----------------
+# ---- JAX: each takes the scalar function, the input as given, and the truth ----------------------
 
 
 def jax_grad(f, x, truth):
@@ -116,7 +118,8 @@ def tape(f, x, truth):
             watching.watch(x)
         y = f(x)
     yield y, truth.value
-    yield tf.convert_to_tensor(watching.gradient(y, x)), truth.gradient  # gather gives slices
+    # the gradient of gather is IndexedSlices
+    yield tf.convert_to_tensor(watching.gradient(y, x)), truth.gradient
 
 
 def tf_function(f, x, truth):
@@ -190,7 +193,7 @@ def compiled(f, x, truth):
 
     torch.compiler.reset()
     x = x if isinstance(x, torch.nn.Parameter) else x.clone().requires_grad_()
-    with warnings.catch_warnings():  # where the graph breaks, Dynamo has words about itself
+    with warnings.catch_warnings():  # Dynamo warns about itself where the graph breaks
         warnings.simplefilter("ignore")
         y = torch.compile(f, backend="aot_eager")(x)
     yield y, truth.value
@@ -244,9 +247,9 @@ def inputs(backend, transform, truth):
 
 
 def check(what, found):
-    """What a transform gave is what NumPy says."""
+    """Compare the results of a transform with NumPy's."""
     assert found
     for got, wanted in found:
-        assert got is not None, f"{what}: no gradient came"
+        assert got is not None, f"{what}: no gradient"
         near = 2e-6 * (1 + np.abs(wanted).max())
         np.testing.assert_allclose(numpy_of(got), wanted, rtol=2e-6, atol=near, err_msg=what)

@@ -1,5 +1,5 @@
-"""Numbers that leave a differentiation: `float(x)` of what is differentiated is a constant to every
-framework. It raises, or the ledger says that the framework offers no place to hear of it.
+"""Values that leave a differentiation: every framework treats `float(x)` of a differentiated array
+as a constant. isomorph raises, unless the ledger says that the framework gives no way to notice.
 """
 
 import math
@@ -44,12 +44,14 @@ WAYS = {
 
 
 def product(xp, way):
-    """Σx² Σx, by a number that left: its gradient at ones is 9, and 6 where it was lost."""
+    """Σx² Σx, with one factor extracted as a number. The gradient at ones is 9, or 6 if
+    it is lost.
+    """
     return lambda x: xp.sum(x * x) * way(xp.sum(x))
 
 
 def quiet(run):
-    """torch warns once in a process of the first number it is asked for."""
+    """Run without torch's warning, which comes once per process with the first extracted number."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return run()
@@ -60,7 +62,8 @@ def test_a_number_that_leaves_raises(backend, xp, way):
     x, func = xp.asarray(np.ones(3)), product(xp, WAYS[way])
     gradient = lambda: quiet(lambda: numpy_of(iso.grad(func)(x)))
     if way in losing(backend):
-        np.testing.assert_allclose(gradient(), [6.0, 6.0, 6.0])  # else the ledger is out of date
+        # if this fails, remove the ledger entry
+        np.testing.assert_allclose(gradient(), [6.0, 6.0, 6.0])
     else:
         with pytest.raises((TypeError, RuntimeError, ValueError, AttributeError)):
             gradient()
@@ -85,7 +88,7 @@ def test_the_words_say_what_to_do(backend, xp):
 
 
 def test_values_decide_and_are_shown(backend, xp):
-    """What is no number of the result goes on to work: branches, constants, text."""
+    """Values may still be used for branches, constants and text."""
     text = []
 
     def f(x):
@@ -112,7 +115,8 @@ def test_a_number_that_leaves_a_step_of_training(backend, xp, compiled):
     run = lambda: step(state, xp.asarray(np.ones(3)))
     if not compiled and "train_step" in losing(backend):
         moved = quiet(lambda: numpy_of(run()[0].model["w"]))
-        np.testing.assert_allclose(moved, 1 - 3.0)  # 1 - 6, and the ledger is out of date
+        # 1 - 6 would be right: then remove the ledger entry
+        np.testing.assert_allclose(moved, 1 - 3.0)
     else:
         with pytest.raises(Exception, match="float|concrete|Tracer|data-dependent|symbolic"):
             quiet(run)
@@ -125,12 +129,12 @@ def test_the_ledger_names_ways_that_there_are(backend):
     assert all(e["reason"] for entries in LEDGER.values() for e in entries)
 
 
-# ---- torch: the kernel of `item` is ours inside torch.func ---------------------------------------
+# ---- torch: isomorph replaces the kernel of `item` inside torch.func -----------------------------
 
 
 @ONLY_TORCH
 def test_torch_itself_gives_its_numbers(backend):
-    """Outside of isomorph's own transforms nothing has changed."""
+    """torch's own transforms, outside of isomorph's, are unchanged."""
     x = torch.tensor(2.0)
     slope = lambda f, x=x: quiet(lambda: torch.func.grad(f)(x).item())
     assert slope(lambda x: x * float(x)) == 2.0
@@ -150,9 +154,9 @@ def test_torch_itself_gives_its_numbers(backend):
 
 @ONLY_TORCH
 def test_levels_of_torch_and_of_isomorph(backend):
-    """What isomorph differentiates is kept, at whatever depth; what torch does is torch's."""
+    """isomorph guards the values that it differentiates, at any depth. It leaves torch's alone."""
     x = torch.tensor(2.0)
-    fails = lambda f: pytest.raises(TypeError, match="needed a tensor that is not differentiated")
+    fails = lambda f: pytest.raises(TypeError, match="tensor that is not differentiated")
     with fails(0):
         quiet(lambda: iso.grad(lambda x: torch.func.grad(lambda y: y * x.item())(x))(x))
     with fails(0):
@@ -161,14 +165,14 @@ def test_levels_of_torch_and_of_isomorph(backend):
         iso.vmap(iso.grad(lambda x: x * x.item()))(torch.ones(2))
     with fails(0):
         iso.grad(lambda x: torch.func.grad(lambda y: y * (x * y).item())(x))(x)
-    # the outer variable is torch's own
+    # torch differentiates the outer variable, not isomorph
     inner = lambda x: iso.grad(lambda y: y * y * x.detach().item())(x)
     assert torch.func.grad(inner)(x).item() == 4.0
-    # a function that raised leaves nothing behind
+    # a function that raised leaves no state behind
     assert quiet(lambda: torch.func.grad(lambda x: x * x.item())(x).item()) == 2.0
 
 
-# ---- the way out of TensorFlow: whether a tape is watching ---------------------------------------
+# ---- TensorFlow: whether a tape is watching ------------------------------------------------------
 
 
 @ONLY_TENSORFLOW
@@ -195,7 +199,7 @@ def test_where_tapes_cannot_be_asked_nothing_is_lost(backend, xp, monkeypatch):
         iso.to_numpy(x)
     with pytest.raises(TypeError, match="to_numpy: needed to know .*a tape is watching"):
         iso.convert(x, "torch")
-    # kernels whose own derivative is wrong are replaced: det of a singular matrix, powers of zero
+    # isomorph replaces kernels with a wrong derivative: det of a singular matrix, powers of zero
     det = iso.grad(xp.linalg.det)(x)
     np.testing.assert_allclose(det, [[0.0, 0.0], [0.0, 2.0]], atol=1e-12)
     power = iso.grad(lambda x: xp.sum(xp.pow(x, tf.constant(1.0, tf.float64))))(x)
@@ -205,7 +209,7 @@ def test_where_tapes_cannot_be_asked_nothing_is_lost(backend, xp, monkeypatch):
 
 
 def test_data_does_not_leave_their_transforms(backend, xp):
-    """`to_numpy` and `convert` under the framework's own differentiation."""
+    """`to_numpy` and `convert` inside the framework's own differentiation."""
     f = lambda x: xp.sum(x * xp.asarray(iso.to_numpy(x)))
     g = lambda x: xp.sum(x * xp.asarray(np.asarray(iso.convert(x, "numpy"))))
     x = xp.asarray(np.ones(3))

@@ -1,6 +1,6 @@
-"""Ours over theirs: isomorph's transforms of functions written with a framework's own calls, among
-them its own rules, compiled functions, modules and transforms. Every rule is ten times the true
-derivative, so that one that was dropped would be seen.
+"""isomorph's transforms of functions written with a framework's own calls: its custom rules,
+compiled functions, modules and transforms. Every custom rule is ten times the true derivative, so
+that a dropped rule is noticed.
 """
 
 import random
@@ -19,7 +19,7 @@ X = np.array([0.5, -1.2, 2.0])
 U = np.array([1.0, -0.5, 0.3])
 
 
-# ---- their functions: x³ of every number ---------------------------------------------------------
+# ---- the frameworks' functions: x³, elementwise --------------------------------------------------
 
 
 def of_jax():
@@ -30,7 +30,7 @@ def of_jax():
     back.defvjp(lambda x: (x**3, x), lambda x, g: (30 * x**2 * g,))
     forth = jax.custom_jvp(lambda x: x**3)
     forth.defjvp(lambda primals, tangents: (forth(*primals), 30 * primals[0] ** 2 * tangents[0]))
-    zeroed = jax.custom_vjp(lambda x, n: x**3)  # whose second argument has no gradient
+    zeroed = jax.custom_vjp(lambda x, n: x**3)  # its second argument has no gradient
     zeroed.defvjp(lambda x, n: (x**3, x), lambda x, g: (30 * x**2 * g, None))
 
     def stepped(x):
@@ -142,14 +142,14 @@ RULES = (
 tenfold = iso.custom_vjp(lambda x: x**3, lambda x: (x**3, x), lambda x, g: (30 * x**2 * g,))
 
 
-# ---- our transforms: what each finds of f, whose slope is s times that of x³ ---------------------
+# ---- our transforms: their results for f, whose slope is s times that of x³ ----------------------
 
 total = lambda f: lambda x: iso.namespace(x).sum(f(x))
 both = lambda f: lambda x: iso.namespace(x).stack([total(f)(x), -3 * total(f)(x)])
 
 
 def transforms(xp, x, u, s):
-    """name -> (what to do to f, what is right)."""
+    """name -> (transform of f, expected result)."""
     one, slope, curve = xp.asarray(1.0, dtype=x.dtype), s * 3 * X**2, s * 6 * X
     executed = lambda f: iso.execute_with_gradients(lambda p: total(f)(p["x"]), {"x": x})[1]["x"]
     rows = xp.stack([x, 2 * x])
@@ -202,19 +202,19 @@ def transforms(xp, x, u, s):
     }
 
 
-# They take gradients themselves, or functions of NumPy arrays.
+# They compute gradients themselves, or take functions of NumPy arrays.
 LEFT_OUT = {"check_gradients", "fit", "train_step", "host_function", "Optimizer", "Sequential"}
 
 
 def signatures(thing):
-    """The types of the parameters of a function or class, as they are written."""
+    """The parameter types of a function or class, as written."""
     try:
         return [str(p.annotation) for p in signature(thing).parameters.values()]
-    except (TypeError, ValueError):  # a module and an error have none
+    except (TypeError, ValueError):  # modules and errors have no signature
         return []
 
 
-NAMES = list(transforms(np, X, U, 1))  # of arrays of NumPy, to know the names
+NAMES = list(transforms(np, X, U, 1))  # with NumPy arrays, only to list the names
 CALLS = {
     "jax": [
         *("plain", "jax.custom_vjp", "jax.custom_jvp", "jax.custom_vjp beside", "jax.jit"),
@@ -239,7 +239,7 @@ GRID = [
 
 
 def run(backend, xp, call, drawn):
-    """Some of our transforms over one of their functions."""
+    """Apply some of our transforms to one function of a framework."""
     assert list(THEIRS[backend]()) == CALLS[backend]
     func = THEIRS[backend]()[call]
     table = transforms(xp, xp.asarray(X), xp.asarray(U), 10 if call in RULES else 1)
@@ -248,21 +248,25 @@ def run(backend, xp, call, drawn):
         words, what, got = raising(backend, call, name), f"{name} of {call}", None
         try:
             with warnings.catch_warnings():
-                if call == "torch.compile":  # Dynamo has words about itself
+                if call == "torch.compile":  # Dynamo warns about itself
                     warnings.simplefilter("ignore")
                 got = transform(func)
         except Exception as error:
             if words is None or not says(words, error):
                 raise AssertionError(f"{what}: {type(error).__name__}: {error}") from error
             continue
-        assert words is None, f"{what}: the ledger says that it raises {words!r}; take it out"
+        assert words is None, (
+            f"{what}: the ledger expects an error with {words!r}, but none came; remove it"
+        )
         check(what, [(got, wanted)])
     assert drawn
 
 
 @pytest.mark.parametrize(("backend", "call"), GRID, indirect=["backend"])
 def test_ours_over_theirs(backend, xp, call):
-    """All of ours over rules; some, drawn by the seed, over what has none."""
+    """All our transforms of functions with custom rules; a sample of them, drawn by the seed, of
+    the others.
+    """
     drawn = NAMES if call in RULES else random.Random(f"{SEED} {backend} {call}").sample(NAMES, 7)
     run(backend, xp, call, drawn)
 
@@ -276,7 +280,9 @@ def test_ours_over_theirs_in_full(backend, xp, call):
 @pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
 @pytest.mark.parametrize("traced", [False, True], ids=["new", "traced"])
 def test_checkpoint_of_a_function_that_tensorflow_compiles(backend, xp, traced):
-    """What it captures is differentiated, though its programs hold what they were traced with."""
+    """Captured arrays are differentiated, though TensorFlow's programs hold the values of their
+    trace.
+    """
     import tensorflow as tf
 
     x = xp.asarray(X)
@@ -302,7 +308,7 @@ def test_the_ledger_names_calls_that_there_are(backend, capsys):
         if "Callable" in kind
     }
     drawn = {word.removeprefix("iso.") for name in NAMES for word in name.split(" of ")[:1]}
-    assert taken - drawn - LEFT_OUT == set(), "takes a function, and was never given one of theirs"
+    assert taken - drawn - LEFT_OUT == set(), "takes a function, but is not tested here"
     listed = [p for name, p in patterns() if name == backend and " iso." in p]
     assert [p for p in listed if not any(fnmatch(cell, p) for cell in there)] == []
     with capsys.disabled():

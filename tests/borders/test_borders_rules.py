@@ -1,5 +1,5 @@
-"""Functions with a rule of their own at the border: what JAX hands to them for NumPy arrays and
-Python numbers, what they may return, and what stands beside their arguments.
+"""Functions with custom rules between isomorph and a framework: what JAX passes to rules for NumPy
+arrays and Python numbers, what rules may return, and which arguments may be constants.
 """
 
 from copy import copy
@@ -20,7 +20,7 @@ FOREIGN = {"numpy": torch.ones, "jax": np.ones, "tensorflow": np.ones, "torch": 
 
 
 def squared():
-    """x², by each of the functions that take a rule; the rule is that of 5 x²."""
+    """x², by every function that takes a custom rule. Each rule is that of 5 x²."""
     rule = lambda saved, g: 10 * g * saved[0]
     return {
         "custom_vjp": iso.custom_vjp(
@@ -32,14 +32,14 @@ def squared():
     }
 
 
-# ---- 1.3: JAX's own transforms -------------------------------------------------------------------
+# ---- JAX's own transforms ------------------------------------------------------------------------
 
 INPUTS = {
     "number": 3.0,
     "scalar": np.float32(3),
     "array": np.array(3.0),
     "rows": np.array([[3.0, -1.0]]),
-    "jax": 3,  # made inside: a JAX array
+    "jax": 3,  # converted inside to a JAX array
 }
 
 
@@ -60,7 +60,7 @@ def test_jax_differentiates_rules_of_what_it_takes(backend, name, kind):
     ones = 1.0 if kind == "number" else np.ones_like(x) if kind != "jax" else jnp.ones(())
     near(pull(ones)[0])
     near(jax.grad(lambda p: total(p["w"]))({"w": x, "n": np.ones(2)})["w"])
-    if name != "host":  # whose rule has no derivative of its own
+    if name != "host":  # the rule of a host function cannot be differentiated
         twice = jax.grad(lambda x: jnp.sum(jax.grad(total)(x)))(x)
         wanted = 10 + 0 * np.asarray(x) if name != "constant" else 0 * np.asarray(x)
         near(twice)
@@ -77,7 +77,7 @@ def test_dtypes_are_those_that_jax_gives(backend, wide):
                 theirs = jax.value_and_grad(plain)(x)
                 assert [y.dtype for y in ours] == [y.dtype for y in theirs], (name, x)
                 weak = [y.weak_type for y in ours], [y.weak_type for y in theirs]
-                assert weak[0] == weak[1] or name == "host", (name, x)  # NumPy knows no weak types
+                assert weak[0] == weak[1] or name == "host", (name, x)  # NumPy has no weak types
 
 
 @ONLY_JAX
@@ -105,7 +105,7 @@ def test_what_jax_hands_out_is_an_array_of_jax(backend, x, wide):
     product = iso.host_function(lambda a, b: a * b, lambda saved, g: (g * saved[0][1], 0 * g))
 
     def f(x):
-        fixed = jax.lax.stop_gradient(x)  # on this version of JAX none of its arrays
+        fixed = jax.lax.stop_gradient(x)  # with this version of JAX the result is not a jax.Array
         xp = iso.namespace(fixed)
         assert xp is iso.namespace(x) is iso.namespace(fixed, x) is iso.namespace(x, fixed, 1.0)
         assert isinstance(iso.stop_gradient(x), jax.Array)
@@ -119,7 +119,7 @@ def test_what_jax_hands_out_is_an_array_of_jax(backend, x, wide):
         sums = (iso.relu(fixed), xp.sin(fixed), squared()["custom_vjp"](fixed), 2 * fixed)
         return jnp.sum(x * sum(sums[1:], sums[0]) + product(x, fixed))
 
-    x = copy(x)  # JAX remembers the dtype that it gave an array of NumPy in the other mode
+    x = copy(x)  # JAX caches the dtype of a NumPy array, also across x64 modes
     wanted = np.abs(x) + np.sin(x) + x * x + 2 * x + x
     with enable_x64(wide):
         np.testing.assert_allclose(jax.grad(f)(x), wanted, rtol=1e-6)
@@ -146,7 +146,7 @@ def test_branches_and_loops_are_given_arrays_of_jax(backend, x):
 
 @ONLY_JAX
 def test_ours_inside_a_rule_of_jax(backend):
-    """A user's `jax.custom_vjp`, whose functions JAX gives its literals, calls ours."""
+    """A user's `jax.custom_vjp`, whose functions get JAX's literals, calls our functions."""
 
     @jax.custom_vjp
     def f(x):
@@ -160,9 +160,12 @@ def test_ours_inside_a_rule_of_jax(backend):
 
 @ONLY_JAX
 def test_the_types_are_known_wherever_the_backend_is_loaded(backend):
-    """JAX is asked for them where the first array arrives, which may be inside its transforms."""
+    """The backend asks JAX for these types when the first array arrives, perhaps inside a
+    transform.
+    """
     found = []
-    ask = lambda: lambda x: found.append(literals._kinds()) or x  # a new one: JAX remembers
+    # a new function, because JAX caches
+    ask = lambda: lambda x: found.append(literals._kinds()) or x
     jax.jit(ask())(1.0)
     jax.grad(ask())(1.0)
     jax.vmap(ask())(np.ones(2))
@@ -174,7 +177,7 @@ def test_the_types_are_known_wherever_the_backend_is_loaded(backend):
 
 @ONLY_JAX
 def test_jax_still_hands_out_types_of_its_own(backend):
-    """When this fails, JAX gives rules what it was given, or arrays: `literals` may go."""
+    """If this fails, JAX passes rules what it was given, or arrays: then `literals` may go."""
     seen = []
 
     @jax.custom_vjp
@@ -187,7 +190,7 @@ def test_jax_still_hands_out_types_of_its_own(backend):
     assert set(seen) < set(literals.LITERALS)
 
 
-# ---- the same family on the others ---------------------------------------------------------------
+# ---- the same on the other frameworks ------------------------------------------------------------
 
 
 @ONLY_TENSORFLOW
@@ -205,7 +208,7 @@ def test_tapes_over_rules_of_variables(backend, name):
 
 @ONLY_TENSORFLOW
 def test_stop_gradient_of_a_variable_in_a_function(backend):
-    """A graph makes no variable: what comes back is a tensor there."""
+    """There are no variables inside a graph: the result there is a tensor."""
     x = tf.Variable([3.0, -1.0])
 
     @tf.function(autograph=False)
@@ -219,9 +222,9 @@ def test_stop_gradient_of_a_variable_in_a_function(backend):
 
 
 @ONLY_TORCH
-@pytest.mark.filterwarnings("ignore:.torch.jit.script")  # torch's own import
+@pytest.mark.filterwarnings("ignore:.torch.jit.script")  # raised by torch's own import
 def test_forward_mode_of_a_product_over_repeated_positions(backend):
-    """torch's own derivative of it is 0 (`scatter_reduce` with "prod"); ours is composed."""
+    """torch's own derivative is 0 (`scatter_reduce` with "prod"); ours is composed."""
     x, v = torch.tensor([2.0, 3.0, 4.0]), torch.tensor([5.0, 7.0, 2.0])
     f = lambda x, v: iso.at(x)[[0, 2, 0]].multiply(v).sum()  # x₀v₀v₂ + x₁ + x₂v₁
     by_x, by_v = lambda x: f(x, v), lambda v: f(x, v)
@@ -236,7 +239,7 @@ def test_forward_mode_of_a_product_over_repeated_positions(backend):
     native = torch.func.jvp(
         lambda x: x.scatter_reduce(0, torch.tensor([0]), v[:1], "prod"), (x,), (x,)
     )[1]
-    assert native.tolist()[0] == 0.0  # 10: when it is right, the composed form may go
+    assert native.tolist()[0] == 0.0  # should be 10: once it is right, the composed form may go
 
 
 @ONLY_TORCH
@@ -254,7 +257,7 @@ def test_torch_over_rules_of_parameters(backend, name):
 
 
 def test_numbers_beside_the_arrays_of_a_rule(backend, xp):
-    """They are constants; arrays of another framework beside raise, and both are named."""
+    """Numbers are constants. An array of another framework raises, and the error names both."""
     f = iso.custom_vjp(
         lambda x, n: x**n, lambda x, n: (x**n, (x, n)), lambda r, g: (10 * g * r[0], None)
     )
@@ -266,11 +269,13 @@ def test_numbers_beside_the_arrays_of_a_rule(backend, xp):
         f(x, FOREIGN[backend](2))
 
 
-# ---- 1.4: what a function with a rule may return -------------------------------------------------
+# ---- what a function with a custom rule may return -----------------------------------------------
 
 
 def returning(made):
-    """Functions with rules whose output is `made(x)`, by the name that is to speak."""
+    """Functions with custom rules whose output is `made(x)`, by the name that errors
+    must mention.
+    """
     zero = lambda r, g: (0 * r,)
     return {
         "custom_vjp": iso.custom_vjp(made, lambda x: (made(x), x), zero),
@@ -292,7 +297,7 @@ def test_a_number_as_output_raises(backend, xp):
     ):
         for name, f in returning(made).items():
             words = f"{name}: needed {backend} arrays as output.* got {where},"
-            with pytest.raises(TypeError, match=words):  # whether somebody differentiates or not
+            with pytest.raises(TypeError, match=words):  # also without differentiation
                 f(x)
             with pytest.raises(TypeError, match=words):
                 iso.grad(lambda x, f=f: xp.sum(x) + 0 * f(x))(x)
@@ -300,7 +305,7 @@ def test_a_number_as_output_raises(backend, xp):
 
 @pytest.mark.parametrize("backend", ["numpy", "tensorflow", "torch"], indirect=True)
 def test_a_number_of_the_values_as_output_raises(backend, xp):
-    """The reproduction: its gradient was [1, 1] for [3, 3]. JAX has no values there."""
+    """The original bug: the gradient was [1, 1], not [3, 3]. JAX has no values there."""
     number = lambda x: float(xp.sum(x * x))
     f = iso.custom_vjp(number, lambda x: (number(x), x), lambda r, g: (2 * g * r,))
     with pytest.raises(TypeError, match="custom_vjp: needed .* got a float, whose gradient"):
@@ -345,7 +350,9 @@ def test_a_host_function_gives_numbers_as_arrays(backend, xp):
 
 
 def test_a_solver_gives_arrays(backend, xp):
-    """A root as a Python number would be a constant; what is beside it may be."""
+    """A root as a Python number would be a constant, so it raises. Auxiliary output may be a
+    number.
+    """
     a, one = xp.asarray(4.0), xp.asarray(1.0)
     root = lambda solve, has_aux=False: iso.grad(
         lambda a: (lambda out: out[0] if has_aux else out)(
@@ -357,14 +364,14 @@ def test_a_solver_gives_arrays(backend, xp):
     np.testing.assert_allclose(numpy_of(root(lambda f, x: x)(a)), 0.25)
     aux = {"residual": 0.1}
     np.testing.assert_allclose(numpy_of(root(lambda f, x: (x, aux), True)(a)), 0.25)
-    if backend == "jax":  # whose own solver takes the number for an array
+    if backend == "jax":  # JAX's solver converts the number to an array
         np.testing.assert_allclose(numpy_of(root(lambda f, x: 2.0)(a)), 0.25)
     else:
         with pytest.raises(TypeError, match="custom_root: needed .* got a float, whose gradient"):
             root(lambda f, x: 2.0)(a)
 
 
-# ---- what a rule may give back -------------------------------------------------------------------
+# ---- what a rule may return ----------------------------------------------------------------------
 
 
 def ruled(bwd):
@@ -380,7 +387,8 @@ def test_gradients_have_the_dtype_of_their_array(backend, xp):
             lambda r, g: (xp.astype(g, xp.float64) * 3,),
             lambda r, g: (xp.astype(g, xp.float32) * 3,),
             lambda r, g: (xp.astype(g, xp.int32) * 3,),
-            lambda r, g: (xp.astype(g, xp.complex128) * (3 + 1j),),  # of a real argument: the real
+            # real part, for a real argument
+            lambda r, g: (xp.astype(g, xp.complex128) * (3 + 1j),),
         ):
             got = iso.grad(ruled(given))(x)
             assert kind_of(got) == backend

@@ -1,5 +1,5 @@
-"""torch.compile over layers of ours whose sizes change from call to call: a program or two for all
-of them, as of torch's own layers, and the numbers of eager code.
+"""torch.compile of our layers with sizes that change from call to call: one or two programs serve
+all sizes, as for torch's own layers, and the values are those of eager code.
 """
 
 from math import prod
@@ -15,7 +15,7 @@ def weights(*shape):
     return torch.sin(torch.arange(prod(shape), dtype=torch.float64)).reshape(shape)
 
 
-# Functions of [batch, length, 4], of which batch and length change.
+# Functions of [batch, length, 4]; batch and length change.
 LAYERS = {
     "linear": lambda x: iso.linear(x, weights(5, 4), bias=weights(5)),
     "layer_norm": lambda x: iso.layer_norm(x, weight=weights(4)),
@@ -55,4 +55,4 @@ def test_sizes_that_change_are_no_matter(backend, name):
     for batch, length in ((2, 5), (3, 7), (4, 9), (5, 8), (6, 12)):
         x = torch.from_numpy(np.cos(np.arange(batch * length * 4.0)).reshape(batch, length, 4)) * 3
         torch.testing.assert_close(program(x), LAYERS[name](x))
-    assert 1 <= len(programs) <= 3, "a program for each size"
+    assert 1 <= len(programs) <= 3, "compiled again for each size"

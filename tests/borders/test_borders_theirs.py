@@ -1,6 +1,6 @@
-"""Their transforms over ours: JAX's, TensorFlow's and torch's own differentiation, mapping and
-compilation of every public function that computes with arrays, on what they take as inputs. The
-number is right, or it raises as the ledger says; a wrong number in silence is none of the two.
+"""The frameworks' own transforms of our functions: JAX, TensorFlow and torch differentiate, map and
+compile every public function that computes with arrays, for every kind of input they take. Each
+result is right, or raises as the ledger says; a silently wrong number fails.
 
 `make test` draws some cells of each function by a seed, `make test-all` runs all of them.
 """
@@ -26,24 +26,24 @@ from isomorph.frontends.jax import lax
 from oracles import central_gradient
 
 FRAMEWORKS = ["jax", "tensorflow", "torch"]  # NumPy has no transforms
-OWN = {"jax": "jax.numpy", "torch": "torch"}  # TensorFlow's namespace is ours from end to end
-DRAWS = {"jax": 1, "tensorflow": 1, "torch": 3}  # of the cells of a case; JAX compiles each
-SLOW = {("torch", "compile")}  # a second each: some are drawn below
+OWN = {"jax": "jax.numpy", "torch": "torch"}  # TensorFlow's namespace is entirely ours
+DRAWS = {"jax": 1, "tensorflow": 1, "torch": 3}  # cells drawn per case; JAX compiles each
+SLOW = {("torch", "compile")}  # a second each; some are drawn below
 ONE = np.array(0.7)
 
 
 def names_of(case):
-    """The public name that a case is a call of."""
+    """The public name that a case calls."""
     word = case.removesuffix(":0")
     known = {*public(), *border_names.all_names()}
     word = word.removeprefix("xp.")
-    while word not in known:  # gelu_approximate, at.get
+    while word not in known:  # variants such as gelu_approximate, at.get
         word = word[: max(word.rfind("_"), word.rfind("."))]
     return word
 
 
 def is_of(module, thing):
-    """Whether a module defines a function that it shows."""
+    """Whether a module itself defines a function that it exports."""
     return getattr(thing, "__module__", None) == module.__name__ and thing.__name__[0] != "_"
 
 
@@ -61,26 +61,26 @@ LEFT_OUT = {
     "a type, or an error": [
         "CheckpointError", "Fit", "NonFiniteError", "Optimizer", "State", "TrainState",
     ],
-    "makes arrays of nothing, or says where": [
+    "creates arrays, or sets defaults": [
         "arange", "eye", "full", "linspace", "ones", "zeros", "use_backend", "use_key", "backends",
         "local_window_mask", "random.key",
     ],
-    "takes the gradients itself, over whole programs that it compiles": [
+    "differentiates and compiles by itself": [
         "check_gradients", "evaluate", "fit", "train_step",
     ],
-    "leaves the framework: held in test_borders_leaving.py": ["convert", "to_numpy"],
-    "reads or writes files, or shows": ["load", "save", "summary"],
+    "leaves the framework: see test_borders_leaving.py": ["convert", "to_numpy"],
+    "reads or writes files, or prints": ["load", "save", "summary"],
     "a setting, which decides whether a module's variables are detached": [
         "gradient_tracking", "set_with_grads", "unset_with_grads", "with_grads",
     ],
-    "integers and truth values come out": [
+    "returns integers or bools": [
         "random.bernoulli", "random.bits", "random.categorical", "random.fold_in", "random.split",
     ],
 }  # fmt: skip
 
 
 def cases():
-    """name -> (function of one array, where, its gradient where differences do not tell it)."""
+    """name -> (function of one array, input, its gradient if differences do not give it)."""
     found = {}
     for name, func in (SCALARS | VECTORS).items():
         found[name] = func, X, GRADIENTS.get(name)
@@ -99,7 +99,7 @@ truth_of = cache(lambda case: Truth(*CASES[case]))
 
 
 def is_ours(backend, case):
-    """Whether a case calls something that is not the framework's own function itself."""
+    """Whether a case calls a function of ours, not just the framework's own."""
     if backend not in OWN or backend in NOT_INSTALLED or not case.startswith("xp."):
         return True
     name = names_of(case)
@@ -108,7 +108,7 @@ def is_ours(backend, case):
 
 
 def cells(backend, case):
-    """(transform, kind of input) of every cell of a case that is not slow."""
+    """(transform, kind of input) of every cell of a case, except slow ones."""
     truth = truth_of(case)
     return [
         (name, kind)
@@ -119,22 +119,24 @@ def cells(backend, case):
 
 
 def run(backend, case, transform, kind):
-    """One cell: right, or it raises as the ledger says."""
+    """Run one cell: it is right, or raises as the ledger says."""
     func, truth = CASES[case][0], truth_of(case)
     if case in border_modules.MODULES:
-        border_modules.module(case, backend)  # made outside of their transforms
+        border_modules.module(case, backend)  # create it outside of the transform
     x = dict(inputs(backend, transform, truth))[kind]
     words, what = raising(backend, case, transform), f"{case} under {transform} of a {kind}"
     found = []
     try:
-        with warnings.catch_warnings():  # torch imports its own forward mode with this
+        with warnings.catch_warnings():  # raised by torch's import of its forward mode
             warnings.filterwarnings("ignore", message=".torch.jit.script")
             found = list(THEIRS[backend][transform](total(func), x, truth))
     except Exception as error:
         if words is None or not says(words, error):
             raise AssertionError(f"{what}: {type(error).__name__}: {error}") from error
         return
-    assert words is None, f"{what}: the ledger says that it raises {words!r}; take it out"
+    assert words is None, (
+        f"{what}: the ledger expects an error with {words!r}, but none came; remove it"
+    )
     check(what, found)
 
 
@@ -143,7 +145,7 @@ def params(backend, chosen):
 
 
 def one_of_each(backend, chosen):
-    """One case of every name, by the seed: JAX compiles for each, TensorFlow traces."""
+    """One case of every name, drawn by the seed: JAX compiles and TensorFlow traces each."""
     of = {}
     for case in chosen:
         of.setdefault(names_of(case), []).append(case)
@@ -166,7 +168,8 @@ DRAWN = [
 def test_theirs_over_ours(backend, case):
     draw, every = random.Random(f"{SEED} {backend} {case}"), cells(backend, case)
     if backend == "jax" and len(CASES[case][1].shape) and draw.random() < 0.85:
-        every = [cell for cell in every if cell[0] == "jit"]  # one program, not one of each step
+        # one program instead of one per operation
+        every = [cell for cell in every if cell[0] == "jit"]
     drawn = draw.sample(every, min(DRAWS[backend], len(every)))
     for transform, kind in drawn:
         run(backend, case, transform, kind)
@@ -184,13 +187,13 @@ def test_theirs_over_ours_in_full(backend, case):
 LAYERS = [case for case, func in VECTORS.items() if hasattr(func, "shapes")]
 
 
-JAX = pytest.param("jax", marks=pytest.mark.slow)  # where nothing is a variable
+JAX = pytest.param("jax", marks=pytest.mark.slow)  # JAX has no variables
 
 
 @pytest.mark.parametrize("backend", [JAX, "tensorflow", "torch"], indirect=True)
 @pytest.mark.parametrize("case", LAYERS)
 def test_every_argument_is_a_variable(backend, case):
-    """Variables, parameters, and NumPy arrays under JAX, as the very arguments of a layer."""
+    """A layer's arguments are variables, parameters or, under JAX, NumPy arrays."""
     func, shapes = VECTORS[case].func, VECTORS[case].shapes
     values = [np.cos(np.arange(np.prod(s)) * (1.3 + i)).reshape(s) for i, s in enumerate(shapes)]
     f = total(lambda arrays: func(*arrays))
@@ -202,11 +205,13 @@ def test_every_argument_is_a_variable(backend, case):
         check(f"{case}, argument {place}", [(got, CUSTOM.get(case, 1) * wanted)])
 
 
-CUSTOM = {"vmap_of_a_rule": 10}  # whose rule is ten times the derivative
+CUSTOM = {"vmap_of_a_rule": 10}  # its rule is ten times the derivative
 
 
 def gradients(backend, f, values):
-    """Of a function of a list of arrays, by the framework, of its own variables."""
+    """Gradients by the framework's own autodiff, with its own variables, of a function
+    of a list.
+    """
     if backend == "jax":
         import jax
 
@@ -232,7 +237,7 @@ def test_torch_compile_over_ours(backend):
     drawn = random.Random(f"{SEED} compile").sample(TRACED, 1)
     for case in drawn:
         run(backend, case, "compile", "tensor")
-    # rules break the graph, and are used; the kernel of attention asks for levels of torch.func
+    # rules break the graph but are used; the attention kernel asks for torch.func's levels
     for case in ("custom_vjp", "checkpoint", "scaled_dot_product_attention"):
         run(backend, case, "compile", "parameter")
     assert drawn
@@ -249,18 +254,18 @@ def test_torch_compile_over_ours_in_full(backend, case):
 
 @pytest.mark.parametrize("backend", FRAMEWORKS, indirect=True)
 def test_every_name_is_drawn(backend, capsys):
-    """A function that is added must be drawn here, or left out with a reason."""
+    """A new function must be drawn here, or left out with a reason."""
     border_modules.check_names()
     drawn = {names_of(case) for case in CASES if not case.startswith("xp.")}
     left = {name for listed in LEFT_OUT.values() for name in listed}
-    assert set(public()) - drawn - left == set(), "never drawn"
-    assert drawn & left == set(), "drawn, and left out"
-    assert left - set(public()) == set(), "left out, and not there"
+    assert set(public()) - drawn - left == set(), "not tested"
+    assert drawn & left == set(), "left out, but tested"
+    assert left - set(public()) == set(), "left out, but does not exist"
 
     names = {names_of(case) for case in CASES if case.startswith("xp.")}
     silent = {name for listed in border_names.LEFT_OUT.values() for name in listed}
-    assert set(border_names.all_names()) - names - silent == set(), "never drawn"
-    assert names & silent == set(), "drawn, and left out"
+    assert set(border_names.all_names()) - names - silent == set(), "not tested"
+    assert names & silent == set(), "left out, but tested"
 
     assert {names_of(p.values[1]) for p in DRAWN if p.values[0] == backend} == {
         names_of(case) for case in APPLYING[backend]

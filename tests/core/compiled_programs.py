@@ -1,8 +1,8 @@
-"""Programs over the whole vocabulary, whose compiled form must give what they give as they are.
+"""Programs over the whole vocabulary whose compiled results must equal their eager ones.
 
-A program takes the package, the namespace and one float64 array, and gives a nest of arrays. What
-it does is more than one call, so that a compiler finds something to fuse. The number beside it says
-how often it is differentiated: twice, once, or not at all.
+A program takes the package, the namespace and one float64 array, and returns a nest of arrays. It
+does more than one call, so that a compiler has something to fuse. The number beside it says how
+often it is differentiated: twice, once or not at all.
 """
 
 from collections.abc import Callable
@@ -40,17 +40,17 @@ def cplx(xp, x):
 
 
 def width(x):
-    """The bits of its numbers: 64, or what JAX has unless it is told otherwise."""
+    """The bits of the numbers of `x`: 64, or 32 where JAX has its default."""
     return 64 if "float64" in str(x.dtype) else 32
 
 
 def whole(xp, x):
-    """`x` as integers of its width."""
+    """`x` as integers of the same width."""
     return xp.astype(x, xp.int64 if width(x) == 64 else xp.int32)
 
 
 def const(xp, *shape):
-    """An array with other numbers for each shape."""
+    """A constant array, with other numbers for each shape."""
     n = int(np.prod(shape))
     return xp.asarray(np.sin(1.0 + 1.7 * np.arange(n)).reshape(shape))
 
@@ -63,11 +63,11 @@ def key(iso, xp, seed=3):
     return xp.asarray(np.array([0, seed], np.uint32))
 
 
-# Functions that take several lines.
+# Programs that take several lines.
 
 
 def gaussian_process(iso, xp, x):
-    """The reproduction that gave -87 for -8.7."""
+    """The original bug, which gave -87 instead of -8.7."""
     q, l = x[0] - 2.0, x[1] * 0.3
     at = xp.linspace(-3.0, 3.0, 20, dtype=x.dtype)[:, None]
     y = xp.sin(at)[:, 0]
@@ -79,13 +79,13 @@ def gaussian_process(iso, xp, x):
 
 
 def kernel_cholesky(iso, xp, x):
-    """The smaller reproduction."""
+    """A smaller version of that bug."""
     d2 = xp.sum((x[:, None, :] - x[None, :, :]) ** 2, axis=-1)
     return xp.sum(xp.sin(xp.linalg.cholesky(xp.exp(-d2) + 0.1 * xp.eye(4, dtype=x.dtype))))
 
 
 def kernel_scatter(iso, xp, x):
-    """The same with a diagonal that is added by index."""
+    """The same with a diagonal added by index."""
     d2 = xp.sum((x[:, None, :] - x[None, :, :]) ** 2, axis=-1)
     at = xp.arange(4)
     noise = iso.at(xp.zeros((4, 4), dtype=x.dtype))[at, at].add(0.1)
@@ -93,7 +93,7 @@ def kernel_scatter(iso, xp, x):
 
 
 def kernel_gather(iso, xp, x):
-    """Rows taken twice, so that gradients are scattered, beside a reduction."""
+    """Rows taken twice, so that gradients are scattered, together with a reduction."""
     rows = xp.take(x, ints(xp, 0, 2, 2, 1), axis=0)
     d2 = xp.sum((rows[:, None, :] - x[None, :, :]) ** 2, axis=-1)
     return xp.exp(-d2) * xp.sum(rows, axis=-1)
@@ -238,7 +238,7 @@ def transformed(iso, xp, x):
 
 
 def modules(make):
-    """A module made inside: creation is part of the program."""
+    """A module created inside: creation is part of the program."""
 
     def run(iso, xp, x):
         with iso.use_backend(name_of(xp), dtype=f"float{width(x)}"), iso.use_key(3):

@@ -1,4 +1,4 @@
-"""`isomorph bench` over benchmarks of our own making: nothing here looks at a clock."""
+"""`isomorph bench` with fake benchmarks: nothing here measures time."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def grown(backend):
 
 
 class Read(HTMLParser):
-    """Text by tag, and every attribute that was met."""
+    """Text by tag, and every attribute that occurs."""
 
     def __init__(self, text):
         super().__init__()
@@ -64,7 +64,7 @@ class Read(HTMLParser):
 
 @pytest.fixture
 def made(monkeypatch, backend):
-    """Puts benchmarks of our own in the place of the real ones."""
+    """Replace the real benchmarks by fake ones."""
 
     def make(**runs):
         own = {}
@@ -80,14 +80,14 @@ def made(monkeypatch, backend):
 
 
 def test_every_module_can_be_imported(backend):
-    """Those that this machine cannot run, for want of a GPU, as well."""
+    """Including those that this machine cannot run because it has no GPU."""
     assert "benchmarks.gpt2" in MODULES
     own = [m for m in MODULES if not m.endswith("_peers") or m.endswith(f"{backend}_peers")]
     for name in own:
         try:
             assert import_module(name).__doc__, name
         except ModuleNotFoundError as error:
-            if error.name not in PEERS:  # which `make bench` installs, tests do not
+            if error.name not in PEERS:  # `make bench` installs these, the tests do not
                 raise
 
 
@@ -117,7 +117,8 @@ def test_the_page_stands_alone_and_can_be_read(made, backend, tmp_path, capsys):
     assert command.main(["-o", str(tmp_path)]) == 0
     text = (tmp_path / "bench.html").read_text("utf-8")
     page = Read(text)
-    assert not {"script", "link", "img", "iframe", "b", "i"} & set(page.tags)  # nor markup of cells
+    # no markup from cells either
+    assert not {"script", "link", "img", "iframe", "b", "i"} & set(page.tags)
     assert not [v for _, key, v in page.found if key in ("src", "href") and not v.startswith("#")]
     assert not [key for _, key, _ in page.found if key == "style" or key.startswith("on")]
     policy = next(v for tag, key, v in page.found if tag == "meta" and (v or "")[:7] == "default")
@@ -141,7 +142,7 @@ def test_bars_are_as_long_as_their_ratios(backend):
     widths = [float(w) for w in re.findall(r'<rect [^>]*width="([\d.]+)"', page)]
     assert [w / widths[0] for w in widths] == pytest.approx(
         [1, 1.5 / 0.97, 1.1 / 0.97], abs=2e-3
-    )  # drawn to a tenth of a pixel
+    )  # rounded to a tenth of a pixel
 
 
 def test_linear_growth_is_a_straight_line(backend):
@@ -153,7 +154,7 @@ def test_linear_growth_is_a_straight_line(backend):
     (x0, y0), (x1, y1), (x2, y2) = [map(float, p.split(",")) for p in points.split()]
     assert x1 - x0 == pytest.approx(x2 - x1, abs=0.2)
     assert y1 - y0 == pytest.approx(y2 - y1, abs=0.2)
-    assert y2 < y0  # more is higher
+    assert y2 < y0  # larger values are higher up
 
 
 def test_markdown_has_one_row_a_line(backend):

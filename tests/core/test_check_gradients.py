@@ -1,4 +1,4 @@
-"""check_gradients passes what is right and names what is wrong."""
+"""check_gradients passes right derivatives and names wrong ones."""
 
 import numpy as np
 import pytest
@@ -20,12 +20,12 @@ def test_right_derivatives_pass(backend, xp, dtype):
         return f(p, s)
 
     iso.check_gradients(counted, {"w": x}, xp.asarray(0.7, dtype=x.dtype))
-    # two orders: each element of w and s moved to four places, the value, the gradient
+    # two orders: four moves of each element of w and s, plus the value and the gradient
     assert len(calls) >= 2 * 4 * 7
 
 
 def test_a_wrong_element_is_named(backend, xp):
-    def wrong(saved, g):  # twice the derivative, at one place
+    def wrong(saved, g):  # twice the derivative at one position
         bump = np.ones((2, 3))
         bump[1, 2] = 2.0
         return g * xp.cos(saved[0]) * xp.asarray(bump)
@@ -38,7 +38,7 @@ def test_a_wrong_element_is_named(backend, xp):
 
 
 def test_a_wrong_second_derivative_is_found(backend, xp):
-    # the right first derivative, whose own derivative is lost
+    # the first derivative is right, the second is lost
     frozen = lambda saved, g: g * iso.stop_gradient(xp.cos(saved[0]))
     f = iso.bind_custom_gradient_function(xp.sin, frozen)
     x = xp.asarray([0.5, 1.0])

@@ -15,7 +15,7 @@ COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], in
 
 
 def counting(func):
-    """The function, and how often Python ran it."""
+    """The function, and a record of how often Python ran it."""
     runs = []
 
     def counted(*args, **kw):
@@ -46,14 +46,14 @@ def test_one_program_per_shape_and_dtype_not_per_value(backend, xp):
     np.testing.assert_allclose(float(compiled(xp.asarray(X[:2]), 2.0)), 4.0, rtol=1e-15)
     assert len(runs) == 2
     y = compiled(xp.asarray(X, dtype=xp.float32), 2.0)
-    assert y.dtype == xp.float32  # the number is as weak as in eager code
+    assert y.dtype == xp.float32  # the number is weakly typed, as in eager code
     assert len(runs) == 3
 
 
 @COMPILED
 def test_sizes_are_known_for_every_shape(backend, xp):
     mean = iso.jit(lambda x: xp.sum(x) / x.shape[0])
-    for n in (1, 2, 3):  # TensorFlow would forget them after the second
+    for n in (1, 2, 3):  # TensorFlow alone would drop them after the second
         np.testing.assert_allclose(float(mean(xp.asarray(X[:n]))), np.mean(X[:n]), rtol=1e-15)
 
 
@@ -130,15 +130,15 @@ def test_bad_input(backend, xp):
     x = xp.asarray(X)
     with pytest.raises(TypeError, match="jit: needed a function, got int"):
         iso.jit(3)
-    with pytest.raises(TypeError, match=r"got a str at argument 1; name the argument in static="):
+    with pytest.raises(TypeError, match=r"got a str at argument 1; .*static="):
         iso.jit(lambda x, s: x)(x, "word")
-    with pytest.raises(TypeError, match=r"got a str at argument p/a; name the argument in static="):
+    with pytest.raises(TypeError, match=r"got a str at argument p/a; .*static="):
         iso.jit(lambda x, p: x)(x, p={"a": "word"})
-    with pytest.raises(TypeError, match="static needed positions or names of arguments, got"):
+    with pytest.raises(TypeError, match="static .*positions or names.*, got"):
         iso.jit(lambda x: x, static=(1.5,))
-    with pytest.raises(ValueError, match="static names 'flag', but the arguments are x"):
+    with pytest.raises(ValueError, match="static .*'flag'.* arguments are x"):
         iso.jit(lambda x: x, static="flag")
-    with pytest.raises(TypeError, match="needed static argument 1 to be hashable, got a list"):
+    with pytest.raises(TypeError, match="static argument 1 .*hashable, got a list"):
         iso.jit(lambda x, s: x, static=1)(x, [1])
     other = torch.ones(3) if backend != "torch" else np.ones(3)
     with pytest.raises(TypeError, match="arrays of 2 backends in one call"):
@@ -150,7 +150,7 @@ def test_errors_of_the_function_come_through(backend, xp):
         raise KeyError("mine")
 
     compiled = iso.jit(broken)
-    for _ in range(2):  # and again: no half-made program is kept
+    for _ in range(2):  # twice: no half-built program is kept
         with pytest.raises(KeyError, match="mine"):
             compiled(xp.asarray(X))
 
@@ -222,7 +222,7 @@ def test_numbers_alone_belong_to_the_home_of_each_call(backend, xp):
     double = iso.jit(lambda s: s * 2.0)
     with iso.use_backend(backend):
         assert float(double(1.5)) == 3.0
-    assert type(double(1.5)) is float  # NumPy again, as it is
+    assert type(double(1.5)) is float  # back to NumPy, unchanged
 
 
 def test_static_values_are_told_apart_within_nests(backend, xp):
@@ -255,10 +255,11 @@ def test_outputs_are_arrays_and_numbers(backend, xp):
             iso.jit(bad)(xp.asarray(X))
 
 
-@pytest.mark.filterwarnings("ignore:.torch.jit")  # torch's forward mode
+@pytest.mark.filterwarnings("ignore:.torch.jit")  # raised by torch's forward mode
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_torch_sees_bits_tangents_and_captured_tensors(backend, xp):
-    negated = torch.tensor([1 + 2j, 3 + 4j]).conj().imag  # its memory holds 2 and 4
+    # a lazy negation: its memory holds 2 and 4
+    negated = torch.tensor([1 + 2j, 3 + 4j]).conj().imag
     func = iso.jit(lambda x: x * 2 + 1)
     assert func(negated).tolist() == [-3.0, -7.0]
     assert func(torch.tensor([2.0, 4.0])).tolist() == [5.0, 9.0]
@@ -279,5 +280,5 @@ def test_torch_says_what_cannot_be_traced(backend, xp):
     x = torch.tensor(X)
     with pytest.raises(TypeError, match="value of a tensor cannot decide"):
         iso.jit(lambda x: torch.ones(int(x[0].item())))(x)
-    with pytest.raises(TypeError, match="shape of a result cannot depend on the values"):
+    with pytest.raises(TypeError, match="shape .*cannot depend on .*values"):
         iso.jit(lambda x: torch.unique(x))(x)

@@ -1,5 +1,5 @@
-"""`jit` around its calls: donated arguments, numbers of every kind, and the word while it compiles
-for long.
+"""The calls of `jit`: donated arguments, all kinds of numbers, and the warning about slow
+compilation.
 """
 
 import functools
@@ -20,7 +20,7 @@ COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], in
 
 
 def own(xp, x):
-    """In memory of its own: torch would write into that of NumPy."""
+    """An array that owns its memory: torch would otherwise write into NumPy's."""
     return xp.asarray(np.array(x))
 
 
@@ -31,7 +31,7 @@ def test_donated_arguments(backend, xp, donate):
     new = step(w, g)
     np.testing.assert_allclose(numpy_of(new), X - 0.5 * (X + 1), rtol=1e-15)
     np.testing.assert_allclose(numpy_of(g), X + 1)
-    if backend == "jax":  # its memory is now that of the result
+    if backend == "jax":  # the result took over its memory
         with pytest.raises(RuntimeError, match="Array has been deleted"):
             numpy_of(w)
     elif backend == "torch":
@@ -45,7 +45,7 @@ def test_donated_arguments(backend, xp, donate):
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_what_is_shown_is_not_written_to(backend, xp):
     def func(a, b, c):
-        # a passes, as a view and whole; b serves two results; c has no result of its shape
+        # a is returned, as a view and whole; b serves two results; c matches no result's shape
         return {"passed": a, "view": a[1:], "one": b + 1, "two": b * 10, "sum": xp.sum(c)}
 
     a, b, c = own(xp, X), xp.asarray(X + 1), xp.asarray(np.ones((2, 2)))
@@ -67,7 +67,7 @@ def test_donated_arguments_that_change_places(backend, xp):
     a, b = swap(own(xp, X), xp.asarray(X * 2))
     np.testing.assert_allclose(numpy_of(a), X * 2)
     np.testing.assert_allclose(numpy_of(b), X)
-    a, b = both(a, b)  # each result in the memory of what the other one needs
+    a, b = both(a, b)  # each result goes where the other one's operand is
     np.testing.assert_allclose(numpy_of(a), X + 1)
     np.testing.assert_allclose(numpy_of(b), X * 2 + 2)
 
@@ -81,10 +81,10 @@ def test_memory_that_cannot_be_given_away(backend, xp):
     wanted = np.outer(X + 1, X) - np.eye(3)
     np.testing.assert_allclose(numpy_of(step(turned, xp.asarray(np.eye(3)))), wanted)
     w = own(xp, X)
-    with pytest.raises(ValueError, match="jit: needed donated tensors that share no memory with "):
+    with pytest.raises(ValueError, match="jit: .*donated .*share no memory"):
         step(w, w)
     step(w, own(xp, X))
-    with pytest.raises(ValueError, match=r"got one of shape \[3\] that does; pass a clone of it"):
+    with pytest.raises(ValueError, match=r"shape \[3\] .*; pass a clone"):
         step(w, w)
 
 
@@ -121,9 +121,9 @@ def test_donated_variables_hold_the_results(backend, xp):
     other = tf.Variable(X * 7)  # the same program, another variable
     assert step(other, n, kept, tf.Variable(X))["w"] is other
     np.testing.assert_allclose(other.numpy(), X * 6)
-    with pytest.raises(ValueError, match=r"jit: needed a donated variable that is not also anot"):
+    with pytest.raises(ValueError, match=r"jit: .*donated variable .*not also"):
         step(w, n, kept, w)
-    with tf.GradientTape() as tape:  # a way back wants it as it was
+    with tf.GradientTape() as tape:  # the backward pass needs the old value
         out = step(w, n, kept, xp.asarray(X))["was"]
     np.testing.assert_allclose(tape.gradient(out, w), np.full(3, 2.0))
 
@@ -163,16 +163,17 @@ def test_donated_beside_static_arguments(backend, xp):
     step = iso.jit(func, static=0, donate=2)
     keep, w = xp.asarray(X), xp.asarray(X * 3)
     np.testing.assert_allclose(numpy_of(step("plus", keep, w)), X * 4)
-    np.testing.assert_allclose(numpy_of(keep), X)  # the argument after the static one is not it
+    # the argument after the static one is not donated
+    np.testing.assert_allclose(numpy_of(keep), X)
     if backend == "jax":
         assert w.is_deleted()
-    with pytest.raises(ValueError, match="jit: donate needed arrays, got the static .*'how'"):
+    with pytest.raises(ValueError, match="jit: donate .*arrays, got .*static .*'how'"):
         iso.jit(func, static="how", donate=("how",))
-    with pytest.raises(ValueError, match="jit: donate names 'v', but the arguments are how, keep"):
+    with pytest.raises(ValueError, match="jit: donate .*'v'.* arguments are how, keep"):
         iso.jit(func, donate="v")
-    with pytest.raises(TypeError, match="jit: donate needed positions or names of arguments, got"):
+    with pytest.raises(TypeError, match="jit: donate .*positions or names.*, got"):
         iso.jit(func, donate=1.5)
-    with pytest.raises(ValueError, match="jit: donate needed positions counted from 0, got -1"):
+    with pytest.raises(ValueError, match="jit: donate .*positions .*, got -1"):
         iso.jit(func, donate=-1)
 
 
@@ -224,7 +225,7 @@ def test_a_long_compilation_says_so_while_it_lasts(backend, xp, caplog):
     heard = []
 
     def listening(x):
-        for _ in range(200):  # while it is being traced: the first word is there already
+        for _ in range(200):  # during tracing: wait for the first warning
             if said_by(caplog):
                 break
             time.sleep(0.05)
@@ -242,8 +243,8 @@ def test_a_long_compilation_says_so_while_it_lasts(backend, xp, caplog):
         )
         assert last.startswith(f"isomorph: compiled listening for {backend} in ")
         levels = {r.levelno for r in caplog.records if r.name == "isomorph"}
-        assert levels == {logging.WARNING}  # seen where nobody has set up logging
-        compiled(xp.asarray(X + 1))  # compiled: nothing to say
+        assert levels == {logging.WARNING}  # visible without any logging setup
+        compiled(xp.asarray(X + 1))  # already compiled: no message
         assert len(said_by(caplog)) == 2
     finally:
         PATIENCE.reset(token)

@@ -1,9 +1,9 @@
-"""Compiled is eager: programs over the whole vocabulary give compiled what they give as they are,
-in value, gradient and second derivative, in float64.
+"""Programs over the whole vocabulary give the same compiled as eager: values, gradients and second
+derivatives, in float64.
 
-`make test-all` compiles each by itself. `make test` compiles the two programs that Inductor once
-got wrong by themselves, and a part of a sample of all, several to a program: another one each time,
-whose seed is printed; ISOMORPH_SEED=number draws that one again.
+`make test-all` compiles each program by itself. `make test` compiles by themselves only those that
+Inductor once got wrong, and part of a sample of all, several to a program. Each run draws another
+sample and prints its seed; ISOMORPH_SEED=number draws that sample again.
 """
 
 import os
@@ -26,14 +26,14 @@ ALONE = ["gaussian_process", "kernel_cholesky", "kernel_scatter"]
 SEED = int(os.environ.get("ISOMORPH_SEED", random.SystemRandom().randrange(10**6)))
 BATCHES = 2
 SAMPLE = {"jax": 8, "tensorflow": 12, "torch": 4}
-# Inductor takes minutes for the second derivative of a loop that is unrolled.
+# Inductor takes minutes for the second derivative of an unrolled loop.
 MINUTES = {("torch", name) for name in ("lstm", "gru", "LSTM", "GRU")}
 
-# JAX calls back from a thread of its own, where the context manager that turns 64 bits on is off,
-# if a program is not a small one: beside others this one raises.
+# In larger programs JAX calls back from its own thread, where the 64-bit context is off: batched
+# with others, this one raises.
 SMALL_ONLY = {("jax", "hosted")}
 
-# Programs that TensorFlow does not compile by XLA, with all that is compiled beside them: they have
+# Programs that TensorFlow compiles without XLA, and then all others of the same batch too: they get
 # a batch of their own.
 NO_XLA = [
     "determinants", "slogdets", "eigenvalues", "eigenvectors", "ranks", "pseudo_inverses",
@@ -51,18 +51,18 @@ UNKNOWN_LENGTH = [
 ]
 BESIDE_NONE = {("tensorflow", name) for name in [*NO_XLA, *UNKNOWN_LENGTH]}
 
-# Names that are no part of a program over arrays, or whose results have a size that values decide.
+# Names that no program over arrays can use, or whose result sizes depend on values.
 NOT_DRAWN = {
-    **dict.fromkeys([*DTYPES, *CONSTANTS], "no function"),
+    **dict.fromkeys([*DTYPES, *CONSTANTS], "not a function"),
     **dict.fromkeys(
         ["__array_namespace_info__", "can_cast", "finfo", "iinfo", "isdtype", "result_type"],
-        "of dtypes, nothing is computed",
+        "about dtypes, computes nothing",
     ),
     **dict.fromkeys(
         ["nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"],
-        "as many results as the values have it: no program of known shapes",
+        "its size depends on values: no program of fixed shapes",
     ),
-    "from_dlpack": "of memory, which a traced array has not",
+    "from_dlpack": "a traced array has no memory",
 }
 NOT_COMPILED = {
     **dict.fromkeys(
@@ -73,18 +73,18 @@ NOT_COMPILED = {
         ["backends", "check_gradients", "evaluate", "fit", "load", "save", "summary", "train_step"],
         "compiles by itself, or needs values",
     ),
-    **dict.fromkeys(["convert", "to_numpy"], "moves values, of which a trace has none"),
+    **dict.fromkeys(["convert", "to_numpy"], "reads values, which a trace lacks"),
     **dict.fromkeys(
         ["gradient_tracking", "set_with_grads", "unset_with_grads", "with_grads"],
-        "a mode, no computation",
+        "a mode, computes nothing",
     ),
     "namespace": "every program begins with it",
-    "Dropout": "its key moves on: a state that a program would lose",
+    "Dropout": "its key is state, which a program would lose",
 }
 
 
 def direction(shape):
-    """Another number at each place: what is exchanged or turned around does not go unseen."""
+    """A different number at each position, so that swapped or reversed results are noticed."""
     return np.sin(2.0 + np.arange(np.prod(shape))).reshape(shape)
 
 
@@ -135,8 +135,8 @@ def compare(name, backend, found, expected):
 
 
 def run(backend, names, order=2):
-    """Compile the programs as one, differentiated so often, and compare each with itself as it
-    is.
+    """Compile the programs as one, differentiated so often, and compare each with its eager
+    results.
     """
     inputs = {name: iso.convert(INPUTS[name], backend) for name in INPUTS}
     programs = {name: TABLE[name]._replace(order=min(order, TABLE[name].order)) for name in names}
@@ -145,7 +145,7 @@ def run(backend, names, order=2):
     def every(inputs):
         return {name: func(inputs[TABLE[name].input]) for name, func in funcs.items()}
 
-    with warnings.catch_warnings():  # what a framework says of its own compiler's choices
+    with warnings.catch_warnings():  # a framework about its own compiler
         warnings.simplefilter("ignore")
         found = as_users_have_it(backend, iso.jit(every))(inputs)
         expected = every(inputs)
@@ -153,7 +153,7 @@ def run(backend, names, order=2):
         compare(name, backend, found[name], expected[name])
 
 
-@pytest.mark.later_on("jax", "tensorflow", name="gaussian_process")  # torch it was that erred
+@pytest.mark.later_on("jax", "tensorflow", name="gaussian_process")  # the bug was torch's
 @pytest.mark.later_on("jax", "tensorflow", name="kernel_scatter")
 @COMPILED
 @pytest.mark.parametrize("name", ALONE)
@@ -182,7 +182,7 @@ def test_what_xla_lacks(backend, part):
 @COMPILED
 @pytest.mark.parametrize("part", [RULES, LAYERS], ids=["rules", "layers"])
 def test_every_function_of_ours_in_a_program(backend, part):
-    """Not differentiated: so that versions of frameworks can be tried in minutes."""
+    """Without derivatives, so that other framework versions can be tried in minutes."""
     names = [name for name, *_ in part]
     alone = [name for name in names if (backend, name) in {*BESIDE_NONE, *SMALL_ONLY}]
     run(backend, [name for name in names if name not in alone], order=0)
@@ -198,7 +198,7 @@ def test_every_program_alone(backend, name):
 
 
 class Recorder:
-    """A namespace that remembers what was asked of it."""
+    """A namespace that records the names it was asked for."""
 
     def __init__(self, wrapped, prefix, seen):
         self._wrapped, self._prefix, self._seen = wrapped, prefix, seen
@@ -217,12 +217,12 @@ def public(module):
 
 @pytest.mark.parametrize("backend", ["numpy"], indirect=True)
 def test_every_name_is_drawn(backend):
-    """As they are, the programs ask for each name there is."""
+    """Run eagerly, the programs use every name."""
     seen = set()
     xp = iso.namespace(iso.convert(INPUTS["v"], backend))
     for program in TABLE.values():
         x = iso.convert(INPUTS[program.input], backend)
-        with np.errstate(all="ignore"):  # one asks what is infinite
+        with np.errstate(all="ignore"):  # one program asks for infinity
             program.func(Recorder(iso, "iso.", seen), Recorder(xp, "", seen), x)
     wanted = {name for name in VOCABULARY if name not in NOT_DRAWN}
     wanted |= {f"linalg.{name}" for name in LINALG} | {f"fft.{name}" for name in FFT}
@@ -231,6 +231,6 @@ def test_every_name_is_drawn(backend):
     wanted |= {f"iso.optimizers.{name}" for name in iso.optimizers.__all__}
     print(f"{len(TABLE)} programs draw {len(wanted & seen)} of {len(wanted)} names")
     assert len(TABLE) >= 150
-    assert not wanted - seen, f"no program draws {sorted(wanted - seen)}"
-    assert set(NOT_DRAWN) <= set(VOCABULARY), "a reason for a name that there is not"
-    assert not {f"iso.{name}" for name in NOT_COMPILED} & seen, "drawn all the same"
+    assert not wanted - seen, f"no program uses {sorted(wanted - seen)}"
+    assert set(NOT_DRAWN) <= set(VOCABULARY), "a reason for an unknown name"
+    assert not {f"iso.{name}" for name in NOT_COMPILED} & seen, "excluded, but used"

@@ -1,4 +1,4 @@
-"""Random keys taken apart, and draws, in compiled programs: the same numbers as without."""
+"""Random keys and draws in compiled programs: the same numbers as eager."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def test_keys_are_taken_apart_compiled_as_they_are(backend):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_keys_in_a_loop_and_a_gradient(backend, compiled):
-    """Taken apart where a framework traces a function within a function."""
+    """Keys are split where a framework traces a function within a function."""
 
     def total(x, key):
         xp = iso.namespace(x)

@@ -1,9 +1,9 @@
-"""Writes in compiled torch programs: those that Inductor lost, and those that we do not make.
+"""In-place writes in compiled torch programs: those that Inductor loses, and those that we avoid.
 
-Inductor 2.13 forgets, when it makes the loops of two operations alike to fuse them, that what is
-read was written by a third, writes over complex arrays that are still read, and writes all rows of
-an expanded array into one (`backends/torch/repairs.py`). Every way to write is held against what
-it does as it is; canaries say whether the compiler still has the errors.
+Inductor 2.13 has three bugs (`backends/torch/repairs.py`). When it reshapes the loops of two
+operations to fuse them, it forgets that a third one wrote what they read. It overwrites complex
+arrays that are still read. It writes all rows of an expanded array into one. Every way to write is
+compared with eager execution; canaries tell whether the compiler still has the bugs.
 """
 
 import warnings
@@ -32,7 +32,7 @@ def filled(write):
     return x
 
 
-# The unit matrix in all the ways there are to write it.
+# The identity matrix, in every way to write it.
 WRITES = {
     "diagonal filled in place": lambda: filled(lambda x: x.diagonal().fill_(1)),
     "diagonal copied in place": lambda: filled(lambda x: x.diagonal().copy_(ONES)),
@@ -61,7 +61,7 @@ def off(found, expected):
     return max(float((a - b).abs().max()) for a, b in zip(found, expected, strict=True))
 
 
-# The first of each kind; `make test-all` tries all.
+# The first of each kind; `make test-all` runs all.
 FIRST = (
     "diagonal filled in place", "diagonal_scatter", "as_strided_scatter", "index_put", "scatter",
     "iso.at", "xp.eye",
@@ -105,7 +105,7 @@ LINE = torch.arange(2)[:, None]
 
 
 def expanded(x):
-    """Writes into rows that are one row in memory."""
+    """Writes into rows that share one row of memory."""
     part = x[:2, :3]
     zeros = x.new_zeros(3).expand(2, 3)
     return (
@@ -136,11 +136,11 @@ def test_rows_of_an_expanded_array_are_written_apart(backend):
     "func", [both, *(pytest.param(func, marks=SLOW) for func in (second, expanded))]
 )
 def test_inductor_still_has_its_errors(backend, func):
-    """A canary: where this fails, torch is repaired, and its part of `repairs.py` can go."""
+    """A canary: if this fails, torch has fixed the bug, and its part of `repairs.py` can go."""
     graph = proxy_tensor.make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)(POINTS)
     assert off(graph(POINTS), func(POINTS)) < 1e-12
     with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # what torch says to itself
+        warnings.simplefilter("ignore")  # torch warns about itself
         node, passes = repairs.parts()
         original = node.recompute_size_and_body, passes.reinplace_inplaceable_ops
         assert off(torch._inductor.compile(graph, [POINTS])(POINTS), func(POINTS)) > 1e-3
@@ -151,7 +151,7 @@ def test_inductor_still_has_its_errors(backend, func):
 
 
 def written(graph):
-    """The operations of a graph that write in place, and where they write."""
+    """The operations of a graph that write in place, and the kind of node that they write to."""
     return [
         (str(node.target), node.args[0].op)
         for node in graph.graph.nodes
@@ -161,7 +161,7 @@ def written(graph):
     ]
 
 
-# What torch writes inside of an operation of its own.
+# Writes inside torch's own operations.
 THEIRS = {"losses": {("aten.masked_fill_.Scalar", "call_function")}}  # cross_entropy_loss
 
 
@@ -176,7 +176,7 @@ def test_nothing_of_ours_writes_in_place_while_it_is_traced(backend, name):
 
 
 def test_the_gradient_of_a_largest_is_traced_without_writes(backend):
-    """The one gradient of our own that is a sum of many places."""
+    """The only gradient of ours that sums over many positions."""
     pooled = lambda x: iso.grad(lambda x: (iso.max_pool(x, 3, 1, 1) ** 2).sum())(x)
     x = torch.from_numpy(INPUTS["i"])
     graph = proxy_tensor.make_fx(pooled, tracing_mode="fake", _allow_non_fake_inputs=True)(x)
@@ -193,5 +193,5 @@ def test_only_donated_inputs_are_written_to_and_last(backend):
     assert (str(last.target), output.op) == ("aten.copy_.default", "output")
     new, product = iso.jit(lambda w, x: (w - 0.1 * x.sum(0) * w, w * x[0]), donate=0)(w, x * 3)
     np.testing.assert_allclose(new, [0.4] * 3, rtol=1e-6)
-    np.testing.assert_allclose(product, [3.0] * 3, rtol=1e-6)  # by the old w
+    np.testing.assert_allclose(product, [3.0] * 3, rtol=1e-6)  # the old value of w
     assert new.data_ptr() == w.data_ptr()

@@ -1,4 +1,4 @@
-"""Promises that a small slip would break in silence, each held by values on every backend."""
+"""Guarantees that a small slip would break silently, each checked by values on every backend."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_creation_makes_the_right_values(backend, xp):
 
 
 def test_levels_of_every_kind_of_operation(backend, xp):
-    """An inner gradient over an outer variable, on either side of an operation of two arrays."""
+    """An inner gradient that uses an outer variable, on either side of a binary operation."""
     m = np.array([[1.0, 0.5], [-0.3, 2.0]])
     operations = {
         "matmul": xp.matmul,
@@ -126,7 +126,8 @@ def test_at_extremes_differentiate(backend, xp, how):
     x, v = xp.asarray([1.0, 5.0, 2.0]), xp.asarray([3.0, 4.0])
     f = lambda x, v: xp.sum(getattr(iso.at(x)[:2], how)(v) * xp.asarray([1.0, 10.0, 100.0]))
     gx, gv = iso.grad(f, argnums=(0, 1))(x, v)
-    taken = np.array([1.0, 0.0]) if how == "min" else np.array([0.0, 1.0])  # who wins: x or v
+    # the gradient goes to x or to v
+    taken = np.array([1.0, 0.0]) if how == "min" else np.array([0.0, 1.0])
     np.testing.assert_array_equal(numpy_of(gx), [*(taken * [1.0, 10.0]), 100.0])
     np.testing.assert_array_equal(numpy_of(gv), (1 - taken) * [1.0, 10.0])
 
@@ -155,10 +156,10 @@ def test_convert_shares_memory_where_it_says_so(backend, xp):
         shared = torch.zeros(1024)
         there = iso.convert(shared, "jax")
         assert there.unsafe_buffer_pointer() == shared.data_ptr()
-    else:  # what is constant there is lent to torch as it is
+    else:  # immutable arrays are lent to torch without a copy
         x = xp.asarray(np.zeros(1024, np.float32))
         first, second = iso.convert([x, x], "torch")
-        assert first.data_ptr() == second.data_ptr()  # two copies would lie apart
+        assert first.data_ptr() == second.data_ptr()  # two copies would have different addresses
 
 
 def test_a_device_has_a_name(backend):
@@ -172,7 +173,7 @@ def test_a_device_has_a_name(backend):
 
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_devices_are_kept(backend):
-    """torch's meta device stands for one that is not the CPU."""
+    """torch's meta device stands in for one that is not the CPU."""
     x = torch.ones(3, device="meta")
     value, g = iso.value_and_grad(lambda x: iso.namespace(x).sum(x**2))(x)
     assert (value.device.type, g.device.type) == ("meta", "meta")

@@ -1,4 +1,4 @@
-"""Arrays between frameworks, and functional updates of their parts."""
+"""Conversion between frameworks, and functional updates of parts of arrays."""
 
 import re
 
@@ -64,7 +64,7 @@ def test_numpy_has_no_bfloat16(backend, xp):
 
 @pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 def test_bfloat16_travels(backend, xp):
-    pytest.importorskip("ml_dtypes")  # NumPy has none of its own
+    pytest.importorskip("ml_dtypes")  # NumPy has no bfloat16 of its own
     x = xp.asarray([1.0, 2.5], dtype=verbs_of(xp).dtype("bfloat16"))
     y = iso.to_numpy(x)
     assert y.dtype.name == "bfloat16"
@@ -115,7 +115,7 @@ def test_at_get_means_what_numpy_means(backend, xp, index):
 @pytest.mark.parametrize("how", ["set", "add", "multiply", "min", "max"])
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
 def test_at_updates_a_copy_as_numpy_would(backend, xp, index, how):
-    if how == "set":  # no position twice
+    if how == "set":  # no repeated position
         parts = index if isinstance(index, tuple) else (index,)
         index = tuple(np.array([2, 0, 1]) if i is ROW else i for i in parts)
     values = np.arange(12.0).reshape(3, 4)
@@ -127,7 +127,7 @@ def test_at_updates_a_copy_as_numpy_would(backend, xp, index, how):
         getattr(np, {"min": "minimum", "max": "maximum"}.get(how, how)).at(expected, index, new)
     x = xp.asarray(values)
     got = getattr(iso.at(x)[index], how)(xp.asarray(new))
-    # repeated factors may be multiplied in another order: one rounding each
+    # repeated factors may multiply in another order: one rounding each
     np.testing.assert_allclose(numpy_of(got), expected, rtol=4e-16 if how == "multiply" else 0)
     np.testing.assert_array_equal(numpy_of(x), values)
     scalar = getattr(iso.at(x)[index], how)(3.0)
@@ -155,7 +155,7 @@ def test_at_differentiates(backend, xp, index, how):
     np.testing.assert_allclose(
         numpy_of(gv), central_gradient(lambda v: f(values, v), new), rtol=1e-6, atol=1e-8
     )
-    # second order: d/dx sum(grad²/2) against central differences of the gradient's own half square
+    # second order: d/dx sum(grad²) against central differences of the same
     half = lambda x: iso.namespace(x).sum(iso.grad(f)(x, iso.namespace(x).asarray(new)) ** 2)
     got = numpy_of(iso.grad(half)(xp.asarray(values)))
     np.testing.assert_allclose(got, central_gradient(half, values), rtol=1e-5, atol=1e-7)

@@ -1,4 +1,4 @@
-"""The array decides the backend: every kind of array finds it, nothing else is taken for one."""
+"""The array decides the backend: every kind of array is recognized, and nothing else is."""
 
 import subprocess
 import sys
@@ -55,9 +55,7 @@ def test_a_subclass_finds_its_namespace(backend, xp):
     if backend in bases:
         subclass = type("Mine", (bases[backend],), {})
         x = np.ones(2).view(subclass) if backend == "numpy" else torch.ones(2).as_subclass(subclass)
-    # neither framework lets users subclass its arrays: the type each step of a trace has is the
-    # test
-    else:
+    else:  # neither framework lets users subclass its arrays
         x = OWN[backend][-1]
     assert iso.namespace(x) is xp
 
@@ -65,7 +63,7 @@ def test_a_subclass_finds_its_namespace(backend, xp):
 def test_what_is_no_array_raises_and_says_so(backend, xp):
     with pytest.raises(
         TypeError,
-        match="no backend handles .*needed an array of numpy, jax, tensorflow or torch",
+        match="no backend .*numpy, jax, tensorflow or torch",
     ):
         iso.namespace(NO_ARRAYS[backend])
     with pytest.raises(TypeError, match="no backend handles builtins.list"):
@@ -77,7 +75,7 @@ def test_what_is_no_array_raises_and_says_so(backend, xp):
 def test_two_frameworks_raise_and_both_are_named(backend, xp):
     others = [name for name in OWN if name != backend and name not in NOT_INSTALLED]
     if not others:
-        pytest.skip("there is no other framework here")
+        pytest.skip("no other framework is installed")
     for other in others:
         with pytest.raises(TypeError, match=f"(?=.*{backend})(?=.*{other}).*iso.convert"):
             iso.namespace(OWN[backend][0], OWN[other][0])
@@ -135,7 +133,7 @@ def test_creation_goes_home(backend, xp):
         assert not verbs_of(xp).is_float(iso.asarray([1, 2]).dtype)
         assert iso.zeros(1, dtype="float64").dtype == xp.float64
         assert kind_of(iso.zeros(1, backend="numpy")) == "numpy"
-        assert iso.asarray(np.ones(2)).dtype == np.float64  # an array is no new one
+        assert iso.asarray(np.ones(2)).dtype == np.float64  # an existing array keeps its dtype
         assert kind_of(iso.asarray(np.ones(2), backend=backend)) == backend
         with pytest.raises(KeyError), iso.use_backend("numpy"):
             assert kind_of(iso.ones(1)) == "numpy"
@@ -154,9 +152,7 @@ def test_home_is_seen_by_its_own_thread_alone(backend, xp):
 
 
 def test_bad_homes_raise(backend, xp):
-    with pytest.raises(
-        ValueError, match="no backend is called 'cupy': needed one of numpy, jax, tensorflow, torch"
-    ):
+    with pytest.raises(ValueError, match="no backend .*'cupy'.*numpy, jax, tensorflow, torch"):
         with iso.use_backend("cupy"):
             pass
     with pytest.raises(TypeError, match="use_backend: needed a floating dtype, got 'int32'"):
@@ -199,7 +195,7 @@ def test_backends_and_doctor_tell_what_is_installed(backend, capfd):
 
 
 def registering(monkeypatch, **values):
-    """Packages that register backends, each a name and one value or several."""
+    """Register backends of fake packages; a name may have several values."""
     entries = [EntryPoint(n, v, dispatch.GROUP) for n, vs in values.items() for v in vs.split()]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
     monkeypatch.setattr(dispatch, "REGISTERED", {})
@@ -207,10 +203,10 @@ def registering(monkeypatch, **values):
 
 def test_two_backends_of_one_name_are_refused(monkeypatch):
     registering(monkeypatch, foo="one:backend two:backend")
-    with pytest.raises(ImportError, match="'foo' is registered by one:backend and by two:backend"):
+    with pytest.raises(ImportError, match="'foo' .*one:backend .*two:backend"):
         dispatch.load("foo")
     registering(monkeypatch, numpy="other:backend")
-    with pytest.raises(ImportError, match="'numpy' is registered by isomorph itself and by other"):
+    with pytest.raises(ImportError, match="'numpy' .*isomorph .*other"):
         dispatch.names()
 
 
@@ -225,7 +221,7 @@ def test_what_is_registered_is_a_backend_of_that_name(monkeypatch):
 
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_the_first_call_may_be_compiled(backend):
-    # Dynamo cannot trace the import of a backend: it must be there before
+    # Dynamo cannot trace the import of a backend: import it before
     code = """
 import torch, isomorph as iso
 def f(x): xp = iso.namespace(x); return xp.sum(x**3)

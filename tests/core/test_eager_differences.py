@@ -1,8 +1,8 @@
-"""Programs over the whole vocabulary as they are: the gradient is what differences of values give,
-and a second derivative, forward over reverse, what differences of gradients give, in float64.
+"""Eager programs over the whole vocabulary, in float64: gradients are compared with differences of
+values, and second derivatives (forward over reverse) with differences of gradients.
 
-Forward over reverse asks a rule for its derivative where the gradient that reaches it is zero: a
-rule that looks at the numbers of its gradient is wrong there, and nowhere else.
+Forward over reverse differentiates a rule where the incoming gradient is zero. A rule that inspects
+the values of its gradient is wrong there, and nowhere else.
 """
 
 import random
@@ -18,13 +18,13 @@ import isomorph as iso
 from oracles import numpy_of
 
 STEP = 1e-4
-SAMPLE = {"numpy": 1000, "jax": 6, "tensorflow": 8, "torch": 1000}  # in make test
+SAMPLE = {"numpy": 1000, "jax": 6, "tensorflow": 8, "torch": 1000}  # sample sizes of `make test`
 
-# Programs whose gradient is by intention not that of their values, with the reason.
+# Programs whose gradient is deliberately not the derivative, with the reason.
 NOT_DERIVATIVES = {
     "batch_norm": "running statistics have no gradient",
     "casts": "values are rounded to float32",
-    "own_rule": "a rule of its own that is no derivative",
+    "own_rule": "a custom rule that is not the derivative",
     "transformed": "stop_gradient is part of it",
     **dict.fromkeys(
         [
@@ -48,8 +48,8 @@ MATRICES = [name for name, *_ in LINALG if name in NAMES]
 
 
 def slope(above, below):
-    """A derivative along a direction by the values there, one and two steps above and below, with
-    an error of order STEP⁴.
+    """A directional derivative from the values one and two steps to both sides; error of order
+    STEP⁴.
     """
     near, far = ((a - b) / (2 * t) for a, b, t in zip(above, below, (STEP, 2 * STEP)))
     return (4 * near - far) / 3
@@ -58,13 +58,13 @@ def slope(above, below):
 def check(backend, name):
     program, x = TABLE[name], INPUTS[TABLE[name].input]
     whole, first = measured(program), measured(program._replace(order=1))
-    if backend == "jax":  # operation by operation it would compile every one for every shape
+    if backend == "jax":  # otherwise JAX would compile every operation for every shape
         whole = first = iso.jit(whole)
     run = lambda func, x: {
         key: numpy_of(y) for key, y in func(iso.convert(x, backend)).items() if key != "outputs"
     }
     along = direction(x.shape)
-    with warnings.catch_warnings():  # what a framework says of its own compiler's choices
+    with warnings.catch_warnings():  # a framework about its own compiler
         warnings.simplefilter("ignore")
         found = run(whole, x)
         above, below = (

@@ -1,5 +1,5 @@
-"""Gradients at the places where frameworks part ways: zeros, ties, masks, empty arrays, complex and
-narrow numbers, variables. Expected are closed forms, by hand.
+"""Gradients where frameworks disagree: zeros, ties, masks, empty arrays, complex numbers, narrow
+dtypes, variables. Expected values are closed forms, worked out by hand.
 """
 
 import math
@@ -16,12 +16,12 @@ close = np.testing.assert_allclose
 
 
 def on(name):
-    """The mark of a test for one backend."""
+    """A mark: run the test on one backend."""
     return pytest.mark.parametrize("backend", [name], indirect=True)
 
 
 def weighted(xp, y):
-    """Σ 10^k y[k]: shows which element went where."""
+    """Σ 10^k y[k], which shows where each element went."""
     flat = xp.reshape(y, (-1,))
     return xp.sum(flat * xp.asarray(10.0 ** np.arange(flat.shape[0]), dtype=y.dtype))
 
@@ -30,7 +30,7 @@ def table(xp, *values):
     return xp.asarray(np.array(values, np.float64))
 
 
-# One convention on all four: 0 for a norm at 0, equal shares for a tie. (function, x, gradient)
+# One convention on all four: 0 for a norm at 0, equal shares for ties. (function, x, gradient)
 
 ZEROS, TIED = np.zeros((2, 2)), np.array([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]])
 EDGES = {
@@ -118,7 +118,7 @@ EDGES = {
         [[[1.0, 2.0], [2.0, 4.0]], [[1.0, 2.0], [3.0, 4.0]]],
         [[[4.0, -2.0], [-2.0, 1.0]], [[40.0, -30.0], [-20.0, 10.0]]],
     ),
-    # A branch that is not taken has no say, where what goes into it is harmless.
+    # A branch that is not taken does not matter if its input is made harmless.
     "where_sqrt": (
         lambda xp, x: xp.sum(xp.where(x > 0, xp.sqrt(xp.where(x > 0, x, 1.0)), 0.0)),
         [0.0, -1.0, 4.0],
@@ -135,7 +135,7 @@ EDGES = {
     "where_missing": (
         lambda xp, x: xp.sum(xp.where(xp.isnan(x), 0.0, x) ** 2), [math.nan, 2.0], [0.0, 4.0]
     ),
-    # No elements.
+    # Empty arrays.
     "empty_sum": (lambda xp, x: xp.sum(xp.sum(x, axis=0)), np.zeros((0, 3)), np.zeros((0, 3))),
     "empty_prod": (lambda xp, x: xp.prod(x), np.zeros(0), np.zeros(0)),
     "empty_norm": (lambda xp, x: xp.linalg.vector_norm(x), np.zeros(0), np.zeros(0)),
@@ -173,10 +173,10 @@ def test_gradient_at_an_edge_is_the_same_when_compiled(backend, xp, name):
     assert_gradient(xp, iso.grad(compiled(f)), x, expected)
 
 
-# Second derivatives, where the first is found by a rule of its own. (function, x, Hessian)
+# Second derivatives of functions whose first has a custom rule. (function, x, Hessian)
 
 OPPOSED = np.array([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
-CROSSED = np.zeros((2, 2, 2, 2))  # of ad - bc
+CROSSED = np.zeros((2, 2, 2, 2))  # the Hessian of ad - bc
 CROSSED[0, 0, 1, 1] = CROSSED[1, 1, 0, 0] = 1
 CROSSED[0, 1, 1, 0] = CROSSED[1, 0, 0, 1] = -1
 CURVES = {
@@ -215,7 +215,7 @@ def test_second_derivative_at_an_edge(backend, xp, name):
     close(numpy_of(got), np.array(expected), rtol=1e-13, atol=1e-14)
 
 
-# Where the four choose differently, each choice lies between the slopes on both sides.
+# Where the four choose differently, each choice lies between the two one-sided slopes.
 
 KINKS = {
     "abs": (lambda xp, x: xp.sum(xp.abs(x)), [0.0], -1, 1),
@@ -237,12 +237,13 @@ def test_gradient_at_a_kink_is_one_of_the_slopes(backend, xp, name):
     assert ((low <= got) & (got <= high)).all()
 
 
-# Which array is meant.
+# Which of two equal arrays is differentiated.
 
 
 def test_an_array_is_constant_where_it_is_not_the_argument(backend, xp):
     x = xp.asarray([1.0, 2.0])
-    same(numpy_of(iso.grad(lambda y: xp.sum(y * y * x))(x)), [2.0, 8.0])  # all of it: 3x²
+    # through both it would be 3x²
+    same(numpy_of(iso.grad(lambda y: xp.sum(y * y * x))(x)), [2.0, 8.0])
     same(numpy_of(iso.grad(lambda y, z: xp.sum(y * y * z))(x, x)), [2.0, 8.0])
     same(numpy_of(iso.grad(lambda y, z: xp.sum(y * y * z), 1)(x, x)), [1.0, 4.0])
     nest = iso.grad(lambda p: xp.sum(p["a"] ** 2 * p["b"][0]))({"a": x, "b": [x]})
@@ -261,7 +262,7 @@ def test_three_levels_over_one_variable(backend, xp):
     x = xp.asarray(1.5, dtype=xp.float64)
     close(float(iso.grad(f)(x)), 48 * 1.5**3, rtol=1e-14)
     along = iso.jvp(lambda x: iso.grad(lambda y: xp.sin(x * y))(x * x), (x,), (x,))
-    # x cos(x³), and its slope times x
+    # x cos(x³), and its derivative times x
     close(float(along[0]), 1.5 * math.cos(1.5**3), rtol=1e-14)
     close(float(along[1]), 1.5 * math.cos(1.5**3) - 3 * 1.5**4 * math.sin(1.5**3), rtol=1e-13)
 
@@ -270,7 +271,7 @@ def test_three_levels_over_one_variable(backend, xp):
 
 Z, U = np.array([1.0 + 2.0j, -0.5 + 0.25j]), np.array([0.3 - 1.0j, 2.0 + 0.5j])
 R = np.array([0.7, -1.2])
-PULLBACKS = {  # function, x, upstream, what comes back
+PULLBACKS = {  # function, x, upstream gradient, expected gradient
     "real": (lambda xp, z: xp.real(z), Z, R, R),
     "imag": (lambda xp, z: xp.imag(z), Z, R, 1j * R),
     "conj": (lambda xp, z: xp.conj(z), Z, U, U.conj()),
@@ -300,11 +301,11 @@ def test_complex_pullback(backend, xp, name):
 def test_complex_second_derivative(backend, xp):
     z, v = xp.asarray(Z), xp.asarray(U)
     (got,) = iso.hvp(lambda z: xp.sum(xp.abs(z) ** 4), (z,), (v,))
-    # of the gradient 4 |z|² z, along v
+    # the derivative of 4 |z|² z along v
     close(numpy_of(got), 4 * (2 * np.real(Z.conj() * U) * Z + abs(Z) ** 2 * U), rtol=1e-13)
 
 
-# Integers and truth values beside floats.
+# Integers and bools beside floats.
 
 
 def test_masks_and_indices_are_arguments_like_others(backend, xp):
@@ -333,7 +334,7 @@ def test_the_gradient_of_a_selection_is_dense(backend, xp):
         same(numpy_of(got), [[2.0, 4.0], [0.0, 0.0], [20.0, 24.0]])
 
 
-# What holds more than values.
+# Variables and leaves.
 
 
 @on("tensorflow")
@@ -346,7 +347,7 @@ def test_variables_of_tensorflow(backend, xp):
     same(numpy_of(iso.grad(lambda x: xp.sum(tf.gather(x, [1, 1]) ** 2))(v)), [0.0, 8.0])
     same(numpy_of(iso.hvp(lambda x: xp.sum(x**3), (v,), (held + 0,))[0]), [18.0, 60.0])
     _, grads = iso.execute_with_gradients(lambda p: xp.sum(p[0] * p[1]), [v, v])
-    same(numpy_of(grads[0]), [2.0, 4.0])  # one variable, twice
+    same(numpy_of(grads[0]), [2.0, 4.0])  # the same variable, twice
     assert (v.numpy().tolist(), held.numpy().tolist()) == ([1.0, 2.0], [3.0, 5.0])
     assert float(value) == 23.0
 
@@ -365,7 +366,7 @@ def test_tensors_that_require_gradients(backend, xp, kind):
     assert (x.requires_grad, held.requires_grad, x.is_leaf) == (True, True, True)
 
 
-# Narrow numbers.
+# Narrow dtypes.
 
 HALF = np.array([0.5, 1.5])
 NARROW = {
@@ -397,7 +398,7 @@ def test_narrow_floats_keep_their_dtype(backend, xp, dtype, name):
 
 
 def test_a_value_is_read_where_no_gradient_flows(backend, xp):
-    """`iso.to_numpy(iso.stop_gradient(x))` inside of a function that is differentiated."""
+    """`iso.to_numpy(iso.stop_gradient(x))` inside a differentiated function."""
     x = xp.asarray(np.array([3.0, 1.0, 2.0]))
 
     def func(x):

@@ -1,4 +1,4 @@
-"""Programs that nobody holds any more are gone: nothing of ours keeps them."""
+"""Programs that are no longer referenced are freed: isomorph does not keep them alive."""
 
 import gc
 import weakref
@@ -12,7 +12,7 @@ import isomorph as iso
 
 @pytest.fixture(autouse=True)
 def only_what_is_new():
-    """What was there before is neither looked through nor counted."""
+    """Ignore all objects that existed before."""
     gc.collect()
     gc.freeze()
     yield
@@ -20,7 +20,7 @@ def only_what_is_new():
 
 
 def left_after(count, x):
-    """The objects there are after so many fresh programs, by type."""
+    """Objects that remain after `count` new programs, by type."""
     for _ in range(count):
         iso.jit(lambda x: iso.namespace(x).sum(x * 2.0 + 1.0))(x)
         iso.jit(iso.grad(lambda x: iso.namespace(x).sum(x**2)))(x)
@@ -33,8 +33,8 @@ def test_fresh_programs_leave_nothing_behind(backend):
     x = iso.convert(np.ones((4, 3), np.float32), backend)
     before = left_after(4, x)
     after = left_after(10, x)
-    # a weak reference or two of a framework's per program weigh nothing; functions, graphs,
-    # arrays and programs do
+    # a framework may keep a weak reference or two per program, but no functions, graphs, arrays or
+    # programs
     small = {"ReferenceType", "weakref", "builtin_function_or_method"}
     more = {kind: n - before[kind] for kind, n in after.items() if kind not in small}
     assert {kind: n for kind, n in more.items() if n >= 10} == {}
@@ -42,8 +42,9 @@ def test_fresh_programs_leave_nothing_behind(backend):
 
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_fresh_programs_leave_nothing_of_ours_behind(backend):
-    """Inductor keeps the text of each program and its shapes, as it does for torch.compile;
-    nothing of ours, no array, no graph and no function of the caller's stays."""
+    """Inductor keeps the text and shapes of each program, as it does for torch.compile. Nothing of
+    ours stays: no array, no graph and no function of the caller.
+    """
     x = iso.convert(np.ones((4, 3), np.float32), backend)
     functions = []
 
@@ -71,4 +72,4 @@ def test_fresh_programs_leave_nothing_of_ours_behind(backend):
     after = left(7)
     assert {kind: n for kind, n in after.items() if n - before.get(kind, 0) >= 5} == {}
     assert len(functions) == 20
-    assert sum(fun() is not None for fun in functions) <= 1  # the last one, at most
+    assert sum(fun() is not None for fun in functions) <= 1  # at most the last one

@@ -1,7 +1,7 @@
-"""Which framework was imported first decides nothing: TensorFlow and torch both bring libraries of
-Arm, and torch called TensorFlow's and aborted the process. Each order is a process of its own; what
-is computed is the same on every processor. `make test` runs the two in which there is something to
-do (`backends/torch/loading.py`): torch is imported here, after TensorFlow, or was already.
+"""The import order of frameworks does not matter. TensorFlow and torch both bring Arm libraries,
+and torch once called TensorFlow's and aborted the process. Each order runs in its own process; the
+computation is the same on every processor. `make test` runs the two orders in which
+`backends/torch/loading.py` acts: TensorFlow comes first, then isomorph or the user imports torch.
 """
 
 import os
@@ -14,7 +14,7 @@ from frameworks import MISSING, NOT_INSTALLED, ours
 
 loading = ours("torch.loading")
 
-# The first larger gradient of a convolution, in torch, where one of each kernel must be called.
+# The first larger gradient of a torch convolution, which calls a kernel of each kind.
 CONVOLVE = """
 import numpy as np
 import isomorph as iso

@@ -1,7 +1,7 @@
-"""JAX as it is unless it is told otherwise: in 32 bits, a column of its own in the core suite.
+"""JAX with its default 32-bit types: a separate column of the core suite.
 
-Every program of the table, as it is and compiled, with its gradient, is held against NumPy in 64
-bits; where numbers are drawn, which are others in each dtype, in 32.
+Every program of the table, eager and compiled, with its gradient, is compared with NumPy in 64
+bits. Programs that draw random numbers are compared in 32 bits, because draws depend on the dtype.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ DRAWN = {
     "draws", "Linear", "Conv2D", "Conv1D", "Conv3D", "Transposes", "Embedding", "Heads", "LSTM",
     "GRU",
 }  # fmt: skip
-LIMIT = 2e-4  # of the largest number
+LIMIT = 2e-4  # relative to the largest number
 NAMES = list(TABLE)
 PARTS = [NAMES[i : i + 8] for i in range(0, len(NAMES), 8)]  # JAX compiles a part as one program
 
@@ -35,7 +35,7 @@ def floats(xp, outs):
 
 
 def run(name, x):
-    """All that a program gives, and the gradient of a sum of it."""
+    """All outputs of a program, and the gradient of their sum."""
     program, xp = TABLE[name], iso.namespace(x)
     value = lambda x: flatten(program.func(iso, xp, x))[0]
 
@@ -47,7 +47,7 @@ def run(name, x):
 
 
 def off(found, wanted):
-    """How far apart they are, of the largest number."""
+    """The largest difference, relative to the largest number."""
     found, wanted = np.asarray(numpy_of(found)), np.asarray(wanted)
     assert found.shape == wanted.shape
     assert found.dtype.kind == wanted.dtype.kind
@@ -67,7 +67,7 @@ def check(name, found, wanted):
     assert off(grad, slope) <= LIMIT, f"the gradient of {name} is off by {off(grad, slope):.0e}"
 
 
-FIRST = {2}  # which `make test` runs; the core suite runs all
+FIRST = {2}  # run by `make test`; the core suite runs all
 
 
 @pytest.mark.parametrize(

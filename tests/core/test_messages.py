@@ -1,6 +1,4 @@
-"""What an error says: what to write instead, last in its message, and of the type that was caught
-before.
-"""
+"""Error messages end with what to write instead, and keep the type of the framework's error."""
 
 import numpy as np
 import pytest
@@ -15,7 +13,7 @@ COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], in
 
 
 def error_of(backend):
-    """What the framework raises where a traced value decides."""
+    """The error that the framework raises when Python code branches on a traced value."""
     if backend == "jax":
         import jax
 
@@ -27,7 +25,7 @@ def error_of(backend):
     return TypeError
 
 
-# A value that decides which Python code runs.
+# Branches on traced values.
 
 
 def doubled(x):
@@ -65,7 +63,7 @@ def test_mapped_a_value_that_decides_names_cond(backend, xp):
         iso.vmap(doubled)(xp.asarray(np.stack([X, X])))
 
 
-@pytest.mark.parametrize("backend", ["jax"], indirect=True)  # the others run it step by step
+@pytest.mark.parametrize("backend", ["jax"], indirect=True)  # the others run the loop step by step
 def test_a_step_that_is_traced_by_itself_names_cond(backend, xp):
     step = lambda carry, x: (carry + x if x > 0 else carry, x)
     with pytest.raises(error_of(backend), match=r"iso\.cond"):
@@ -78,7 +76,7 @@ def test_where_nothing_is_compiled_a_value_decides(backend, xp):
     np.testing.assert_array_equal(numpy_of(slope), [2, 2, 2])
 
 
-# An array where Python wants an index or a number.
+# An array where Python needs an index or a number.
 
 
 @COMPILED
@@ -97,7 +95,8 @@ def test_what_is_differentiated_is_no_index_and_at_is_named(backend, xp):
             iso.grad(func)(xp.asarray(X))
 
 
-@pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)  # the others take such an index
+# the others accept such an index
+@pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
 def test_tensors_that_take_no_arrays_as_indices_name_at(backend, xp):
     rows = xp.asarray([0, 1])
     for transform in (iso.grad, iso.jit):
@@ -111,7 +110,7 @@ OTHERS = {"numpy": "torch", "jax": "torch", "tensorflow": "torch", "torch": "jax
 
 
 def test_an_index_of_another_framework_names_both(backend, xp):
-    """NumPy's integers count everywhere."""
+    """An index array of another framework raises, except NumPy's integers."""
     other = OTHERS[backend]
     place = iso.at(xp.asarray(X))[load(other).from_numpy(np.array([1]))]
     for use in (place.get, lambda: place.set(0.0)):
@@ -131,7 +130,7 @@ FILLS = {
 @pytest.mark.parametrize("fill", FILLS.values(), ids=FILLS)
 @pytest.mark.parametrize(
     ("transform", "backend"),
-    # TensorFlow's own tape sees nothing of it: the ledger of the borders has it as `assigned`
+    # TensorFlow's own tape does not notice: see `assigned` in tests/borders/ledger.toml
     [("grad", "jax"), ("grad", "torch"), ("jit", "jax"), ("jit", "tensorflow"), ("jit", "torch")],
     indirect=["backend"],
 )
@@ -157,10 +156,11 @@ def test_a_traced_value_put_into_an_array_names_at(backend, fill):
 
     with pytest.raises((TypeError, ValueError), match=r"iso\.at\(a\)\[i\]\.set\(x\)") as caught:
         iso.grad(func)(X)
-    assert "gradient would be lost" in str(caught.value)  # it is not only the cause that says so
+    # the message itself says so, not only its cause
+    assert "gradient would be lost" in str(caught.value)
 
 
-# Functions of SciPy.
+# SciPy functions.
 
 
 @pytest.mark.parametrize("backend", ["numpy"], indirect=True)
@@ -197,7 +197,7 @@ def test_functions_of_numpy_keep_their_names(backend):
             iso.grad(func)(X)
 
 
-# Images whose channels stand on the other side.
+# Images with channels in the wrong position.
 
 IMAGES = {
     "conv2d": lambda x, w, c: iso.conv2d(x, w((3, 3, 3, 4)), 1, "SAME"),
@@ -226,7 +226,7 @@ def test_channels_on_the_other_side_are_seen(backend, xp, name):
         with pytest.raises(ValueError, match=says) as caught:
             IMAGES[name](make((2, 3, 32, 32)), make, None)
         assert '"NCHW"' in str(caught.value) or '"channel_first"' in str(caught.value)
-        IMAGES[name](make((2, 32, 32, 3)), make, None)  # as it should be, it runs
+        IMAGES[name](make((2, 32, 32, 3)), make, None)  # the right layout works
 
 
 def test_and_channels_that_are_last_where_first_ones_were_said(backend, xp):
@@ -250,7 +250,7 @@ def test_other_sizes_that_do_not_fit_are_not_taken_for_that(backend, xp):
         assert "looks as if" not in str(caught.value)
 
 
-# Names that other libraries have.
+# Names from other libraries.
 
 NAMES = {
     "parameters": "module.v is the nest of trained arrays",
@@ -399,7 +399,7 @@ def test_a_keyword_of_another_library_says_what_it_is_here(backend, xp, func, wo
         func(*args, nonsense=1)
 
 
-# Labels in a program that TensorFlow runs without XLA, as it does those with convolutions.
+# Labels in programs that TensorFlow runs without XLA, such as those with convolutions.
 
 
 @pytest.mark.parametrize("backend", ["jax", "tensorflow"], indirect=True)

@@ -1,5 +1,5 @@
-"""Indices and labels in narrow integers, whose arithmetic would wrap; positions set twice; numbers
-that no label can be.
+"""Narrow integer indices and labels, whose arithmetic would wrap; positions set twice; invalid
+labels.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import isomorph as iso
 from isomorph.dispatch import load
 from oracles import central_gradient, numpy_of
 
-ROWS = np.arange(300.0)  # more than an int8 or a uint8 can count
+ROWS = np.arange(300.0)  # more than int8 or uint8 can count
 
 
 @pytest.mark.parametrize("kind", ["int8", "int16", "int32", "int64"])

@@ -1,5 +1,5 @@
-"""A Python number beside an array of float64 counts with all of its digits, on every backend, and
-NumPy's own result is the measure.
+"""A Python number beside a float64 array keeps all its digits on every backend. NumPy gives the
+expected result.
 """
 
 import numpy as np
@@ -87,7 +87,7 @@ def test_a_number_keeps_its_digits(backend, xp, name):
 
 
 def test_a_number_put_into_an_array_is_that_number(backend, xp):
-    """The same without NumPy's help: what goes in comes out."""
+    """The same without NumPy: the number that goes in comes out."""
     for how, right in (("set", N), ("add", 1.0 + N), ("multiply", N), ("min", N), ("max", 1.0)):
         found = numpy_of(getattr(iso.at(xp.ones((3,), dtype=xp.float64))[1], how)(N))
         assert found.tolist() == [1.0, right, 1.0]

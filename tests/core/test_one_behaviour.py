@@ -1,4 +1,4 @@
-"""What the frameworks do in different ways, and isomorph in one."""
+"""One behaviour where frameworks differ."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ X = np.array([-1.0, 0.5, 3.0])
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
-# Bounds of clip: by position or by name, either of them absent.
+# Bounds of clip: positional or by name, one of them may be missing.
 
 BOUNDS = {
     "low": (lambda xp, x: xp.clip(x, 0.2), [0.2, 0.5, 3.0], [0, 1, 1]),
@@ -34,7 +34,7 @@ def test_clip_takes_its_bounds_in_every_form(xp, name):
     np.testing.assert_array_equal(numpy_of(iso.grad(lambda x: xp.sum(func(xp, x)))(x)), slope)
 
 
-# Nothing along an axis.
+# Empty axes.
 
 
 def ones(x, n):
@@ -90,7 +90,7 @@ def test_an_axis_that_is_not_there_raises_also_of_nothing(xp, axis):
                 func(x, axis=axis)
 
 
-# Ids of every integer.
+# Ids of every integer dtype.
 
 TABLE = np.arange(600.0).reshape(300, 2)
 
@@ -125,7 +125,8 @@ def test_embedding_takes_every_integer_compiled(backend, xp):
 
 
 @pytest.mark.parametrize("backend", ["jax", "tensorflow"], indirect=True)  # torch's kernels raise
-@pytest.mark.parametrize("kind", [k for k in INTEGERS if k != "uint8"])  # whose ids are all rows
+# every uint8 is a valid id here
+@pytest.mark.parametrize("kind", [k for k in INTEGERS if k != "uint8"])
 def test_compiled_an_id_that_is_no_row_is_nan_in_every_integer(backend, kind):
     to = load(backend).from_numpy
     stray = -1 if kind.startswith("int") else np.iinfo(kind).max
@@ -166,7 +167,7 @@ def test_compiled_take_and_labels_are_of_every_unsigned_integer(backend, xp):
         assert np.isnan(numpy_of(none)).all()
 
 
-# What is not defined is refused.
+# Undefined operations raise.
 
 
 @pytest.mark.parametrize("mode", ["reflect", "edge", "wrap", "symmetric", "empty", "bogus"])
@@ -241,7 +242,7 @@ def test_variables_of_another_module_are_taken_from_its_v(backend, xp):
     np.testing.assert_array_equal(numpy_of(one.w), numpy_of(other.w))
 
 
-# An axis that is summed over has one size; none of its frameworks' broadcasting of an axis of one.
+# The axes that a product sums over must have equal sizes: an axis of size 1 does not broadcast.
 
 SUMMED = {
     "vecdot": lambda xp, x, y: xp.vecdot(x, y[0]),
@@ -262,6 +263,6 @@ def test_an_axis_that_is_summed_does_not_broadcast(backend, xp, name, dtype):
     x, y = iso.convert([np.ones(1, dtype), np.ones((2, 2), dtype)], backend)
     with pytest.raises((ValueError, TypeError, RuntimeError)):
         SUMMED[name](xp, x, y)
-    if name != "cross":  # of the same size it is summed
+    if name != "cross":  # equal sizes work
         two = iso.convert(np.ones(2, dtype), backend)
         assert np.all(numpy_of(SUMMED[name](xp, two, y)) == 2)

@@ -1,4 +1,6 @@
-"""`vmap` over programs that ask for every name: each example as it is alone, with derivatives."""
+"""`vmap` over programs that use every name: each example gives the same as alone, with
+derivatives.
+"""
 
 import warnings
 
@@ -57,7 +59,7 @@ PAIRS = {
 
 
 def compare(found, alone):
-    """The results of all examples with those of each."""
+    """Compare the mapped results with those of each example alone."""
     found, alone = flatten(found)[0], list(alone)
     assert all(len(got) == len(alone) for got in found)
     for row, sure in enumerate(alone):
@@ -73,7 +75,7 @@ def check(backend, name):
     program = TABLE[name]
     func = measured(program)
     examples = [iso.convert(INPUTS[program.input] * size, backend) for size in (1.0, 0.9)]
-    with warnings.catch_warnings():  # of what torch maps by a loop
+    with warnings.catch_warnings():  # about operations that torch maps with a loop
         warnings.simplefilter("ignore")
         compare(iso.vmap(func)(iso.namespace(examples[0]).stack(examples)), map(func, examples))
 
@@ -107,7 +109,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:torch.searchsorted")  # that it copies
+@pytest.mark.filterwarnings("ignore:torch.searchsorted")  # about a copy
 @pytest.mark.parametrize("name", OPTIONS)
 def test_options_that_are_not_the_usual_ones(backend, xp, name):
     rng = np.random.default_rng(3)
@@ -123,7 +125,7 @@ def test_options_that_are_not_the_usual_ones(backend, xp, name):
 
 
 def derived(func, x, y):
-    """Value, gradient and second derivative by the arrays of floats."""
+    """Value, gradient and second derivative with respect to the float arrays."""
     xp = iso.namespace(x)
     places = [i for i, a in enumerate((x, y)) if verbs_of(xp).is_float(a.dtype)]
 
@@ -166,7 +168,7 @@ def check_pair(backend, name):
 
 
 def shifted(xp, y):
-    """Other values of the same kind: another mask, other places, other numbers."""
+    """Other values of the same kind: another mask, other positions, other numbers."""
     if y.dtype == xp.bool:
         return ~y
     return y * 1.1 if verbs_of(xp).is_float(y.dtype) else (y + 1) % 3

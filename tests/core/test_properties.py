@@ -1,10 +1,10 @@
 """Random programs in the vocabulary of the array API, differentiated twice on every backend.
 
-A program is a list of steps over one to three float64 arrays; a step applies a function of the
-table `OPS` to values made before. It is drawn together with its values in NumPy, so that kinks and
-large numbers are stepped around while drawing. What is expected never comes from the code under
-test: the value is NumPy's, the gradient is made of differences of NumPy's values, and the second
-derivative of differences of the gradient that has just been checked.
+A program is a list of steps over one to three float64 arrays; each step applies a function of the
+table `OPS` to earlier values. Programs are drawn together with their NumPy values, to avoid kinks
+and large numbers. No expected value comes from the code under test: the value is NumPy's, the
+gradient comes from differences of NumPy's values, and the second derivative from differences of the
+gradient that was just checked.
 """
 
 import math
@@ -24,18 +24,19 @@ from hypothesis import strategies as st
 import isomorph as iso
 from oracles import kind_of, numpy_of
 
-# Programs that end in each function of the table; fewer where every new one has to be compiled or
-# an operation is slow, and in `make test`. The least makes more than 200.
+# Programs per function of the table, which is their last step. Fewer where each must be compiled or
+# operations are slow, and in `make test`. The smallest number still makes more than 200 programs.
 WHOLE = os.environ.get("ISOMORPH_XLA") == "full"  # make test-all
 PROGRAMS = {"numpy": 8 if WHOLE else 4, "torch": 5 if WHOLE else 3, "tensorflow": 2, "jax": 2}
-LARGEST = 30.0  # no value of a program is larger
-AWAY = 0.03  # how far a value stays from a kink: many steps of the differences
+LARGEST = 30.0  # bound on all values of a program
+AWAY = 0.03  # distance of values from kinks: many difference steps
 STEP = 5e-4
-RARE = [HealthCheck.too_slow, HealthCheck.filter_too_much]  # a matrix that fits, away from a kink
+# a fitting matrix away from kinks is rare
+RARE = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 SETTINGS = {"derandomize": True, "deadline": None, "database": None, "suppress_health_check": RARE}
 
 
-# How options are drawn, by a random.Random and the arrays.
+# How to draw options, from a random.Random and the arrays.
 
 one_of = lambda *choices: lambda draw, *arrays: (draw.choice(choices),)
 an_axis = lambda draw, x: (draw.randrange(-x.ndim, x.ndim),)
@@ -46,7 +47,7 @@ two_rows = lambda draw, x, y: (np.array(draw.sample(range(len(x)), 2)),)
 
 
 def some_axes(draw, x):
-    """All axes, one, several or none of them; and keepdims."""
+    """All axes, one, several or none; and keepdims."""
     axes = [None, *range(-x.ndim, x.ndim), tuple(range(x.ndim)), tuple(range(1, x.ndim))]
     return draw.choice(axes), draw.random() < 0.5
 
@@ -62,13 +63,13 @@ def places(draw, x):
 
 
 def an_index(draw, x):
-    """Numbers, slices with any step, new axes and an ellipsis."""
+    """Integers, slices with any step, new axes and an ellipsis."""
     ways = lambda n: (draw.randrange(-n, n), slice(None, None, -1), slice(n // 2, None))
     index = [draw.choice(ways(n)) for n in x.shape[: draw.randint(1, x.ndim)]]
     return ((*index, *draw.choice([(), (None,), (...,), (..., None)])),)
 
 
-# When a function fits.
+# Whether a function applies.
 
 always = lambda *arrays: True
 axes = lambda n: lambda x: x.ndim >= n
@@ -82,13 +83,13 @@ broadcast = lambda x, y: all(n == m or 1 in (n, m) for n, m in zip(x.shape[::-1]
 
 
 def multiply(x, y):
-    """Whether matmul takes the two."""
+    """Whether matmul accepts the two arrays."""
     if not x.ndim or not y.ndim or x.shape[-1] != y.shape[-2 if y.ndim > 1 else 0]:
         return False
     return broadcast(np.empty(x.shape[:-2]), np.empty(y.shape[:-2]))
 
 
-# How far from a kink: the least absolute value counts.
+# Distance from a kink: the smallest absolute value counts.
 
 smooth = lambda *given: math.inf
 length = lambda x, y: np.hypot(x, y) / 5
@@ -99,7 +100,7 @@ singular_value_ties = lambda x: ties(singular_values(x)) / 2
 
 
 def ties(x, axis: Any = -1, *rest) -> Any:
-    """The distances of neighbours in value, along one axis or several."""
+    """Differences of neighbours in sorted order, along one axis or several."""
     over = range(x.ndim) if axis is None else np.atleast_1d(axis).astype(int) % max(x.ndim, 1)
     kept = [n for i, n in enumerate(x.shape) if i not in over]
     lanes = np.moveaxis(x, list(over), range(-len(over), 0))
@@ -111,7 +112,7 @@ def jumps(x, y=1.0):
     return np.minimum(part, 1 - part)
 
 
-# Functions of more than one line.
+# Functions of several lines.
 
 
 def positive(xp, x):
@@ -140,7 +141,7 @@ def reduction(name, gap=smooth):
 
 
 class Op(NamedTuple):
-    """`apply(xp, *arrays, *options)`, and what was said above."""
+    """`apply(xp, *arrays, *options)`, how to draw options, when it applies, and its kinks."""
 
     apply: Callable[..., Any]
     fits: Callable[..., Any] = always
@@ -280,7 +281,9 @@ NAMES = sorted(OPS)
 
 
 class Program(NamedTuple):
-    """Steps (name, places of the operands, options) over leaves; called, a function of leaves."""
+    """Steps (name, operand positions, options) over leaves; a call computes the function of the
+    leaves.
+    """
 
     leaves: list[np.ndarray]
     steps: list[tuple[str, tuple[int, ...], tuple]]
@@ -292,7 +295,7 @@ class Program(NamedTuple):
             values.append(OPS[name].apply(xp, *(values[i] for i in places), *options))
         used = {i for _, places, _ in self.steps for i in places}
         total = 0.0
-        for y in (y for i, y in enumerate(values) if i not in used):  # every step has a say
+        for y in (y for i, y in enumerate(values) if i not in used):  # every step contributes
             weights = np.cos(1.0 + np.arange(math.prod(y.shape))).reshape(tuple(y.shape))
             total = total + xp.sum(y * xp.asarray(weights))
         return total
@@ -302,8 +305,9 @@ class Program(NamedTuple):
 
 
 def drawn(wanted, first_seed, seeds):
-    """A program that ends in the function `wanted`. Its leaves and each of its steps are decoded
-    from a number of their own, so that Hypothesis can leave steps out."""
+    """A program that ends in the function `wanted`. Its leaves and each step come from separate
+    numbers, so that Hypothesis can remove steps when it shrinks.
+    """
     draw = Random(f"{wanted} {first_seed}")
     first = tuple(draw.choices([1, 2, 3, 3], k=draw.choice([0, 1, 2, 2, 3])))
     shapes = [first]
@@ -325,7 +329,7 @@ def drawn(wanted, first_seed, seeds):
 
 
 def take(program, values, name, places, draw):
-    """Add a step unless it comes near a kink or makes many or large values."""
+    """Add a step unless it comes close to a kink or makes too many or too large values."""
     op, arrays = OPS[name], [values[i] for i in places]
     options = op.options(draw, *arrays)
     if np.abs(op.gap(*arrays, *options)).min(initial=math.inf) < AWAY:
@@ -339,14 +343,15 @@ def take(program, values, name, places, draw):
 
 
 def slope(func):
-    """The derivative of `func` at 0 by four values, its error of order STEP⁴; and how far two of
-    the values and the other two disagree about it."""
+    """The derivative of `func` at 0 from four values, with an error of order STEP⁴; and how far the
+    two central differences disagree.
+    """
     near, far = ((func(t) - func(-t)) / (2 * t) for t in (STEP, 2 * STEP))
     return (4 * near - far) / 3, np.abs(near - far).max(initial=0)
 
 
 def gradient_by_differences(program):
-    """The gradient by all elements of all leaves, flat."""
+    """The flat gradient with respect to all elements of all leaves."""
     sizes = [x.size for x in program.leaves]
     units = [np.split(e, np.cumsum(sizes)[:-1]) for e in np.eye(sum(sizes))]
     return np.array([slope(lambda t, e=e: program(*program.moved(t, e))) for e in units]).T
@@ -355,8 +360,8 @@ def gradient_by_differences(program):
 def compare(backend, program):
     expected, apart = gradient_by_differences(program)
     scale = np.abs(expected).max()
-    # Differences that disagree by 1e-4 are good to about its square. This asks only the oracle.
-    # Element by element: beside a large one a pole next to a small one would not be seen.
+    # Central differences that disagree by 1e-4 are good to about the square of that. Only the
+    # oracle is asked. Checked per element: a large one must not hide a pole near a small one.
     sizes = np.maximum(np.abs(expected), 1e-2 * scale)
     assume(scale > 1e-2 and np.all(apart < 1e-4 * sizes))
     with iso.use_backend(backend):
@@ -365,7 +370,7 @@ def compare(backend, program):
     both = iso.value_and_grad(program, tuple(range(len(program.leaves))))
     along = [np.sin(1.0 + np.arange(x.size)).reshape(x.shape) for x in program.leaves]
     hvp = lambda *xs: iso.hvp(program, xs, [asarray(v) for v in along])
-    if backend == "jax":  # one by one it would compile every function for every shape
+    if backend == "jax":  # eagerly JAX would compile every function for every shape
         quick = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
         whole = jax.jit(lambda *xs, run=(both, hvp): [f(*xs) for f in run], compiler_options=quick)
         both, hvp = (lambda *xs: whole(*xs)[0]), (lambda *xs: whole(*xs)[1])
@@ -385,13 +390,14 @@ def compare(backend, program):
 
 def programs(name):
     """Programs that end in the function of that name."""
-    seeds = st.integers(0, 2**20)  # of more bits Hypothesis prefers the small ones
+    seeds = st.integers(0, 2**20)  # with more bits Hypothesis prefers small numbers
     return st.builds(drawn, st.just(name), seeds, st.lists(seeds, min_size=2, max_size=4))
 
 
 def cells():
-    """Each function by itself: JAX compiles every program. On JAX and TensorFlow `make test` ends
-    programs in every fourth one only, not in the same ones; all of them are drawn inside of others.
+    """One test per function, because JAX compiles every program. In `make test`, JAX and TensorFlow
+    only test every fourth function as the last step, a different quarter each. All functions occur
+    as inner steps.
     """
     quick = {"jax": 0, "tensorflow": 2}
     for backend in ("numpy", "jax", "tensorflow", "torch"):

@@ -1,4 +1,4 @@
-"""What `dir` shows, and the dtype in which arrays are made where nothing says one."""
+"""What `dir` shows, and the default dtype of new arrays."""
 
 import importlib
 import tomllib
@@ -29,12 +29,12 @@ def public(module):
 
 def test_dir_shows_what_is_public_and_nothing_else(backend):
     load(backend)
-    importlib.import_module("isomorph.training.fitting")  # a part of it that is not public itself
+    importlib.import_module("isomorph.training.fitting")  # a submodule that is not public itself
     assert public(iso) == set(iso.__all__) > set(MODULES)
     assert len(dir(iso)) == len(set(dir(iso)))
     assert {"__all__", "__doc__", "__name__", "__version__"} <= set(dir(iso))
     for name in dir(iso):
-        thing = getattr(iso, name)  # and all of it is there
+        thing = getattr(iso, name)  # every name exists
         if isinstance(thing, types.ModuleType):
             assert name in MODULES
 
@@ -73,7 +73,8 @@ def test_arrays_are_made_in_the_dtype_of_layers(backend, xp, name):
         assert make().dtype == iso.Linear(2, 1, key=0).w.dtype == xp.float64
         assert make(dtype="float32").dtype == xp.float32
     wide = numpy_of(make(backend=backend, dtype="float64"))
-    np.testing.assert_array_equal(numpy_of(make(backend=backend)), wide)  # these fit both
+    # these values fit both dtypes
+    np.testing.assert_array_equal(numpy_of(make(backend=backend)), wide)
 
 
 def test_other_kinds_of_numbers_stay_what_they_are(backend, xp):
@@ -84,7 +85,8 @@ def test_other_kinds_of_numbers_stay_what_they_are(backend, xp):
     assert xp.isdtype(iso.asarray([True], **make).dtype, "bool")
     assert xp.isdtype(iso.asarray([1j], **make).dtype, "complex floating")
     given = load(backend).from_numpy(np.array([0.1]))
-    assert iso.asarray(given).dtype == given.dtype == xp.float64  # an array stays as it is
+    # an existing array keeps its dtype
+    assert iso.asarray(given).dtype == given.dtype == xp.float64
 
 
 class Counting(iso.Module):

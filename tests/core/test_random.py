@@ -1,6 +1,6 @@
-"""`iso.random`: the numbers of `jax.random` on every backend, and what they are distributed like.
+"""`iso.random`: the numbers of `jax.random` on every backend, and their distributions.
 
-Draws with a fixed key are fixed, so no test of a distribution here passes or fails by chance.
+Draws with a fixed key are fixed, so no test of a distribution passes or fails by chance.
 """
 
 import doctest
@@ -26,12 +26,12 @@ def key_of(backend, seed=SEED):
 
 
 def native(seed=SEED):
-    """The same key as JAX makes it."""
+    """The same key made by JAX."""
     return jax.random.PRNGKey(seed)
 
 
 def bits_of(x):
-    """The bits of an array: -0.0 is not 0.0, and NaN is NaN."""
+    """The bits of an array: tells -0.0 from 0.0 and compares NaNs."""
     x = np.ascontiguousarray(numpy_of(x))
     return x.view(f"u{x.itemsize}") if x.dtype != bool else x
 
@@ -41,7 +41,7 @@ def same_bits(got, wanted, dtype):
     np.testing.assert_array_equal(bits_of(got), bits_of(np.asarray(wanted, dtype)))
 
 
-# Equal to JAX's.
+# Equality with JAX.
 
 EXACT = {
     "split": (lambda k: iso.random.split(k, 5), lambda k: jax.random.split(k, 5), np.uint32),
@@ -66,7 +66,7 @@ EXACT = {
         bool,
     ),
     "permutation": (
-        lambda k: iso.random.permutation(k, 2000),  # sorted twice
+        lambda k: iso.random.permutation(k, 2000),  # uses two rounds of sorting
         lambda k: jax.random.permutation(k, 2000),
         np.int64,
     ),
@@ -92,7 +92,7 @@ WIDE = {
 
 @pytest.mark.parametrize("seed", [0, 7, 2**31, 2**32 - 1, 2**40 + 3, 2**63 - 1, -1])
 def test_keys_are_those_of_jax(backend, seed):
-    with enable_x64(True):  # without, JAX leaves half of a seed out
+    with enable_x64(True):  # otherwise JAX ignores half of the seed
         wanted = np.asarray(jax.random.PRNGKey(seed))
     key = key_of(backend, seed)
     assert kind_of(key) == backend
@@ -123,7 +123,7 @@ def test_wide_and_narrow_draws_are_those_of_jax(backend, name):
 
 @COMPILED
 def test_compiled_draws_are_the_same(backend):
-    """One program, since a compiler takes its time."""
+    """One program for all draws, because compiling takes long."""
 
     def program(key, number):
         calls = EXACT | ({"wide": WIDE["uniform"], "long": WIDE["bits"]})
@@ -144,7 +144,7 @@ def test_compiled_draws_are_the_same(backend):
 
 
 def test_a_range_is_that_of_jax_up_to_rounding(backend):
-    """JAX rounds once more or once less, as it is compiled: one unit in the last place."""
+    """JAX rounds once more or once less when compiled: one unit in the last place."""
     got = numpy_of(iso.random.uniform(key_of(backend), 1000, minval=-1.3, maxval=2.7))
     wanted = jax.random.uniform(native(), (1000,), "float32", np.float32(-1.3), np.float32(2.7))
     np.testing.assert_array_max_ulp(got, np.asarray(wanted), 1)
@@ -152,14 +152,14 @@ def test_a_range_is_that_of_jax_up_to_rounding(backend):
 
 
 def test_a_range_leaves_its_end_out(backend):
-    """Between two neighbours there is only the lower one."""
+    """Between two adjacent floats only the lower one can be drawn."""
     low, high = 1.0, float(np.nextafter(np.float32(1), np.float32(2)))
     got = numpy_of(iso.random.uniform(key_of(backend), 100, minval=low, maxval=high))
     np.testing.assert_array_equal(got, np.ones(100, np.float32))
 
 
 def test_a_large_draw_is_made_of_the_same_numbers(backend):
-    """Beyond one block, and in JAX by a program: number i is number i of any draw."""
+    """Beyond one block, and in JAX compiled: number i does not depend on the size of the draw."""
     n = 300_000
     got = iso.random.bits(key_of(backend), n)
     same_bits(got, jax.random.bits(native(), (n,), "uint32"), np.uint32)
@@ -169,7 +169,7 @@ def test_a_large_draw_is_made_of_the_same_numbers(backend):
 
 
 def test_every_way_to_the_words_is_the_same(backend):
-    """The meaning over the vocabulary, each backend's own way, and Python's integers."""
+    """The definition over the vocabulary, each backend's own version, and Python integers agree."""
     xp = load(backend)
     counts = np.array([0, 1, 2, 77, 2**31, 2**32 - 1, 5, 6, 7, 8], np.uint32)
     key = key_of(backend, -3)
@@ -182,7 +182,7 @@ def test_every_way_to_the_words_is_the_same(backend):
 
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_the_words_of_another_device(backend):
-    """What torch computes where there is no NumPy, tried on the host."""
+    """torch's version for devices without NumPy, run on the CPU."""
     import torch
 
     from isomorph.backends.torch.random import _on_device
@@ -206,7 +206,7 @@ def test_numpy_has_the_quantiles_of_the_meaning(backend):
 # Distributions.
 
 N = 20_000
-LIKELY = 1e-3  # a fixed key either has such a draw or not; these have none
+LIKELY = 1e-3  # p-values below this fail; keys are fixed, so this never happens by chance
 
 
 def kolmogorov(numbers, cdf):
@@ -231,7 +231,7 @@ def test_normal_numbers(backend, dtype):
 
 
 def test_normal_numbers_are_those_of_jax_with_more_digits(backend):
-    """Near 1, where its inverse of erf is steep, JAX has lost digits: 6e-6 at 3.8."""
+    """JAX loses digits near 1, where its inverse of erf is steep: 6e-6 at 3.8."""
     got = numpy_of(iso.random.normal(key_of(backend), N))
     wanted = np.asarray(jax.random.normal(native(), (N,), "float32"))
     np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-7)
@@ -325,12 +325,12 @@ def test_split_keys_draw_numbers_that_have_nothing_in_common(backend):
     rows = np.stack([numpy_of(iso.random.normal(keys[i, :], 4000)) for i in range(8)])
     between = np.corrcoef(rows)[np.triu_indices(8, 1)]
     assert np.abs(between).max() < 4.5 / 4000**0.5
-    assert np.unique(rows).size > 31_900  # 23 bits each: some meet by chance
+    assert np.unique(rows).size > 31_900  # 23 bits each: a few coincide by chance
     joined = np.concatenate([numpy_of(keys), numpy_of(key_of(backend))[None]])
     assert len({tuple(k) for k in joined}) == 9
 
 
-# With the transforms.
+# Draws under transforms.
 
 
 def test_a_number_in_an_array_is_that_number(backend):
@@ -377,7 +377,8 @@ def test_quick_draws(backend, draw):
         each = numpy_of(func(key_of(backend), chances, exact=False))
         assert stats.binomtest(int(each.sum()), N).pvalue > LIKELY
         exact = numpy_of(func(key_of(backend), chances))
-        assert np.mean(each == exact) < 0.6 or backend == "jax"  # whose own generator it is
+        # JAX uses the same generator for both
+        assert np.mean(each == exact) < 0.6 or backend == "jax"
     elif draw == "uniform":
         wide = numpy_of(func(key_of(backend), N, minval=-2, maxval=3, exact=False))
         assert wide.min() >= -2
@@ -398,7 +399,8 @@ def test_the_dtype_is_asked_for_or_that_of_the_home(backend):
     half = iso.random.uniform(key, 1000, dtype="float16")
     assert half.dtype == xp.narrow("float16")
     whole = numpy_of(iso.random.uniform(key, 1000))
-    np.testing.assert_array_equal(numpy_of(half), np.floor(whole * 1024) / 1024)  # below 1
+    # rounded down, so never 1
+    np.testing.assert_array_equal(numpy_of(half), np.floor(whole * 1024) / 1024)
     if backend != "numpy":
         assert iso.random.normal(key, 2, dtype="bfloat16").dtype == xp.narrow("bfloat16")
 
@@ -459,7 +461,7 @@ def test_arrays_of_another_backend_are_refused(backend):
         iso.random.permutation(key_of(backend), load(other).ones(3))
 
 
-@pytest.mark.parametrize("backend", ["numpy"], indirect=True)  # it needs no extra
+@pytest.mark.parametrize("backend", ["numpy"], indirect=True)  # NumPy needs no extra package
 def test_every_function_has_an_example_that_runs(backend):
     names = iso.random.__all__
     assert sorted(names) == names

@@ -1,4 +1,4 @@
-"""Integers that a program is given or counts as indices of `iso.at`: one program for all values."""
+"""Traced integers as indices of `iso.at`: one program serves all values."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ X = np.sin(1.0 + np.arange(60.0)).reshape(5, 4, 3)
 HOWS = ("set", "add", "multiply", "min", "max")
 COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 
-# An index made of a number, and the shape of the place.
+# An index made from a number, and the shape of what it selects.
 INDICES = {
     "a number": (lambda p: p, (4, 3)),
     "in a tuple": (lambda p: (p,), (4, 3)),
@@ -32,17 +32,17 @@ INDICES = {
     "of two axes": (lambda p: p - iso.namespace(p).asarray([[0, 1], [1, 0]]), (2, 2, 4, 3)),
     "a span beside an array": (lambda p: (iso.span(p, 2), np.array([0, 2, 1])), (2, 3, 3)),
 }
-VALUES = (1, 2)  # all of these fit everywhere
+VALUES = (1, 2)  # both fit every index
 
 
 def plain(index):
-    """An index with a slice for each span."""
+    """The index with spans replaced by slices."""
     one = lambda i: slice(i.start, i.start + i.length) if isinstance(i, iso.span) else i
     return tuple(map(one, index)) if isinstance(index, tuple) else one(index)
 
 
 def expected(index, value, how):
-    """By NumPy alone."""
+    """The expected result, by NumPy alone."""
     y, index = X.copy(), plain(index)
     if how == "set":
         y[index] = value
@@ -53,7 +53,7 @@ def expected(index, value, how):
 
 
 def program(make, traces):
-    """All that can be done at a place, with gradients, as one function of arrays and a number."""
+    """Every operation at an index, with gradients, as one function of arrays and a number."""
 
     def loss(x, value, p):
         place, xp = iso.at(x)[make(p)], iso.namespace(x)
@@ -89,13 +89,14 @@ def check(backend, name, compiled):
         assert len(traces) == 1
 
 
-# Each has what the others are made of; torch takes half a minute for one.
+# These cover what the others are made of; torch takes half a minute for each.
 COMPILED_FIRST = {
     "jax": ["a number", "of the last", "two", "a slice before", "two slices", "a span and a number",
             "a span beside an array", "with a new axis", "an array"],
     "torch": ["a number"],
 }  # fmt: skip
-REPEATED = ["two", "two slices", "a span and a number", "with a new axis"]  # both are XLA
+# JAX and TensorFlow both use XLA
+REPEATED = ["two", "two slices", "a span and a number", "with a new axis"]
 COMPILED_FIRST["tensorflow"] = [n for n in COMPILED_FIRST["jax"] if n not in REPEATED]
 LATER = dict.fromkeys(["a slice and a number", *REPEATED], pytest.mark.left_to_core)
 CELLS = [
@@ -109,7 +110,7 @@ CELLS = [
 ]
 
 
-# JAX compiles each operation for each shape: of what it compiles below, two are enough.
+# JAX compiles each eager operation for each shape: of those compiled below, two are enough.
 JAX_LATER = {*COMPILED_FIRST["jax"], "of two axes"} - {"a number", "an array"}
 AS_THEY_ARE = [
     pytest.param(n, marks=pytest.mark.later_on("jax") if n in JAX_LATER else ()) for n in INDICES
@@ -156,7 +157,9 @@ def test_filling_an_output_in_a_loop(backend, compiled):
     indirect=["backend"],
 )
 def test_in_a_compiled_loop_where_no_index_is_a_constant(backend, name):
-    """XLA, asked for a constant, would refuse the loop, and TensorFlow trace it once more."""
+    """If XLA were asked for a constant index, it would refuse the loop, and TensorFlow would
+    retrace it.
+    """
     make, shape = INDICES[name]
     value = np.cos(np.arange(float(np.prod(shape)))).reshape(shape)
     traces = []
@@ -186,7 +189,7 @@ def test_in_a_compiled_loop_where_no_index_is_a_constant(backend, name):
 
 @pytest.mark.parametrize("start", [lambda p: p, lambda p: p - 1])
 def test_slices_of_each_example(backend, start):
-    """Mapped, with a start of its own for each."""
+    """vmap with a different start for each example."""
     to = lambda x: iso.convert(x, backend)
     rows, places = X.reshape(5, 12), np.array([1, 5, 2, 9, 10])
 
@@ -203,7 +206,7 @@ def test_slices_of_each_example(backend, start):
 
 @pytest.mark.parametrize("backend", ["jax", "torch"], indirect=True)
 def test_slices_whose_length_differs_are_refused(backend):
-    """Also where the numbers of two maps happen to lie equally far apart."""
+    """Also in nested maps, where two different indices may happen to be equal."""
     x, i = iso.convert(np.arange(9.0), backend), iso.convert(np.array([0, 1]), backend)
     with pytest.raises(TypeError, match=r"iso\.span\(start, length\)"):
         iso.vmap(lambda p: iso.at(x)[p : 2 * p + 1].get())(i)
@@ -234,7 +237,7 @@ def test_a_mask_that_decides_a_size_is_right_or_says_what_to_write(backend):
 
 @COMPILED
 def test_a_cache_of_fixed_size(backend):
-    """A key-value cache, a position at a time."""
+    """A key-value cache, filled one position at a time."""
     to = lambda x: iso.convert(x, backend)
     traces = []
 
@@ -288,7 +291,7 @@ def test_what_does_not_fit_reads_nan_and_writes_nothing(backend):
 
 @pytest.mark.parametrize("backend", ["jax", "tensorflow"], indirect=True)
 def test_a_slice_that_would_be_empty_does_not_fit(backend):
-    """NumPy's `x[p - 1 : p]` at p = 0 is x[-1:0], which has no place: the last row is not meant."""
+    """At p = 0 NumPy's `x[p - 1 : p]` is x[-1:0], which is empty: it is not the last row."""
     to = lambda x: iso.convert(x, backend)
     run = iso.jit(lambda x, p: (iso.at(x)[p - 1 : p].get(), iso.at(x)[p - 1 : p].set(0.0)))
     for p in (0, 1, 5, -1, -4):
@@ -304,7 +307,7 @@ def test_a_slice_that_would_be_empty_does_not_fit(backend):
 
 @pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 def test_a_cut_fraction_is_no_known_length(backend):
-    """`int(p / 2 + 1)` is not `int(p / 2)` and 1 where rounding steps in."""
+    """`int(p / 2 + 1)` may differ from `int(p / 2) + 1` by rounding."""
     x, p = iso.convert(X, backend), iso.convert(np.array(1), backend)
 
     def run(x, p):
@@ -344,7 +347,7 @@ def test_a_length_that_nobody_knows(backend):
     ("how", "zeros"), [("multiply", 0), ("multiply", 1), ("multiply", 2), ("min", 0), ("max", 0)]
 )
 def test_gradients_where_positions_repeat(backend, how, zeros):
-    """By differences of NumPy's own results, to the second order; with factors of zero."""
+    """Compared with differences of NumPy's results, to the second order, with zero factors."""
     where = np.array([0, 2, 2, 1, 2, 0])
     x, value = np.array([1.5, -0.5, 0.25, 3.0]), np.array([0.5, 2.0, 3.0, -1.0, 0.7, 1.1])
     value[1 : 1 + zeros] = 0.0
@@ -407,8 +410,9 @@ def test_products_of_as_many_factors_as_the_graph_is_given(backend, order):
             np.testing.assert_allclose(numpy_of(got), y, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.filterwarnings("ignore:.torch.jit.script")  # torch's own import
-@pytest.mark.filterwarnings("ignore:torch.searchsorted.*non-contiguous")  # in its own rule for vmap
+@pytest.mark.filterwarnings("ignore:.torch.jit.script")  # raised by torch's own import
+# raised by torch's rule for vmap
+@pytest.mark.filterwarnings("ignore:torch.searchsorted.*non-contiguous")
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_products_under_the_transforms_of_torch(backend):
     import torch

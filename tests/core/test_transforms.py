@@ -1,4 +1,4 @@
-"""grad, value_and_grad and vjp: one meaning on four backends."""
+"""grad, value_and_grad and vjp: the same meaning on four backends."""
 
 import threading
 
@@ -13,7 +13,7 @@ X = rng.uniform(0.5, 1.5, (3, 4))
 
 
 def network(x):
-    """A composed function that uses products, reductions, broadcasting, slicing and selection."""
+    """A composed function with products, reductions, broadcasting, slicing and selection."""
     xp = iso.namespace(x)
     h = xp.tanh(xp.matmul(x, xp.permute_dims(x, (1, 0))))
     h = xp.concat([h, xp.exp(-h[:, :1])], axis=1)
@@ -49,7 +49,7 @@ def test_dtype_is_kept(backend, xp, dtype):
     assert grad.dtype == x.dtype
     t = np.tanh([0.5, 1.5])
     expected = 2 * (1 - t * t) + 2 * np.array([0.5, 1.5]) / 3
-    # two or three roundings in the dtype itself
+    # two or three roundings in that dtype
     np.testing.assert_allclose(numpy_of(grad), expected, rtol=4 * np.finfo(dtype).eps)
 
 
@@ -67,8 +67,7 @@ def test_orders_one_to_four_by_nesting(backend, xp):
 
 
 def test_inner_gradient_sees_outer_variable(backend, xp):
-    # d/dx [ x * d/dy (x + y) ] = 1; a confusion of the two levels would give 2 (Siskind and
-    # Pearlmutter)
+    # d/dx [ x * d/dy (x + y) ] = 1; confusing the two levels would give 2 (Siskind and Pearlmutter)
     def outer(x):
         return x * iso.grad(lambda y: x + y)(xp.asarray(1.0))
 
@@ -154,7 +153,7 @@ def test_vjp_of_vectors_and_nests(backend, xp):
         lambda x: {"y": xp.matmul(xp.asarray(m), x), "s": xp.sum(x)}, xp.asarray(np.ones(3))
     )
     np.testing.assert_allclose(numpy_of(out["y"]), m.sum(1))
-    for u in np.eye(2):  # the pullback may be called again
+    for u in np.eye(2):  # the pullback can be called again
         (got,) = pullback({"y": xp.asarray(u), "s": 1.0})
         np.testing.assert_allclose(numpy_of(got), u @ m + 1)
 
@@ -251,11 +250,9 @@ def test_integer_input_raises(backend, xp):
 
 def test_output_that_is_no_real_scalar_raises(backend, xp):
     x = xp.asarray([1.0, 2.0])
-    with pytest.raises(
-        TypeError, match=r"^grad: needed a function with a scalar output, got shape \(2,\).*vjp"
-    ):
+    with pytest.raises(TypeError, match=r"^grad: .*scalar output, got shape \(2,\).*vjp"):
         iso.grad(lambda x: x * 2)(x)
-    with pytest.raises(TypeError, match="needed a function with a real output, got .*complex"):
+    with pytest.raises(TypeError, match="real output, got .*complex"):
         iso.grad(lambda x: xp.sum(x) * 1j)(xp.asarray([1.0 + 0j]))
     with pytest.raises(TypeError, match="needed a floating-point output, got .*int"):
         iso.grad(lambda x: xp.argmax(x))(x)
@@ -267,7 +264,7 @@ def test_output_that_is_no_real_scalar_raises(backend, xp):
 
 def test_python_numbers_and_nothing_are_no_outputs(backend, xp):
     x = xp.asarray([1.0, 2.0])
-    with pytest.raises(TypeError, match="needed an array as output, got float; a Python number"):
+    with pytest.raises(TypeError, match="array as output, got float; .*Python number"):
         iso.grad(lambda x: 3.0)(x)
     with pytest.raises(TypeError, match="vjp: needed an array as output, got NoneType"):
         iso.vjp(lambda x: None, x)

@@ -1,5 +1,5 @@
-"""`jit(verify=True)` holds each program against the function: what is right passes and costs one
-run more, what is wrong raises and says where. The wrong compilers are made here.
+"""`jit(verify=True)` compares each program with the eager function. Right programs pass at the cost
+of one extra run; wrong ones raise and say where. The tests make faulty compilers.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ def arrays(backend, *values):
 
 
 def spoil(monkeypatch, backend, change):
-    """A compiler whose programs give `change(leaf number, output)`."""
+    """Replace the compiler by one whose programs return `change(leaf number, output)`."""
     xp = load(backend)
     verb = "jit" if backend == "jax" else "compile"
     honest = getattr(xp, verb)
@@ -44,7 +44,7 @@ def test_the_first_call_of_each_program_runs_the_function_too(backend):
     def f(x, k):
         xp = iso.namespace(x)
         if not load(backend).is_local(x):
-            runs.append(tuple(x.shape))  # with values: as it is
+            runs.append(tuple(x.shape))  # an eager run: it has values
         return {"a": xp.sin(x) * k, "b": [xp.sum(x), xp.argmax(x), 3]}
 
     (x,) = arrays(backend, [0.0, 0.5, 1.0])
@@ -67,7 +67,8 @@ def test_a_wrong_program_raises_and_names_the_output(backend, monkeypatch):
         return {"fine": x + 1, "wrong": x * 2}
 
     (x,) = arrays(backend, [1.0, -4.0])
-    np.testing.assert_allclose(numpy_of(iso.jit(model)(x)["wrong"]), [20, -80])  # in silence
+    # without verify, silently wrong
+    np.testing.assert_allclose(numpy_of(iso.jit(model)(x)["wrong"]), [20, -80])
     with pytest.raises(ArithmeticError) as error:
         iso.jit(model, verify=True)(x)
     message = str(error.value)
@@ -159,9 +160,9 @@ def test_rounding_is_measured_by_the_largest_values(backend):
         (found := difference(np.array(x, dtype), np.array(y, dtype), scale, "")).off
         <= found.allowed
     )
-    assert same([1e6, 1.0], [1e6, 1.0 + 1e-3], "float64", 1.0)  # beside a large one
+    assert same([1e6, 1.0], [1e6, 1.0 + 1e-3], "float64", 1.0)  # beside a large value
     assert not same([1.0], [1.0 + 1e-3], "float64", 1.0)
-    assert same([0.0], [1e-12], "float64", 1.0)  # what cancels in the function
+    assert same([0.0], [1e-12], "float64", 1.0)  # cancellation inside the function
     assert not same([0.0], [1e-12], "float64", 1e-3)
     assert same([1.0], [1.0002], "float32", 1.0)
     assert not same([1.0], [1.0006], "float32", 1.0)

@@ -1,4 +1,4 @@
-"""`vmap`: a function of one example, over all of them."""
+"""`vmap`: a function of one example, applied to a batch."""
 
 from collections import OrderedDict
 
@@ -121,7 +121,7 @@ def test_variables(backend, xp):
 
 @pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
 def test_tensorflow_does_not_warn_of_what_the_caller_cannot_change(backend, caplog):
-    """Neither of tracing at each eager call, nor of an operation that is done row by row."""
+    """No warnings about retracing at eager calls, nor about operations that run row by row."""
     x, places = tf.constant(ROWS), tf.constant([[0, 1], [2, 2]])
     tf.get_logger().addHandler(caplog.handler)
     try:

@@ -1,5 +1,5 @@
-"""Images that torch has flattened with their channels first: models of torch's own against ours,
-whose channels are last. They compute the same, or are refused until somebody says the order.
+"""Images that torch flattens with channels first: torch models are loaded into ours, whose channels
+are last. Both compute the same, or loading is refused until the user states the order.
 """
 
 from functools import partial
@@ -18,7 +18,7 @@ load = iso.export.from_torch_state_dict
 
 
 def sequential(*pairs):
-    """Ours and torch's of the same form, each with layers made anew."""
+    """Our Sequential and torch's with the same layers, newly made."""
     ours = lambda: iso.Sequential(*(one() for one, _ in pairs))
     theirs = lambda: nn.Sequential(*(other() for _, other in pairs))
     return ours, theirs
@@ -38,7 +38,7 @@ norm = lambda n: pair(lambda: iso.BatchNorm(n), lambda: nn.BatchNorm2d(n))
 flat_norm = lambda n: pair(lambda: iso.BatchNorm(n), lambda: nn.BatchNorm1d(n))
 nested = lambda *pairs: sequential(*pairs)
 
-# the form, and the shape of x with channels last
+# the layers, and the shape of x with channels last
 FORMS = {
     "of the issue": (sequential(conv(3, 4), norm(4), flatten, linear(80, 5)), (2, 4, 5, 3)),
     "one dimension": (sequential(
@@ -124,7 +124,7 @@ def test_a_sequential_computes_what_torch_does(backend, form):
 
 
 def test_names_say_where_and_the_order_is_ours(backend):
-    """A key chain is given: what goes there is reordered all the same."""
+    """A user-given key chain still gets our channel order."""
     (ours, theirs), shape = FORMS["norms after it"]
     model, other = made(backend, ours).eval(), filled(theirs(), torch.float32)
     given = {f"net.{k}": x for k, x in other.state_dict().items()}
@@ -161,11 +161,11 @@ def test_tokens_and_rows_need_nothing(backend):
     compared(backend, load(made(backend, ours), theirs.state_dict()), theirs, (2, 4, 5), first=True)
 
 
-# ---- what is not known ---------------------------------------------------------------------------
+# ---- unknown orders ------------------------------------------------------------------------------
 
 
 class Lenet(iso.Module):
-    """Flattened inside a forward."""
+    """A module that flattens inside its forward."""
 
     def __init__(self):
         self.conv, self.norm = iso.Conv2D(3, 4, 3), iso.BatchNorm(4)
@@ -197,7 +197,7 @@ class TorchLenet(nn.Module):
 
 
 class Vgg(iso.Module):
-    """Two sequentials, and who knows what between them."""
+    """Two Sequentials with unknown code between them."""
 
     def __init__(self):
         self.features = iso.Sequential(iso.Conv2D(3, 4, 3), iso.relu, iso.MaxPool(2))
@@ -237,7 +237,7 @@ shaped = pair(lambda: lambda x: iso.namespace(x).reshape(x, (-1, 2, 3, 4)), Shap
 FLAT = lambda channels: lambda w: iso.export.flat_weight(w, channels)
 ROWS = lambda channels: lambda w: iso.export.flat_weight(w, channels, axis=0)
 
-# ours and torch's, the shape of x, what is refused, and what must be said
+# our model, torch's, the shape of x, the refused names, and what the user must state
 UNSURE = {
     "reshaped in a forward": (
         Lenet, TorchLenet, (2, 2, 3, 3), "first.weight for first/w: its inputs may be a flattened "
@@ -279,10 +279,10 @@ def test_what_is_not_known_is_refused_until_it_is_said(backend, case):
     assert said in message
     assert "torch's channels are first and ours last" in message
     assert "iso.export.flat_weight(w, channels)" in message
-    for name, (chain, _) in names.items():  # each that must be said is named, and no other
+    for name, (chain, _) in names.items():  # exactly those names are mentioned
         assert f"{name} for {chain}: " in message
     assert message.count(" for ") == len(names), message
-    for left in names:  # one alone that was not said is refused too
+    for left in names:  # a single one that is not stated is refused too
         some = {k: x for k, x in names.items() if k != left}
         with pytest.raises(ValueError, match=f"{left} for "):
             load(model, other.state_dict(), some)
@@ -290,7 +290,7 @@ def test_what_is_not_known_is_refused_until_it_is_said(backend, case):
 
 
 def test_a_layer_of_two_places_is_refused(backend):
-    """After an image in one place, after features in another."""
+    """One layer used twice: after an image and after features."""
 
     def build():
         shared = iso.Linear(24, 24)
@@ -298,14 +298,12 @@ def test_a_layer_of_two_places_is_refused(backend):
 
     shared = nn.Linear(24, 24)
     theirs = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), shared, nn.ReLU(), shared)
-    with pytest.raises(
-        ValueError, match="2.weight for layers/2/w: it takes a flattened image in on"
-    ):
+    with pytest.raises(ValueError, match="2.weight for layers/2/w: .*flattened image in on"):
         load(made(backend, build), theirs.state_dict())
 
 
 def test_groups_of_a_flattened_image_are_refused(backend):
-    """Which numbers make a group cannot be said by an order of weights."""
+    """No order of the weights tells which numbers make a group."""
     ours = lambda: iso.Sequential(
         iso.Conv2D(3, 4, 3), iso.Flatten(), iso.GroupNorm(24, 2), iso.Linear(24, 5)
     )
@@ -317,22 +315,22 @@ def test_groups_of_a_flattened_image_are_refused(backend):
 
 
 def test_some_axes_alone_are_flattened(backend):
-    """Rows of an image: no order of torch's is theirs. Of its channels alone: nothing happened."""
+    """Flattened rows of an image have no torch order. Flattened channels need no change."""
     given = {"0.weight": torch.ones(4, 3, 3, 3), "0.bias": torch.ones(4)}
     given |= {"2.weight": torch.ones(5, 8), "2.bias": torch.ones(5)}
     build = lambda keep, n: iso.Sequential(iso.Conv2D(3, 4, 3), iso.Flatten(keep), iso.Linear(n, 5))
-    with pytest.raises(ValueError, match="2.weight for layers/2/w: its inputs may be a flattened"):
+    with pytest.raises(ValueError, match="2.weight for layers/2/w: .*may be a flattened"):
         load(made(backend, build, 2, 8), given)
     model = made(backend, build, 3, 4)
     load(model, {**given, "2.weight": torch.arange(20.0).reshape(5, 4)})
     assert iso.to_numpy(model.layers[2].w).ravel().tolist() == list(range(20))
 
 
-# ---- what is no image, and what was none of the layers' ------------------------------------------
+# ---- no image, or not flattened by the layers ----------------------------------------------------
 
 
 class Residual(iso.Module):
-    """Its last image has one pixel, by a mean or a pool; its first has as many numbers."""
+    """The last image has one pixel, by a mean or a pool; the first has as many numbers."""
 
     def __init__(self):
         self.stem, self.norm = iso.Conv2D(3, 4, 3), iso.BatchNorm(4)
@@ -352,7 +350,7 @@ class Patches(iso.Module):
 
 
 class Dense(iso.Module):
-    """Norms of several images joined."""
+    """Norms over several concatenated images."""
 
     def __init__(self):
         self.first, self.second = iso.Conv2D(3, 4, 3), iso.Conv2D(4, 4, 3)
@@ -361,7 +359,7 @@ class Dense(iso.Module):
 
 
 class Timed(iso.Module):
-    """Features of a time that are added to channels."""
+    """Time features that are added to channels."""
 
     def __init__(self):
         self.time = [iso.Linear(16, 64), iso.Linear(64, 64)]
@@ -370,7 +368,7 @@ class Timed(iso.Module):
 
 
 class Rows(iso.Module):
-    """Joined features, and no image at all."""
+    """Concatenated features, without an image."""
 
     def __init__(self):
         self.one, self.norm = iso.Linear(5, 8), iso.BatchNorm(8)
@@ -386,7 +384,7 @@ class First(iso.Module):
 
 @pytest.mark.parametrize("cls", [Residual, Patches, Dense, Timed, Rows, First])
 def test_no_false_alarm(backend, cls):
-    """All arrays arrive as they are, but for the axes of filters."""
+    """All arrays arrive unchanged, except for the axes of filters."""
     model = made(backend, cls)
     names = iso.export.torch_names(model)
 
@@ -414,14 +412,14 @@ def test_no_false_alarm(backend, cls):
 def test_flat_weight_is_the_order_of_axes(axis):
     x = np.arange(24.0).reshape(6, 4) if axis == 0 else np.arange(24.0).reshape(4, 6)
     got = iso.export.flat_weight(x, 2, axis=axis)
-    # an image of 2 channels and 3 pixels at every place of the other axis
+    # an image of 2 channels and 3 pixels along the other axis
     rows = x.T if axis == 0 else x
     wanted = np.stack([row.reshape(2, 3).T.ravel() for row in rows])
     np.testing.assert_array_equal(got, wanted.T if axis == 0 else wanted)
 
 
 def test_the_other_way_the_model_computes_itself(backend):
-    """`to_torch` exports what the model does, in its own order: nothing is to be turned."""
+    """`to_torch` exports the model's own computation, so no order changes."""
     ours = lambda: iso.Sequential(iso.Conv2D(3, 4, 3), iso.Flatten(), iso.Linear(24, 5))
     model = made(backend, ours)
     x = np.random.default_rng(0).standard_normal((2, 2, 3, 3)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""A module as a nest of parameters and pure functions, for JAX and what is built on it."""
+"""A module as a nest of parameters and pure functions, for JAX and libraries built on it."""
 
 import numpy as np
 import pytest
@@ -89,7 +89,7 @@ def test_it_is_pure_under_transforms(backend):
     x = jnp.asarray(X32)
     each = jax.vmap(jax.grad(lambda p, x: jnp.sum(net(p, x))), (None, 0))(net.params, x)
     np.testing.assert_allclose(each["w"], np.broadcast_to(X32[:, None], (5, 2, 3)))
-    with iso.gradient_tracking(False):  # a mode of ours is none of JAX
+    with iso.gradient_tracking(False):  # isomorph's mode does not affect JAX
         grads = jax.grad(lambda p: jnp.sum(net(p, x)))(net.params)
     np.testing.assert_allclose(grads["b"], [5.0, 5.0])
     several = jax.tree.map(lambda p: jnp.stack([p, 2 * p]), net.params)

@@ -28,7 +28,7 @@ def test_fit_trains_it(backend, kind):
         else keras.optimizers.Adam(ADAM["rate"], epsilon=ADAM["epsilon"])
     )
     net.compile(optimizer, "mse")
-    # the whole batch at once, so that the loss of an epoch is that before its step
+    # full batches, so that the loss of an epoch is the loss before its step
     history = net.fit(X32, T32, batch_size=5, epochs=STEPS, shuffle=False, verbose=0)
     check(kind, history.history["loss"])
     back = layer.to_isomorph()
@@ -90,7 +90,7 @@ LAYERS = {
     "lstm": (lambda: iso.LSTM(4, 3, key=0), (3, 4)),
     "gru": (lambda: iso.GRU(4, 3, key=0), (3, 4)),
     "transpose": (lambda: iso.Conv1DTranspose(4, 3, 3, 2, key=0), (3, 4)),
-    # with a bias: a graph of it aborted the process
+    # with a bias: its graph once aborted the process
     "depthwise": (lambda: iso.DepthwiseConv2D(4, 3, key=0), (5, 5, 4)),
 }
 
@@ -133,7 +133,7 @@ def test_dropout_draws_anew_at_each_step_of_a_graph(backend):
     np.testing.assert_array_equal(layer(ones), ones)
 
 
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of Keras
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # raised by Keras
 def test_weights_are_saved_and_loaded(backend, tmp_path):
     build = lambda key: iso.Sequential(iso.Linear(3, 2, key=key), iso.BatchNorm(2))
     one, other = (
@@ -184,7 +184,8 @@ def test_keras_that_says_it_runs_on_another_backend_is_refused(backend, monkeypa
 
 
 @pytest.mark.left_to_core
-@pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)  # Keras runs on it, or not
+# whether or not Keras runs on it
+@pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
 @pytest.mark.skipif("torch" in NOT_INSTALLED, reason="torch is not installed")
 def test_keras_on_another_backend_is_refused(backend):
     run = subprocess.run(

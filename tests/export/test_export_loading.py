@@ -1,4 +1,4 @@
-"""State dicts of torch's own layers in ours: the same outputs."""
+"""State dicts of torch's own layers, loaded into ours: the same outputs."""
 
 import numpy as np
 import pytest
@@ -8,11 +8,11 @@ import isomorph as iso
 from export.training import Tied, array, made
 
 nn = torch.nn
-FIRST = lambda x: x.movedim(-1, 1)  # torch's channels are first
+FIRST = lambda x: x.movedim(-1, 1)  # channels first, as in torch
 LAST = lambda y: y.movedim(1, -1)
 SAME = lambda x: x
 
-# our layer, torch's, the shape of x, x as torch takes it, and what of torch's result is ours
+# our layer, torch's, the shape of x, x for torch, and which part of torch's result to compare
 LAYERS = {
     "linear": (lambda: iso.Linear(3, 4), lambda: nn.Linear(3, 4), (2, 3), SAME, SAME),
     "unbiased": (
@@ -77,7 +77,7 @@ LAYERS = {
 
 
 def filled(layer, dtype, seed=0):
-    """A torch layer whose parameters and buffers are numbers, none of them what they begin with."""
+    """A torch layer whose parameters and buffers differ from their initial values."""
     generator = torch.Generator().manual_seed(seed)
     layer = layer.to(dtype).eval()
     with torch.no_grad():
@@ -151,7 +151,7 @@ def test_a_module_of_ones_own_of_the_same_form(backend):
     expected = other(torch.from_numpy(x)).detach().numpy()
     np.testing.assert_allclose(iso.to_numpy(model(array(backend, x))), expected, rtol=1e-5)
     kept = expected.copy()
-    with torch.no_grad():  # nothing is shared with what was loaded
+    with torch.no_grad():  # the loaded model shares no memory with the source
         for p in other.parameters():
             p.zero_()
     np.testing.assert_allclose(iso.to_numpy(model(array(backend, x))), kept, rtol=1e-5)
@@ -166,9 +166,9 @@ def test_names_say_where_arrays_go(backend):
     given = {"stem.kernel": conv, "stem.bias": bias, "1.weight": w, "1.bias": b, "steps": b}
     given = {name: torch.from_numpy(x) for name, x in given.items()}
     names = {
-        "stem.kernel": "layers/0/w",  # of a convolution, so it is reordered
+        "stem.kernel": "layers/0/w",  # a convolution's filters, so they are reordered
         "stem.bias": "layers/0/b",
-        "1.weight": ("layers/1/w", np.transpose),  # written the other way round
+        "1.weight": ("layers/1/w", np.transpose),  # stored transposed
         "steps": None,
     }
 
@@ -199,7 +199,7 @@ def test_all_that_is_wrong_is_in_one_error(backend):
     assert "0.weight [4, 2] for layers/0/w [4, 3]" in said
     assert "1.weight [4, 2, 3], reordered [3, 2, 4], for layers/1/w [3, 2, 5]" in said
     assert "1.bias is a float" in said
-    for layer, part in iso.to_numpy(model.v)["layers"].items():  # nothing was set
+    for layer, part in iso.to_numpy(model.v)["layers"].items():  # nothing was changed
         for key, x in part.items():
             np.testing.assert_array_equal(x, before["layers"][layer][key])
     with pytest.raises(TypeError, match="needed an iso.Module, got dict"):
@@ -221,7 +221,7 @@ def test_an_array_of_two_names(backend):
     iso.export.from_torch_state_dict(model, given)
     np.testing.assert_array_equal(iso.to_numpy(model.tied.w), w.numpy())
     assert model.tied.w is model.first.w
-    del given["again.weight"]  # one name is enough
+    del given["again.weight"]  # one of the two names is enough
     iso.export.from_torch_state_dict(model, given)
     given["tied.weight"] = -w
     with pytest.raises(ValueError, match="tied.weight and first.weight differ, .* one array"):

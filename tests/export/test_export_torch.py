@@ -1,4 +1,4 @@
-"""A module as a `torch.nn.Module`: what torch does with its own, it does with ours."""
+"""A module exported as `torch.nn.Module` supports what torch does with its own modules."""
 
 import copy
 import io
@@ -11,7 +11,7 @@ from stateful.perceptron import RATE, Listed, Plain
 import isomorph as iso
 from export.training import ADAM, STEPS, T32, X32, Counting, Tied, check, made
 
-TORCH = pytest.mark.parametrize("backend", ["torch"], indirect=True)  # the compiler is torch's
+TORCH = pytest.mark.parametrize("backend", ["torch"], indirect=True)  # torch compiles it
 
 
 def exported(backend, build, *args, **kw):
@@ -50,7 +50,7 @@ def test_torch_optim_trains_it(backend, kind):
         optimizer.step()
         losses.append(loss.item())
     check(kind, losses)
-    for layer, part in iso.to_numpy(model.v).items():  # the source is as it was
+    for layer, part in iso.to_numpy(model.v).items():  # the source model is unchanged
         for key, values in part.items():
             np.testing.assert_array_equal(values, before[layer][key])
     back = net.to_isomorph()
@@ -63,7 +63,7 @@ def test_state_is_in_buffers_and_changes_in_train_mode_only(backend):
     assert {name for name, _ in net.named_buffers()} == {"mean", "variance"}
     mean, x = net.mean, torch.from_numpy(X32)
     net(x).sum().backward()
-    assert net.mean is mean  # in place, as torch's own layers do
+    assert net.mean is mean  # updated in place, like torch's own layers
     np.testing.assert_allclose(mean.numpy(), 0.5 * X32.mean(0), rtol=1e-5)
     np.testing.assert_allclose(net.variance.numpy(), 0.5 + 0.5 * X32.var(0, ddof=1), rtol=1e-5)
     kept = mean.clone()
@@ -105,7 +105,7 @@ def test_train_and_eval_reach_the_model_inside(backend):
     assert not net.eval().training
     assert flags() == [False, False, False]
     assert torch.equal(net(torch.zeros(2, 3)), torch.zeros(2, 3))
-    getattr(net.train().layers, "1").eval()  # one layer, as is done to keep its statistics
+    getattr(net.train().layers, "1").eval()  # eval mode for one layer only, to keep its statistics
     assert flags() == [True, True, False]
     assert not iso.export.to_torch(made(backend, build).eval()).training
 
@@ -234,7 +234,7 @@ def test_what_torch_cannot_hold_is_refused(backend):
 
 
 def compiled_like_eager(net, x):
-    """Forward, gradients and buffers of two training steps and a call in eval mode."""
+    """Compare forward, gradients and buffers of two training steps and of a call in eval mode."""
     twin = copy.deepcopy(net)
     torch._dynamo.reset()
     fast = torch.compile(net, fullgraph=True, backend="aot_eager")
@@ -253,7 +253,7 @@ def compiled_like_eager(net, x):
 
 
 ONE_GRAPH = pytest.mark.skipif(
-    older("torch", 2, 13), reason="torch.compile reads no copies of modules before torch 2.13"
+    older("torch", 2, 13), reason="torch.compile cannot trace copies of modules before torch 2.13"
 )
 
 

@@ -1,4 +1,6 @@
-"""What an export is trained against: the same network by hand in float64, and by our own loop."""
+"""Expected losses for training an export: the same network by hand in float64, and by
+our own loop.
+"""
 
 from itertools import count
 
@@ -9,7 +11,7 @@ import isomorph as iso
 
 STEPS = 10
 ADAM = {"rate": 0.02, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-10}
-CLOSE = {"rtol": 1e-5}  # float32 sums over at most 20 numbers, ten times
+CLOSE = {"rtol": 1e-5}  # float32 sums over at most 20 numbers, in ten steps
 X32, T32 = X.astype(np.float32), T.astype(np.float32)
 
 
@@ -23,7 +25,7 @@ def array(backend, x):
 
 
 def adam_by_hand():
-    """The losses of Adam, by the formulas of Kingma and Ba, in float64."""
+    """The losses of Adam by the formulas of Kingma and Ba, in float64."""
     layers, losses = start(np.float64), []
     m, v = ([{k: np.zeros_like(x) for k, x in p.items()} for p in layers] for _ in range(2))
     b1, b2 = ADAM["beta1"], ADAM["beta2"]
@@ -60,7 +62,7 @@ def by_our_loop(kind):
 
 
 def check(kind, losses):
-    """The losses of an export are those by hand and those of our loop, and they fall."""
+    """The losses of an export equal those by hand and those of our loop, and they fall."""
     by = trained_by_hand(STEPS)[0] if kind == "sgd" else adam_by_hand()
     assert len(losses) == STEPS
     assert np.all(np.diff(losses) < 0)
@@ -82,7 +84,7 @@ class Tied(iso.Module):
 
 
 class Counting(iso.Module):
-    """State of every kind: an array, a nest with one, and a number; and an array of integers."""
+    """All kinds of state: an array, a nest with one, a number, and an array of integers."""
 
     def __init__(self):
         self.w = iso.initializers.constant(1.0)(None, (2,))

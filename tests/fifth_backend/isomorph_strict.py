@@ -1,8 +1,8 @@
-"""array-api-strict as a backend of isomorph, in a package of its own: all that one needs.
+"""array-api-strict as an isomorph backend in its own package: all the code that a backend needs.
 
-Its namespace is the array API standard and nothing else. What isomorph asks for beyond that, NumPy
-computes: the arrays go there and come back. It has no gradients, no compiler and no random numbers,
-and says so in `lacks`; layers, losses and loops are composed of what it has.
+Its namespace is the array API standard and nothing else. NumPy computes what isomorph needs beyond
+that: arrays convert to it and back. The backend has no gradients, no compiler and no random
+numbers, and says so in `lacks`. Layers, losses and loops are composed from its namespace.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LACKS = {
 
 
 def by_numpy(verb: str) -> Callable[..., Any]:
-    """A verb that NumPy's backend computes."""
+    """A verb computed by NumPy's backend."""
 
     def call(xp: Any, *args: Any, **kw: Any) -> Any:
         device = next(xp.device_of(x) for x in args if isinstance(x, xp.arrays))
@@ -38,7 +38,7 @@ def by_numpy(verb: str) -> Callable[..., Any]:
 
 
 class Rows(Array):
-    """An array that can be taken apart, which the standard's cannot."""
+    """An array that can be iterated over; the standard's cannot."""
 
     __slots__ = ()
 
@@ -51,11 +51,11 @@ class Strict(Backend):
     arrays = (Array,)
     lacks = LACKS
 
-    # What the vocabulary has beyond the standard, and indexing with NumPy's meaning.
+    # What the vocabulary adds to the standard, and NumPy's indexing.
     einsum, erf, pad = map(by_numpy, ("einsum", "erf", "pad"))
     index_get, index_update = map(by_numpy, ("index_get", "index_update"))
 
-    # Differentiation and compiling: there is nobody to look on.
+    # Differentiation and compilation: nothing is ever traced.
 
     def custom_call(xp, rule, arrays):
         return rule.func(*arrays)
@@ -72,7 +72,7 @@ class Strict(Backend):
     def signature(xp, arrays):
         return tuple((x.shape, x.dtype, x.device) for x in arrays)
 
-    # Values, and the devices they are on.
+    # Values and their devices.
 
     def to_numpy(xp, x):
         return np.asarray(x.to_device(CPU))
@@ -93,17 +93,17 @@ class Strict(Backend):
     def narrow(xp, name):
         return None
 
-    # What is composed would do, but for these.
+    # The composed versions would work, except for these.
 
     def unpackable(xp, x):
         x.__class__ = Rows
         return x
 
     def is_inside(xp, x, size):
-        return load("numpy").is_inside(xp.to_numpy(x), size)  # its values are always there
+        return load("numpy").is_inside(xp.to_numpy(x), size)  # values are always available
 
     def logsumexp(xp, x, axis, keepdims):
-        with np.errstate(divide="ignore"):  # NumPy under it warns of the logarithm of nothing
+        with np.errstate(divide="ignore"):  # its NumPy arrays warn about log(0)
             return super().logsumexp(x, axis, keepdims)
 
 

@@ -1,7 +1,7 @@
-"""Models that learn, as a user writes them once for all four backends.
+"""Models that learn, written once for all four backends, as a user would.
 
-A program takes the name of a backend, a dtype and whether to compile, and gives the numbers it ends
-with. Nothing in it asks which backend it runs on.
+A program takes the name of a backend, a dtype and whether to compile, and returns its final
+numbers. Nothing in it asks which backend it runs on.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ def numbers(seed, *shape):
     return np.random.default_rng(seed).standard_normal(shape)
 
 
-# ---- variational autoencoder: a key as state of the model, iso.fit -------------------------------
+# ---- variational autoencoder: a random key in the model's state, iso.fit -------------------------
 
 PIXELS = (numbers(0, 12, 6) > 0).astype(np.float64)
 
@@ -77,7 +77,7 @@ def network(before, hidden, after):
 
 
 def judged(critic, x, label):
-    """How far a critic is from giving all rows of x one label."""
+    """The loss of a critic that should give all rows of x this label."""
     logits = critic(x)
     return iso.binary_cross_entropy(logits, label * iso.namespace(x).ones_like(logits))
 
@@ -117,10 +117,10 @@ def gan(backend, dtype, compiled):
     return {"losses": losses, "generator": models[0].v, "critic": models[1].v}
 
 
-# ---- graph network: messages along edges, summed where they arrive -------------------------------
+# ---- graph network: messages along edges, summed at the receivers --------------------------------
 
 SENDERS = np.array([0, 1, 2, 3, 4, 5, 0, 2, 4, 1, 5, 5])
-RECEIVERS = np.array([1, 2, 3, 4, 5, 0, 3, 5, 1, 1, 2, 2])  # node 2 hears node 5 twice
+RECEIVERS = np.array([1, 2, 3, 4, 5, 0, 3, 5, 1, 1, 2, 2])  # node 2 receives node 5 twice
 FEATURES = numbers(2, 6, 3)
 CLASSES = np.array([0, 1, 2, 0, 1, 2])
 
@@ -160,10 +160,10 @@ def graph_network(backend, dtype, compiled):
     return {"losses": losses, "v": state.model.v, "logits": logits}
 
 
-# ---- transformer: trained on whole sequences, decoding with a cache of fixed size ----------------
+# ---- transformer: trained on whole sequences, decoding with a fixed-size cache -------------------
 
 TOKENS = np.random.default_rng(3).integers(0, 7, (2, 6))
-PLACES = 8  # as long as a sequence gets
+PLACES = 8  # the longest sequence
 
 
 class Block(iso.Module):
@@ -191,7 +191,7 @@ class Block(iso.Module):
         return self.join(x, iso.scaled_dot_product_attention(q, k, v, is_causal=True))
 
     def decode(self, x, cache, place):
-        """One token further: its key and value are written into the cache at `place`."""
+        """Decode one token: write its key and value into the cache at `place`."""
         xp = iso.namespace(x)
         q, k, v = self.split(self.norm(x))
         here = xp.reshape(place, (1,))
@@ -229,7 +229,7 @@ def next_token_loss(model, tokens):
 
 
 def decoded(model, tokens, caches):
-    """Logits of each place, by a loop with a cache, and two tokens that are guessed then."""
+    """Logits of each position, from a loop with a cache, and then two predicted tokens."""
     xp = iso.namespace(tokens)
 
     def given(carry, token):
@@ -267,11 +267,11 @@ def transformer(backend, dtype, compiled):
     return {"losses": losses, "logits": logits, "whole": whole, "guesses": guesses, "v": model.v}
 
 
-# ---- REINFORCE: episodes of a walk, drawn with keys ----------------------------------------------
+# ---- REINFORCE: random walk episodes -------------------------------------------------------------
 
 
 def episode(policy, key, places=5, steps=6):
-    """A walk to the right end of a line: states, actions and rewards of one episode."""
+    """A walk towards the right end of a line: states, actions and rewards of one episode."""
     xp = iso.namespace(policy)
 
     def step(state, key):
@@ -284,7 +284,7 @@ def episode(policy, key, places=5, steps=6):
 
 
 def surrogate(policy, keys):
-    """Its gradient is the estimate of REINFORCE, with the mean return as a baseline."""
+    """Its gradient is the REINFORCE estimate, with the mean return as a baseline."""
     xp = iso.namespace(policy)
     states, actions, rewards = iso.vmap(lambda key: episode(policy, key))(keys)
     to_go = xp.flip(xp.cumulative_sum(xp.flip(rewards, axis=1), axis=1), axis=1)

@@ -1,7 +1,7 @@
-"""The programs once more, in plain NumPy and float64: every formula written out, no loop compiled,
-derivatives by the complex step. Of isomorph there are the start values and the random numbers only.
+"""The same programs in plain float64 NumPy: every formula is written out, and derivatives use the
+complex step. Only the initial values and the random numbers come from isomorph.
 
-The complex step, Im f(x + ih) / h, has no difference in it and so no rounding: it is as good as
+The complex step, Im f(x + ih) / h, has no subtraction and so no cancellation: it is as accurate as
 the formula. Formulas must be analytic: no conjugates, no absolute values.
 """
 
@@ -31,7 +31,7 @@ def wide(nest):
 
 
 def rounded(dtype, *arrays):
-    """The numbers that a program is given."""
+    """The inputs of a program, rounded to its dtype."""
     return [x.astype(dtype).astype(np.float64) for x in arrays]
 
 
@@ -48,7 +48,7 @@ def slopes(func, v, step=1e-30):
 
 
 class Adam:
-    """Adam, and AdamW with a decay."""
+    """Adam, or AdamW with a decay."""
 
     def __init__(self, rate, beta1=0.9, decay=0.0):
         self.rate, self.beta1, self.decay = rate, beta1, decay
@@ -166,7 +166,7 @@ def transformer(dtype):
     v, b = start(dtype, 3, learning.Transformer), "blocks/0"
 
     def turned(x):
-        """Features [..., place, 4], of which i and i + 2 are a pair."""
+        """Rotary embedding of features [..., position, 4], which pairs i with i + 2."""
         angle = np.arange(x.shape[-2])[:, None] * 10000.0 ** (-np.arange(2) / 2)
         one, two, cos, sin = x[..., :2], x[..., 2:], np.cos(angle), np.sin(angle)
         return np.concatenate([one * cos - two * sin, two * cos + one * sin], axis=-1)
@@ -229,7 +229,7 @@ def reinforce(dtype):
     return {**out, "policy": policy}
 
 
-# ---- models of science ---------------------------------------------------------------------------
+# ---- scientific models ---------------------------------------------------------------------------
 
 
 def physics_network(dtype):
@@ -240,7 +240,7 @@ def physics_network(dtype):
         w, w2, out = v["first/w"], v["second/w"], v["head/w"][0]
         a = np.tanh(linear(v, "first", inside))
         b = np.tanh(linear(v, "second", a))
-        da, db = 1 - a**2, 1 - b**2  # what tanh has as derivative
+        da, db = 1 - a**2, 1 - b**2  # the derivative of tanh
         one = (da * w[:, 0]) @ w2.T
         two = (-2 * a * da * w[:, 0] ** 2) @ w2.T
         u_xx = (-2 * b * db * one**2 + db * two) @ out
@@ -257,8 +257,8 @@ def physics_network(dtype):
 
 
 def ode_fit(dtype):
-    """Of a linear equation y' = My, a step of Runge-Kutta is the exponential of hM up to the
-    fourth power.
+    """For a linear equation y' = My, a Runge-Kutta step is the exponential of hM to the fourth
+    power.
     """
     p = {k: np.asarray(x, dtype).astype(np.float64) for k, x in (("rate", 0.1), ("spring", 1.2))}
     (seen,) = rounded(dtype, science.ode_seen())
@@ -289,7 +289,7 @@ def gaussian_process(dtype):
     full = lambda p: kernel(p, x, x) + np.exp(p["noise"]) * np.eye(10)
 
     def log_det(k):
-        """By elimination."""
+        """The log-determinant, by elimination."""
         total = 0
         for i in range(10):
             total, k = total + np.log(k[i, i]), k - np.outer(k[:, i], k[i]) / k[i, i]
@@ -336,7 +336,8 @@ def maml(dtype):
         grads = slopes(loss, v)
         v = {k: v[k] - 0.1 * grads[k] for k in v}
     line, slope = 0.0, np.zeros(2)
-    for x, y in zip(xs, ys):  # of a line the step is linear, and the gradient through it known
+    # for a linear model the step is linear, and the gradient through it is known
+    for x, y in zip(xs, ys):
         shrink = np.eye(2) - 0.1 * x[:4].T @ x[:4] / 2
         e = x[4:] @ (shrink @ w + 0.1 * x[:4].T @ y[:4] / 2) - y[4:]
         line, slope = line + np.mean(e**2) / 3, slope + shrink @ x[4:].T @ e / 2 / 3
@@ -353,7 +354,7 @@ def mixture(dtype):
         return weights, z, weights * np.exp(-(z**2) / 2 - theta[3:5]) / np.sqrt(2 * np.pi)
 
     def score(theta):
-        """The gradient, by how much each point belongs to each of the two."""
+        """The gradient, weighted by how likely each point belongs to each component."""
         weights, z, p = parts(theta)
         mine = p / p.sum(axis=1, keepdims=True)
         of_weight = np.sum(mine[:, 0] - weights[0])
@@ -367,6 +368,6 @@ def mixture(dtype):
     for _ in range(6):
         values.append(-np.sum(np.log(parts(theta)[2].sum(axis=1))))
         theta = theta - np.linalg.solve(hessian(theta), score(theta))
-    assert np.abs(score(theta)).max() < 1e-10  # Newton has arrived
+    assert np.abs(score(theta)).max() < 1e-10  # Newton has converged
     errors = np.sqrt(np.diag(np.linalg.inv(hessian(theta))))
     return {**listed("values", values), "theta": theta, "errors": errors}

@@ -1,7 +1,7 @@
-"""Fits of models of science, as a user writes them once for all four backends.
+"""Scientific models, written once for all four backends, as a user would.
 
-A program takes the name of a backend, a dtype and whether to compile, and gives the numbers it ends
-with. Nothing in it asks which backend it runs on.
+A program takes the name of a backend, a dtype and whether to compile, and returns its final
+numbers. Nothing in it asks which backend it runs on.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ def compiler(compiled):
 
 # ---- physics-informed network: the heat equation u_t = u_xx --------------------------------------
 
-INSIDE = np.random.default_rng(4).uniform(0, 1, (6, 2))  # places and times
+INSIDE = np.random.default_rng(4).uniform(0, 1, (6, 2))  # positions and times
 AT_START = np.linspace(0, 1, 5)
 
 
@@ -56,14 +56,14 @@ def physics_network(backend, dtype, compiled):
     return {"losses": losses, "final": final, "v": state.model.v}
 
 
-# ---- ordinary differential equation: Runge-Kutta in loops, parameters by gradient ----------------
+# ---- ordinary differential equation: Runge-Kutta in loops, parameters by gradient descent --------
 
 TRUE = {"rate": 0.3, "spring": 1.7}
 SAMPLES, INNER, STEP = 5, 4, 0.1
 
 
 def slope(p, y):
-    """A damped spring: y is place and speed."""
+    """A damped spring: y is position and velocity."""
     xp = iso.namespace(y)
     return xp.stack([y[1], -p["spring"] * y[0] - p["rate"] * y[1]])
 
@@ -77,7 +77,7 @@ def runge_kutta(f, y, h):
 
 
 def trajectory(p, start):
-    """Place and speed at each sample, `INNER` steps apart."""
+    """Position and velocity at each sample, `INNER` steps apart."""
     f = lambda y: slope(p, y)
 
     def sample(y, _):
@@ -92,7 +92,7 @@ def ode_loss(p, start, seen):
 
 
 def ode_seen():
-    """The true solution of the spring, at the samples."""
+    """The exact solution of the spring, at the samples."""
     rate, spring = TRUE["rate"], TRUE["spring"]
     t = STEP * INNER * np.arange(1, SAMPLES + 1)
     w = np.sqrt(spring - rate**2 / 4)
@@ -116,7 +116,7 @@ def ode_fit(backend, dtype, compiled):
     return {"trajectory": first, "losses": losses, "grads": grads, "p": p}
 
 
-# ---- Gaussian process: marginal likelihood, hyper-parameters by gradient, prediction -------------
+# ---- Gaussian process: marginal likelihood, hyperparameters by gradient descent, prediction ------
 
 PLACES = np.linspace(-2, 2, 10)
 HEIGHTS = np.sin(2 * PLACES) + 0.1 * numbers(6, 10)
@@ -148,7 +148,7 @@ def negative_likelihood(p, x, y):
 
 
 def predicted(p, x, y, new):
-    """Mean and variance at new places."""
+    """Mean and variance at new points."""
     xp = iso.namespace(x)
     low = xp.linalg.cholesky(covariance(p, x))
     across = kernel(p, x, new)
@@ -174,7 +174,7 @@ def gaussian_process(backend, dtype, compiled):
 
 # ---- MAML: gradients through a step of gradient descent ------------------------------------------
 
-TASKS = numbers(7, 3, 8, 2)  # three tasks of eight points, the last four to judge by
+TASKS = numbers(7, 3, 8, 2)  # three tasks of eight points; the last four are for testing
 SLOPES = numbers(8, 3, 2)
 
 
@@ -184,7 +184,7 @@ def adapted(loss, v, x, y, rate):
 
 
 def meta_loss(loss, v, x, y, rate=0.1):
-    """The mean over tasks of the loss after one step on the first half of a task."""
+    """The mean over tasks of the loss after one step on the first half of each task."""
 
     def one(x, y):
         return loss(adapted(loss, v, x[:4], y[:4], rate), x[4:], y[4:])
@@ -219,14 +219,14 @@ def maml(backend, dtype, compiled):
     return {"losses": losses, "v": v, "grads": grads, "line": of_line}
 
 
-# ---- mixture of two normal distributions: Newton's steps, standard errors by the Hessian ---------
+# ---- mixture of two normal distributions: Newton's method, standard errors by the Hessian --------
 
 DRAWN = np.concatenate([numbers(11, 30) * 0.7 - 1.5, numbers(12, 20) * 0.5 + 1.0])
 GUESS = np.array([0.3, -1.4, 1.1, -0.3, -0.6])  # logit of the weight, two means, two log widths
 
 
 def mixture_loss(theta, x):
-    """Minus the log-likelihood."""
+    """The negative log-likelihood."""
     xp = iso.namespace(theta)
     weights = xp.stack([-iso.softplus(-theta[0]), -iso.softplus(theta[0])])
     means, widths = theta[1:3], theta[3:5]

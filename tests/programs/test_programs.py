@@ -1,11 +1,11 @@
-"""Ten programs, each written once, end with the same numbers on all four backends, eager and
-compiled, in float32 and float64: those of the same program in plain NumPy (program_oracles.py).
+"""Ten programs, each written once, give the same numbers on all four backends, eager and compiled,
+in float32 and float64: those of plain NumPy (program_oracles.py).
 
-Any two agree to 1e-5 in float32 and 1e-10 in float64, relative to the largest of the numbers that
-belong together: each is held against the oracle to the half of that.
+Any two runs agree to 1e-5 in float32 and 1e-10 in float64, relative to the largest number of the
+same array: each is compared with the oracle to half of that.
 
 `make test` runs each program on every backend, and a sample of the compiled ones; `make test-all`
-runs all. What takes its time is compiling: on JAX each operation of an eager program, too.
+runs all. Compilation takes most of the time, on JAX also for each operation of an eager program.
 """
 
 from functools import cache
@@ -38,7 +38,7 @@ PROGRAMS = {
     )
 }
 
-# Of what takes long, the part that `make test` runs too.
+# Slow cells that `make test` runs too.
 SAMPLE = {
     ("jax", "eager"): {("graph_network", "float32")},
     ("jax", "compiled"): {
@@ -54,7 +54,7 @@ SAMPLE = {
     ("tensorflow", "compiled"): {("graph_network", "float32"), ("mixture", "float64")},
     ("torch", "compiled"): {("reinforce", "float32"), ("mixture", "float64"), ("maml", "float64")},
 }
-# Of the sample, what another cell runs on that backend, or compiles: left to the core suite.
+# Cells of the sample that another cell of that backend covers: left to the core suite.
 REPEATED = {
     ("tensorflow", "eager", "mixture"),
     ("torch", "compiled", "mixture"),
@@ -80,7 +80,7 @@ def expected(name, dtype):
 
 
 def kinds(nest):
-    """Framework and dtype of each array of floats."""
+    """Framework and dtype of each float array."""
     found = {(kind_of(x), dtype_of(x)) for x in tree.flatten_whole(nest)[0] if hasattr(x, "dtype")}
     return {(kind, dtype) for kind, dtype in found if "float" in dtype}
 
@@ -88,7 +88,7 @@ def kinds(nest):
 @pytest.mark.parametrize(("backend", "mode", "name", "dtype"), list(cells()), indirect=["backend"])
 def test_a_program_ends_with_the_numbers_of_its_oracle(backend, mode, name, dtype):
     before = RUNS["programs"]
-    with enable_x64(dtype == "float64"):  # float32 as JAX is without any setting
+    with enable_x64(dtype == "float64"):  # float32 with JAX's default settings
         nest = PROGRAMS[name](backend, dtype, mode == "compiled")
         found = oracles.flat(nest)
     assert kinds(nest) == {(backend, dtype)}
@@ -108,4 +108,4 @@ def test_a_program_ends_with_the_numbers_of_its_oracle(backend, mode, name, dtyp
                 off = np.abs(got.astype(np.float64) - right).max() / scale
                 assert off <= LIMITS[dtype], f"{path} is off by {off:.1e} of its scale"
                 worst = max(worst, off)
-    print(f"off by {worst:.1e}")  # pytest -rP shows it
+    print(f"off by {worst:.1e}")  # shown by pytest -rP

@@ -1,4 +1,4 @@
-"""Small foreign projects, run by pytest in processes of their own, as users run them."""
+"""Small test projects, run by pytest in separate processes, as users run them."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ SOURCE = str(Path(__file__).parents[2] / "src")
 
 @pytest.fixture
 def project(pytester, monkeypatch):
-    """A folder with tests, and `project.run(...)` for `pytest --scoreboard` in it."""
+    """A folder with tests; `project.run(...)` runs `pytest --scoreboard` in it."""
     monkeypatch.setenv("PYTHONPATH", SOURCE)
     for name in ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "CI_JOB_URL", "BUILD_URL"):
         monkeypatch.delenv(name, raising=False)
@@ -44,7 +44,7 @@ class Project:
         return self.pytester.run(sys.executable, "-c", code, "scoreboard", *map(str, args))
 
     def states(self, which="latest"):
-        """(test, variant, backend) -> the word of its state, in a run."""
+        """(test, variant, backend) -> the name of its state, for a run."""
         with Store(self.db, write=False) as store:
             found = store.results(store.find(which)["run"])
         return {(r["name"], r["variant"], r["backend"]): BY_CODE[r["state"]].word for r in found}

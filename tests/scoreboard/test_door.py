@@ -1,4 +1,6 @@
-"""How people come in: the entry point, what it imports, the foreign example, the command line."""
+"""Ways to use the scoreboard: its entry point and imports, the example project, the
+command line.
+"""
 
 import os
 import pty
@@ -37,7 +39,7 @@ def test_the_entry_point_is_declared_and_light():
 
 
 def test_a_built_wheel_carries_the_door_and_the_data(tmp_path):
-    """What a user installs: the plugin's module, its entry point, schema, page and seeds, and the
+    """An installed wheel has the plugin's module and entry point, schema, page, seeds, and the
     benchmarks under their own name.
     """
     copy = tmp_path / "copy"
@@ -48,7 +50,8 @@ def test_a_built_wheel_carries_the_door_and_the_data(tmp_path):
         shutil.copytree(
             ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
         )
-    here = int(metadata.version("setuptools").split(".")[0]) >= 77  # else pip fetches one
+    # otherwise pip would download one
+    here = int(metadata.version("setuptools").split(".")[0]) >= 77
     done = subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path), str(copy)]
         + ["--no-build-isolation"] * here,
@@ -93,7 +96,7 @@ def test_the_foreign_example(project):
 
 
 def test_plain_runs_after_a_scoreboard_run_and_before(project):
-    """The two ways of rewriting assertions keep their files apart: neither spoils the other."""
+    """The two ways of rewriting assertions use separate cache files."""
     project.file(
         "test_it.py",
         "import pytest\n"
@@ -108,7 +111,7 @@ def test_plain_runs_after_a_scoreboard_run_and_before(project):
 
 
 def test_the_option_takes_no_path_without_a_sign(project):
-    """`--scoreboard checks` means the tests in checks, whose conftest has options of its own."""
+    """`--scoreboard checks` means the tests in `checks`, whose conftest has its own options."""
     project.file(
         "checks/conftest.py",
         "def pytest_addoption(parser): parser.addoption('--foo', action='store_true')\n",
@@ -128,8 +131,8 @@ def test_the_command_line(capsys):
 
 
 def test_progress_per_backend_on_a_terminal_and_off_it(project):
-    """The table is seen while tests run, though pytest captures what they print; where there is no
-    terminal, a line every half minute says the same.
+    """The table is shown while tests run, though pytest captures their output. Without a terminal,
+    a line every half minute says the same.
     """
     project.file(
         "test_it.py",
@@ -148,7 +151,7 @@ def test_progress_per_backend_on_a_terminal_and_off_it(project):
     )
     os.close(theirs)
     shown = b""
-    with suppress(OSError):  # the end of a terminal
+    with suppress(OSError):  # the terminal closed
         while part := os.read(ours, 65536):
             shown += part
     os.close(ours)

@@ -1,4 +1,4 @@
-"""Nothing is lost: a killed run, shards in any order, histories, the ledger."""
+"""No result is lost: killed runs, shards in any order, histories, the ledger."""
 
 import itertools
 import os
@@ -39,7 +39,7 @@ def test_kill_in_mid_run(project):
     )
     done = project.path / "done.txt"
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:  # until the fast ones are done and a slow one hangs
+    while time.monotonic() < deadline:  # until the fast tests are done and a slow one hangs
         if done.exists() and len(done.read_text().splitlines()) == 30:
             break
         time.sleep(0.05)
@@ -48,14 +48,14 @@ def test_kill_in_mid_run(project):
     run.wait()
     told = [float(line) for line in done.read_text().splitlines()]
     assert len(told) == 30
-    assert len(project.states()) == 30  # every test that ended a second before the kill, and more
+    assert len(project.states()) == 30  # including those that ended just before the kill
     with Store(project.db, write=False) as store:
         board = Board.load(store, 1, Config())
         assert len(store.planned(1)) == 171
     assert not board.complete
     assert board.gaps == ["it did not finish"]
     assert board.suites[0].rows[0].cells["a"].state == states.NOT_RUN
-    assert board.columns == ["a", "b", "c"]  # the last one was never come to
+    assert board.columns == ["a", "b", "c"]  # no test of "c" was reached
     assert board.suites[0].rows[1].cells["c"].state == states.NOT_RUN
     assert board.totals()["c"] == {states.NOT_RUN: 1}
     assert project.command("check", "--complete").ret == 3
@@ -75,7 +75,7 @@ def shard(path, number):
         )
         tests = [Planned("s", f"test_{i}", "", "t.py", "a", "") for i in range(6)]
         store.plan(run, job, tests)
-        for i in range(5 if number == 3 else 6):  # every shard ran test_0; one did not end
+        for i in range(5 if number == 3 else 6):  # every shard ran test_0; shard 3 did not finish
             name = f"test_{i if i == 0 else 10 * number + i}"
             state = rng.choice([0, 1, 3, 9])
             detail = ("E", f"shard {number}", "text " * 9) if state else None
@@ -171,16 +171,17 @@ GOOD, BAD = states.PASSED, states.FAILED
             [(GOOD, "1", "3.11", 1), (BAD, "2", "3.11", 1), (GOOD, "3", "3.11", 1)],
             "there and back within 3 results",
         ),
-        ([(GOOD, "1", "3.11", 1), (BAD, "1", "3.12", 1)], ""),  # a version bump
-        ([(states.HOLLOW, "1", "3.11", 1), (BAD, "1", "3.11", 1)], ""),  # hollow says neither
+        ([(GOOD, "1", "3.11", 1), (BAD, "1", "3.12", 1)], ""),  # another Python version
+        # hollow is neither a pass nor a failure
+        ([(states.HOLLOW, "1", "3.11", 1), (BAD, "1", "3.11", 1)], ""),
         ([(BAD, "1", "3.11", 2)], ""),  # a retry that did not help
-        ([(BAD, "1", "3.11", 1), (GOOD, "2", "3.11", 1)], ""),  # a new test, then repaired
-        ([(GOOD, "1", "3.11", 1), (BAD, "2", "3.11", 1)], ""),  # broken, and it stays so
+        ([(BAD, "1", "3.11", 1), (GOOD, "2", "3.11", 1)], ""),  # a new test, then fixed
+        ([(GOOD, "1", "3.11", 1), (BAD, "2", "3.11", 1)], ""),  # broken, and stays so
         (
             [(GOOD, "0", "3.11", 1), (BAD, "b", "3.11", 1)]
             + [(BAD, str(i), "3.11", 1) for i in range(2, 21)]
             + [(GOOD, "z", "3.11", 1)],
-            "",  # the break lies more than 20 results back
+            "",  # the failure is more than 20 results ago
         ),
     ],
 )
@@ -191,7 +192,7 @@ def test_flaky(tmp_path, outcomes, why):
 
 
 def test_local_changes_make_no_flakes(tmp_path):
-    """Both outcomes on one commit say nothing where the files were not those of the commit."""
+    """Two outcomes on one commit are not flaky if the working tree had local changes."""
     with Store(tmp_path / "board.db") as store:
         for i, state in enumerate((GOOD, BAD)):
             run = store.begin(f"k{i}", "ci", started=f"2026-01-0{i + 1}", sha="1", dirty=1)

@@ -1,5 +1,5 @@
-"""What is said in numbers and words: errors in ulps, cells that speak for several results, sums,
-badges, the ages and exits of the command.
+"""Numbers and text of the scoreboard: errors in ulps, cells that summarize several results, totals,
+badges, ages, and exit codes of the command.
 """
 
 import json
@@ -19,15 +19,15 @@ from isomorph.scoreboard.tally import TALLY, Tally, ulps
 @pytest.mark.parametrize(
     ("value", "reference", "error"),
     [
-        (np.float32(1), 1 + 2.0**-22, 2.0),  # in the unit of the value, which is the coarser
+        (np.float32(1), 1 + 2.0**-22, 2.0),  # in ulps of the value, which is coarser
         (np.float64(1), np.float32(1) + np.spacing(np.float32(1)), 1.0),  # or of the reference
-        (np.array([0.0, 1e-3]), np.array([2.0**-52, 1e-3]), 2.0**10),  # of its largest element
-        (np.array([2.0**-52]), np.array([0.0]), 1.0),  # of zeros: of one
+        (np.array([0.0, 1e-3]), np.array([2.0**-52, 1e-3]), 2.0**10),  # ulps of the largest element
+        (np.array([2.0**-52]), np.array([0.0]), 1.0),  # for zeros, ulps of one
         (np.array([np.nan, 1.0]), np.array([np.nan, 1.0]), 0.0),
         (np.array([np.nan, 1.0]), np.array([1.0, 1.0]), float("inf")),
         (np.array([1.0, 1.0]), np.array([np.inf, 1.0]), float("inf")),
         (np.array([1 + 1j]), np.array([1 + 1j + 2.0**-52]), 1.0),
-        (np.array([1, 2]), np.array([1, 3]), None),  # whole numbers have no last place
+        (np.array([1, 2]), np.array([1, 3]), None),  # integers have no ulps
         ("text", "text", None),
         (np.zeros((2, 3)), np.ones((4, 5)), None),
     ],
@@ -124,10 +124,10 @@ def test_age_exits_and_histories(tmp_path, monkeypatch, capsys):
             run = store.begin(key, "local", started=started, finished=ended)
             job = store.job(run, "main", complete=1)
             store.add(run, job, [one(state), one(0, backend="b")])
-    assert main(["check", "--max-age", "3d"]) == 0  # the age is that of the end of the tests
+    assert main(["check", "--max-age", "3d"]) == 0  # age counts from the end of the tests
     assert main(["check", "--max-age", "1d"]) == 3
     assert "2.0 days old" in capsys.readouterr().out
-    assert main(["diff", "previous", "latest"]) == 1  # by date, whatever the number
+    assert main(["diff", "previous", "latest"]) == 1  # ordered by date, not by number
     assert "run 2 -> run 1: 2 cells\n     1 regressed\n     1 same" in capsys.readouterr().out
     assert main(["diff", "previous", "latest", "--max-age", "1d"]) == 3
     assert main(["diff", "previous", "latest", "--max-age", "3d"]) == 1

@@ -1,5 +1,5 @@
-"""The page in a real browser, from a file: read, filtered, opened, copied, reloaded, by keyboard
-alone, without a script, by a screen reader's rules, and full of hostile names.
+"""The page in a real browser, opened from a file: reading, filters, opening, copying, reloading,
+keyboard use, without scripts, accessibility, and hostile names.
 """
 
 import os
@@ -33,7 +33,7 @@ HOSTILE = [
 
 
 def fill(store, age=timedelta(minutes=5)):
-    """Two runs: one got worse on torch, one was fixed, one is hollow."""
+    """Two runs: one test regressed on torch, one was fixed, one is hollow."""
     then = datetime.now(UTC) - age
     for number, key in enumerate(("one", "two")):
         when = (then + timedelta(seconds=number)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -81,7 +81,7 @@ def browser():
 
 @pytest.fixture
 def page(browser, tmp_path, request):
-    """A page of its own; what it logs and asks of the network is kept."""
+    """A new browser page that records its log and its network requests."""
     context = browser.new_context(
         viewport={"width": 1280, "height": 1000}, permissions=["clipboard-read", "clipboard-write"]
     )
@@ -117,7 +117,7 @@ def axe(page):
 
 
 def test_five_seconds(page, tmp_path):
-    """Fresh and complete, what got worse, and where: in the first screen, in words."""
+    """The first screen says in words: is it fresh and complete, what regressed, and where."""
     path = write(tmp_path)
     visit(page, path)
     assert page.locator("#fresh").inner_text() == "Fresh"
@@ -167,9 +167,9 @@ def test_filter_open_read_copy_reload(page, tmp_path):
     path = write(tmp_path)
     visit(page, path)
     assert page.locator("#found").inner_text() == "11 tests in 2 suites"
-    assert page.locator("tbody tr").count() == 0  # rows are built when a suite is opened
+    assert page.locator("tbody tr").count() == 0  # rows are only built when a suite is opened
     page.locator("summary", has_text="First suite").click()
-    expect(page.locator("tbody tr")).to_have_count(8)  # a toggle is told a little later
+    expect(page.locator("tbody tr")).to_have_count(8)  # the toggle event comes a little later
     cell = page.locator("tr", has_text="test_1").locator("button").nth(1)
     assert "eager ✓ · jit ✓" in cell.inner_text()
     assert "1.5 ulp" in cell.inner_text()
@@ -229,7 +229,8 @@ def test_keyboard_alone(page, tmp_path):
     assert page.locator("dialog[open]").count() == 1
     assert page.evaluate("document.activeElement.id") == "cell-title"
     page.keyboard.press("Escape")
-    assert "failed" in page.evaluate("document.activeElement.innerText")  # back where one was
+    # focus is back where it was
+    assert "failed" in page.evaluate("document.activeElement.innerText")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -308,11 +309,11 @@ def test_hostile_names_in_markdown(tmp_path):
         assert tags <= {"table", "thead", "tbody", "tr", "th", "td", "a", "img", "p", "h1", "ul",
                         "li", "strong", "em"}  # fmt: skip
         bars = {line.count("|") for line in text.splitlines() if line.startswith("|")}
-        assert len(bars) == 1  # no name made a column
+        assert len(bars) == 1  # a hostile name made no column
 
 
 def troubled(store):
-    """Two runs: passed, then two variants failed and one passed after a retry; a bad address."""
+    """Two runs: passed, then two variants failed and one passed after a retry; a bad URL."""
     for i, states_of in enumerate(([0, 0, 0], [1, 2, 0])):
         when = (datetime.now(UTC) - timedelta(hours=2 - i)).strftime("%Y-%m-%dT%H:%M:%SZ")
         run = store.begin(f"k{i}", "local", started=when)
@@ -334,7 +335,7 @@ def test_a_cell_tells_its_variants_history_and_retries(page, tmp_path):
     assert "history ✓ passed, ! error" in text
     assert "worst error ∞ ulp against the reference of gradients 2.5 ulp" in text
     assert "since run 1 regressed" in text
-    assert "pytest 't.py::test_a[jax-1]'" in text  # the worst of them
+    assert "pytest 't.py::test_a[jax-1]'" in text  # the worst variant
     assert [part.inner_text() for part in page.locator("dialog summary").all()] == [
         "✗ failed 0",
         "! error 1",
@@ -354,8 +355,8 @@ def many(store):
 
 
 def test_many_backends_and_a_long_one(page, tmp_path):
-    """Words do not run into each other, the page is no wider than the screen, and tests without a
-    backend have one column, where there are such.
+    """Words do not overlap, the page is no wider than the screen, and tests without a backend get
+    one column if there are any.
     """
     visit(page, write(tmp_path, many, Config()))
     for summary in page.locator("details.suite > summary").all():

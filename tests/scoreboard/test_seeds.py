@@ -1,4 +1,4 @@
-"""The seed tables: imported as run 0, written back byte for byte, compared with runs of ours."""
+"""The seed tables: imported as run 0, written back byte for byte, compared with later runs."""
 
 import re
 from collections import Counter
@@ -40,7 +40,7 @@ def test_the_numbers(store):
 
 
 def test_the_numbers_are_those_of_the_text():
-    """The same figures without the reader: by counting in the files."""
+    """The same numbers without the importer: by counting in the files."""
     text = "\n".join(importing.seed_texts().values())
     assert len(re.findall(r"^\| test_", text, re.M)) == 46
     assert text.count("-success-success") == 170
@@ -68,7 +68,9 @@ def test_hollow_greens_are_green_on_numpy_and_have_a_reason(store):
 
 
 def test_diff_says_what_became_of_every_seed_cell(store):
-    """A run with all fixed but one, one broken, one hollow, one row never run, one row more."""
+    """A run with everything fixed except one, one regression, one hollow, one row not run, one
+    extra row.
+    """
     run = store.begin("ours", "local", started="2026-11-15T00:00:00Z")
     job = store.job(run, "main", complete=1)
     changed = {
@@ -86,8 +88,8 @@ def test_diff_says_what_became_of_every_seed_cell(store):
     base, head = (Board.load(store, n, SETTINGS) for n in (0, run))
     changes = compare(base, head)
     kinds = Counter(c.kind for c in changes)
-    # 14 red: 13 fixed, one still red. 21 hollow greens, less the one of the row never run: proved.
-    # 184 - 14 - 20 - 2 regressed - 4 of that row are the same as before.
+    # 14 red: 13 fixed, one still red. 21 hollow greens, less the one of the row that did not run,
+    # are proved. 184 - 14 - 20 - 2 regressed - 4 of that row are the same as before.
     assert kinds == {
         "fixed": 13, "still failing": 1, "regressed": 2, "proved": 20, "only there": 4,
         "only here": 1, "same": 144,
@@ -109,7 +111,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["import", "seeds"]) == 0
     assert "run 0: 170 passed, 14 failed" in capsys.readouterr().out
-    assert main(["diff", "0", "latest"]) == 0  # the same run: no news
+    assert main(["diff", "0", "latest"]) == 0  # the same run: no differences
     assert main(["diff", "0", "99"]) == 2
     assert "needed a run, latest or previous; got 99; runs: 0" in capsys.readouterr().err
     assert main(["check", "--max-age", "3d", "--complete"]) == 3
@@ -171,6 +173,6 @@ def test_tables_and_junit_from_elsewhere(tmp_path, capsys, monkeypatch):
         assert main(["import", form, "bad.txt"]) == 2
         assert why in capsys.readouterr().err
         with Store(tmp_path / ".scoreboard" / "board.db") as store:
-            assert len(store.runs()) == runs  # an import that fails leaves nothing behind
+            assert len(store.runs()) == runs  # a failed import leaves nothing behind
     assert main(["import", "junit"]) == 2
     assert "needed files" in capsys.readouterr().err

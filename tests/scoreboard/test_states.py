@@ -1,4 +1,6 @@
-"""One test per state, alone and with two workers; what a project need not say; what it can."""
+"""One test per state, alone and with two workers; what a project need not configure, and what it
+can.
+"""
 
 import pytest
 
@@ -125,7 +127,7 @@ def test_every_state(project, workers):
 
 
 def test_the_worst_speaks_and_who_must_act():
-    """Every state once, from the best to the worst; those that are red."""
+    """Every state once, from best to worst; which ones are red, and who must act."""
     ranked = ["passed", "missing", "skipped", "xfailed", "not run", "hollow", "xpassed",
               "not collected", "failed", "error", "timeout", "crashed"]  # fmt: skip
     codes = [BY_WORD[word].code for word in ranked]
@@ -230,7 +232,7 @@ def test_modes_errors_axis_and_ledger(project):
     modes = {(name, variant, backend): mode for _, name, variant, backend, mode, *_ in rows}
     assert modes["test_modes", "eager", "a"] == "eager"
     assert modes["test_modes", "compiled", "b"] == "jit"
-    assert modes["test_modes", "compiled", "a"] == "eager"  # nothing was seen to be compiled
+    assert modes["test_modes", "compiled", "a"] == "eager"  # no compiled program ran
     assert modes["test_marked", "", "a"] == "vmap"
     both = {row[4]: row[5:] for row in rows if row[1:4] == ("test_errors", "", "a")}
     assert both == {"eager": (2000, 1000), "float64": (2000, 1000)}
@@ -254,14 +256,14 @@ def test_regressed_fails_the_run_and_nothing_else_does(project):
     done = project.run("--scoreboard-fail-on", "regressed")
     assert done.ret == 1
     assert "regressed: test_it.py test_it [a] passed -> hollow" in done.stdout.str()
-    assert project.run().ret == 0  # hollow alone fails only when asked to
+    assert project.run().ret == 0  # hollow tests fail the run only with the option
     wrong = project.run("--scoreboard-fail-on", "sunshine")
     assert wrong.ret != 0
     assert "needed regressed, hollow or xpassed" in wrong.stderr.str() + wrong.stdout.str()
 
 
 def test_assertions_of_other_kinds(project):
-    """unittest's methods, a check that a conftest took by name, operands given by name."""
+    """unittest's methods, a check imported by name in a conftest, operands passed by name."""
     project.file(
         "conftest.py",
         "import pytest\n"

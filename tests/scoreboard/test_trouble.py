@@ -1,5 +1,5 @@
-"""What goes wrong around a run: others write too, files are not what they should be, text is not
-text, settings are wrong, nothing ran.
+"""Trouble around a run: concurrent writers, damaged files, text that is not text, wrong settings,
+no tests.
 """
 
 import sqlite3
@@ -22,10 +22,12 @@ def result(name, state=0, backend="a", **more):
 
 
 def test_two_processes_write_one_file(tmp_path):
-    """Names that the other filed first, runs begun at once, and a cell that both have."""
+    """Names that the other process stored first, runs begun at the same time, and a
+    cell of both.
+    """
     path = tmp_path / "board.db"
     with Store(path) as one, Store(path) as two:
-        for store in (one, two):  # both know what is there by now: nothing
+        for store in (one, two):  # both cache the empty table
             store._learn("backend", {("nobody",): ()})
             store.db.commit()
         runs = []
@@ -40,7 +42,8 @@ def test_two_processes_write_one_file(tmp_path):
         for store in (one, two):
             assert store.begin("shared", "local") == 3
             store.db.commit()
-        for store, state in ((two, 1), (one, 0)):  # the one that began it comes last, with less
+        # the process that began the run adds last, and a better state
+        for store, state in ((two, 1), (one, 0)):
             store.add(3, store.job(3, "main"), [result("test_a", state), result("test_b")])
             store.db.commit()
         found = one.db.execute("SELECT run, state FROM result ORDER BY run, cell").fetchall()
@@ -137,7 +140,7 @@ EXPECTED = (
 
 
 def test_the_ledger_forgets_only_what_passes(tmp_path, capsys, monkeypatch):
-    """Skipped, not collected, other variants only: no reason to take an entry out."""
+    """Skipped tests, uncollected tests and other variants are no reason to remove an entry."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "scoreboard.toml"
     for i, (variant, state, left) in enumerate([
@@ -153,7 +156,7 @@ def test_the_ledger_forgets_only_what_passes(tmp_path, capsys, monkeypatch):
             store.add(run, store.job(run, "main"), [Result(*where, state)])
         assert main(["ledger"]) == 0
         assert path.read_text().count("[[expected]]") == len(left)
-    path.write_text(EXPECTED)  # all variants, of which one passes now
+    path.write_text(EXPECTED)  # for all variants, of which one passes now
     with Store(".scoreboard/board.db") as store:
         run = store.begin("mixed", "local", started="2026-11-15T10:00:09Z")
         for variant, state in (("1", 4), ("2", 5), ("3", 4)):
@@ -234,7 +237,7 @@ def test_an_axis_that_nobody_has(project):
 
 
 def test_parameters_without_names(project):
-    """An address is no name, and two functions without one are two."""
+    """An address is not a name, and two unnamed functions stay two."""
     project.file(
         "test_it.py",
         "import pytest\n"
@@ -287,7 +290,7 @@ def test_a_test_known_from_a_table_learns_its_file(tmp_path):
 
 
 def test_a_file_in_a_folder_that_cannot_be_written_is_read(tmp_path, monkeypatch):
-    """SQLite wants to make files beside one that several wrote; where it cannot, we only read."""
+    """SQLite creates files beside a shared database; where it cannot, we open it read-only."""
     path = tmp_path / "a b#c?.db"
     with Store(path) as store:
         store.begin("one", "local")
@@ -338,8 +341,8 @@ def test_a_run_knows_its_commit_and_its_log(project, monkeypatch):
 
 
 def test_a_shard_that_was_killed_shows_through_one_of_the_same_name(tmp_path):
-    """Whoever forgets --scoreboard-job-key has two jobs called main: the tests of the one that was
-    killed are still missed.
+    """Two jobs without --scoreboard-job-key are both called main. Tests of the killed one are still
+    missing.
     """
     planned = [Planned("s", "test_b", "", "t.py", "a", "a")]
     for name, complete in (("ended", True), ("killed", False)):

@@ -1,4 +1,4 @@
-"""The network of the training rows, and its losses and gradients by hand in NumPy."""
+"""The network of the training tests, and its losses and gradients by hand in NumPy."""
 
 import numpy as np
 from frameworks import jax
@@ -6,7 +6,7 @@ from frameworks import jax
 import isomorph as iso
 from oracles import name_of
 
-SIZES = ((3, 4), (4, 4), (4, 2))  # in, out of three layers
+SIZES = ((3, 4), (4, 4), (4, 2))  # (in, out) of three layers
 RATE = 0.2
 DATA = np.random.default_rng(0)
 X = DATA.uniform(-1, 1, (5, 3))
@@ -14,7 +14,7 @@ T = DATA.uniform(-1, 1, (5, 2))
 
 
 def made(backend, build, *args, **kw):
-    """What is built where creation lives."""
+    """Build a module on a backend."""
     with iso.use_backend(backend):
         return build(*args, **kw)
 
@@ -59,7 +59,7 @@ class Keyed(iso.Module):
 
 
 def start(dtype=np.float32):
-    """The weights that the keys 0, 1, 2 give by Glorot's formula, out of jax.random."""
+    """The weights that keys 0, 1, 2 give with Glorot's formula, from jax.random."""
     found = []
     for i, (inside, out) in enumerate(SIZES):
         edge = np.sqrt(6 / (inside + out))
@@ -70,7 +70,7 @@ def start(dtype=np.float32):
 
 
 def by_hand(layers):
-    """The mean square error and its gradients, by the chain rule written out."""
+    """The mean squared error and its gradients, by the chain rule."""
     (w0, b0), (w1, b1), (w2, b2) = ((p["w"], p["b"]) for p in layers)
     a = np.tanh(X @ w0.T + b0)
     c = np.tanh(a @ w1.T + b1)

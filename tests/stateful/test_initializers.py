@@ -1,4 +1,4 @@
-"""What new layers are filled with: the formulas of the papers, the same bits everywhere."""
+"""Initial values of layers: the formulas of the papers, and the same bits on every backend."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from isomorph import initializers
 from oracles import numpy_of
 
 SHAPE, FANS = (200, 300), (300, 200)
-N = 200 * 300  # the standard error of a sample's deviation is 1 / √(2 N), 0.3 per cent
+N = 200 * 300  # the standard error of the sample's standard deviation is 1 / √(2 N), 0.3 per cent
 
 
 def drawn(backend, draw, shape=SHAPE, fans=FANS, key=0, dtype=None):
@@ -85,7 +85,7 @@ def test_bad_input(backend):
 
 
 def test_layers_draw_by_their_fans(backend):
-    """Glorot's edge √(6 / (in + out)) with the fans of each layer; biases are zero."""
+    """Glorot's limit √(6 / (in + out)) with the fans of each layer; biases are zero."""
     with iso.use_backend(backend):
         layers = {
             iso.Linear(30, 50, key=0): (30, 50),
@@ -97,6 +97,6 @@ def test_layers_draw_by_their_fans(backend):
     for layer, fans in layers.items():
         edge, w = np.sqrt(6 / sum(fans)), numpy_of(layer.w)
         assert 0.9 * edge < np.abs(w).max() <= edge
-        # 192 numbers at least: the standard error of a uniform sample's deviation is 3.2 per cent
+        # at least 192 numbers: the standard error of a uniform sample's deviation is 3.2 per cent
         np.testing.assert_allclose(w.std(), edge / np.sqrt(3), rtol=0.12)
         np.testing.assert_array_equal(numpy_of(layer.b), np.zeros(layer.b.shape[0]))

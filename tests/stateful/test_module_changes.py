@@ -1,4 +1,4 @@
-"""A module remembers what it was found to hold; whatever is changed, and however, is seen."""
+"""A module caches what it holds; every change is noticed, however it is made."""
 
 import gc
 import random
@@ -27,7 +27,7 @@ class Leaf(iso.Module):
 
 
 class Holder(iso.Module):
-    """It computes with all that is found in it now, so that a change is a change of the result."""
+    """A module that computes with everything it holds now, so that a change changes its result."""
 
     def __init__(self, make):
         self.first, self.many = Leaf(make(2.0)), [Leaf(make(3.0)), make(4.0)]
@@ -45,7 +45,7 @@ def plain(value):
 
 
 def held(module, frozen=False):
-    """The variables under a module by their paths, each once: a naive walk that keeps nothing."""
+    """The variables of a module by path, each once: a naive walk without a cache."""
     found, seen = {}, set()
 
     def visit(x, path, owner, local):
@@ -95,7 +95,7 @@ def untied(net, make):
     net.many[1] = make(2.5)
 
 
-# Every way to change a module: by its attributes, in its containers, behind its back, deep in it.
+# Every way to change a module: attributes, containers, bypassing setattr, deep inside.
 CHANGES = [
     lambda net, make: setattr(net.first, "scale", net.first.scale + 1),
     lambda net, make: setattr(net.first, "w", make(1.25)),
@@ -147,9 +147,7 @@ def test_any_change_is_seen(backend, seed):
 
 def test_any_change_is_compiled(backend):
     if backend == "torch":
-        pytest.skip(
-            "a program for each change takes minutes; the key of its programs is tested above"
-        )
+        pytest.skip("compiling for each change takes minutes; the test above covers the cache key")
     make = lambda value: iso.convert(plain(value), backend)
     net, x = Holder(make), make(1.0)
     run, traces = iso.jit(lambda net, x: traces.append(1) or net(x)), []
@@ -159,7 +157,8 @@ def test_any_change_is_compiled(backend):
         change(net, make)
     if backend != "numpy":
         count = len(traces)
-        for _ in range(3):  # other arrays are no new program, nor is a module that a program made
+        # neither new arrays nor a module returned by a program cause a recompilation
+        for _ in range(3):
             net.v = tree.map(lambda y: y + 1, net.v)
             run(net, x)
             run(tree.renewed(net), x)

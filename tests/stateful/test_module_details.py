@@ -1,4 +1,4 @@
-"""Modules beyond the rows: state, threads, exceptions, copies, freezing, moving, being a nest."""
+"""Details of modules: state, threads, exceptions, copies, freezing, conversion, use as a nest."""
 
 import copy
 import gc
@@ -41,7 +41,7 @@ def test_state_stays_in_a_plain_call_and_is_returned_by_apply(backend):
     assert net.state["calls"] == 2
     out, state = net.apply(net.v, net.state, ones)
     assert (float(out), float(state["sum"]), state["calls"]) == (8.0, 6.0, 3)
-    assert float(net.state["sum"]) == 4.0  # the module is as it was
+    assert float(net.state["sum"]) == 4.0  # the module is unchanged
     net(ones, v=net.v)
     assert net.calls.value == 2
     net.state = state
@@ -55,7 +55,7 @@ def test_state_stays_in_a_plain_call_and_is_returned_by_apply(backend):
 def test_a_variable_without_axes_stays_one(backend):
     net = Counter(array(backend, np.float32(0)))
     for _ in range(2):
-        net.v = iso.gradient_descent_update(net.v, net.v, 0.5)  # NumPy gives numbers for these
+        net.v = iso.gradient_descent_update(net.v, net.v, 0.5)  # NumPy gives scalars for these
         assert list(net.v) == ["w"]
     assert float(net.w) == 0.25
     assert list(iso.gradient_descent_update(net, net, 0.5).v) == ["w"]
@@ -91,7 +91,7 @@ def test_state_never_leaks_what_a_compiler_or_a_differentiation_made(backend):
             return self.sum.value * self.w
 
     net = Leaky(array(backend, np.float32(0)))
-    if backend == "tensorflow":  # what a tape has seen is a tensor like any other
+    if backend == "tensorflow":  # on TensorFlow's tape it is an ordinary tensor
         assert float(iso.grad(lambda x: net(x))(x)[0, 0]) == 1.0
         assert float(net.sum.value) == pytest.approx(float(np.sum(X)), abs=1e-6)
     else:
@@ -107,7 +107,7 @@ def test_a_call_with_other_variables_leaves_nothing_behind_when_it_raises(backen
             self.seen = []
 
         def forward(self, x, fail):
-            self.inner.w = self.inner.w * 2  # of the copy
+            self.inner.w = self.inner.w * 2  # changes the copy
             self.seen.append(1)
             if fail:
                 raise KeyError("stop")
@@ -216,7 +216,8 @@ def test_containers_of_every_kind_and_numbers_that_are_no_arrays(backend, xp):
     moved = iso.convert(net, "numpy")
     assert type(moved.pair) is Pair
     assert type(moved.ids) is np.ndarray
-    lists = {**net.v, "nested": {"deep": [[xp.asarray(np.zeros(2))]]}}  # lists for numbered keys
+    # lists instead of numbered keys
+    lists = {**net.v, "nested": {"deep": [[xp.asarray(np.zeros(2))]]}}
     np.testing.assert_array_equal(numpy_of(net(v=lists)), [0.5, 0.5])
 
 
@@ -290,7 +291,7 @@ def test_a_module_is_a_nest(backend, xp):
         np.testing.assert_allclose(mean, 0.1 * y.mean(0), rtol=1e-4, atol=1e-6)
         assert np.all(numpy_of(net.state["norm"]["mean"]) == 0)
         np.testing.assert_array_equal(numpy_of(after.ids), [0, 1])
-        after(x)  # a module in its own right: its state moves on
+        after(x)  # the result is an independent module: its state advances
         assert not np.allclose(numpy_of(after.state["norm"]["mean"]), mean)
         after.extra = iso.Linear(2, 2, key=1)
         assert "extra" in after.v
@@ -375,7 +376,7 @@ def test_copies_know_whose_they_are_and_keep_nothing_alive(backend):
         spied(x, v={})
     finally:
         gc.enable()
-    assert kept[0]() is None  # the copy died with its call, without the help of a collection
+    assert kept[0]() is None  # the copy is freed when the call ends, without garbage collection
 
 
 def test_freezing_by_pattern(backend):
@@ -432,7 +433,8 @@ def test_keys_make_the_same_model_everywhere(backend):
     for here, there in zip(net.layers, plain.layers):
         np.testing.assert_array_equal(numpy_of(here.w), there.w)
     assert not np.array_equal(plain[0].w.ravel()[:12], plain[1].w.ravel()[:12])
-    one, two = made(backend, lambda: (iso.Linear(3, 4), iso.Linear(3, 4)))  # of the system
+    # keys from system entropy
+    one, two = made(backend, lambda: (iso.Linear(3, 4), iso.Linear(3, 4)))
     assert not np.array_equal(numpy_of(one.w), numpy_of(two.w))
     with iso.use_backend(backend, dtype="float64"):
         wide = iso.Linear(3, 4, key=0)

@@ -1,4 +1,4 @@
-"""Ways to fool a module, found by trying: each is refused, or does what it looks like."""
+"""Ways to misuse a module, found by trying: each is refused, or does what it looks like."""
 
 import copy
 import sys
@@ -20,7 +20,7 @@ def test_functions_that_hold_a_module(backend, xp):
     class Method(iso.Module):
         def __init__(self):
             self.w = xp.asarray(np.ones(2))
-            self.f = self.scaled  # a method of its own goes along
+            self.f = self.scaled  # its own bound method is rebound too
 
         def scaled(self, x):
             return xp.sum(self.w * x)
@@ -85,7 +85,7 @@ def test_settings_that_change_in_place_compile_anew(backend):
     for _ in range(3):
         assert numpy_of(run(net, x)).tolist() == [2.0, 2.0]
     if backend != "numpy":
-        assert len(TRACES) <= 2  # NaN is a setting like any other
+        assert len(TRACES) <= 2  # NaN equals itself as a setting
     net.config.scale = 3.0
     assert numpy_of(run(net, x)).tolist() == [3.0, 3.0]
     net.on.add(2)
@@ -162,9 +162,9 @@ def test_what_is_lent_to_a_call_is_what_was_asked_for(backend, xp):
 
 
 def test_other_variables_are_used_whatever_another_thread_does(backend):
-    """The setter replaces arrays while others call with arrays of their own, the general way."""
+    """A setter replaces arrays while other threads call with their own, without the fast path."""
     net = made(backend, lambda: iso.Sequential(iso.Linear(1, 1, key=0), iso.Linear(1, 1, key=1)))
-    net.freeze("layers/1/b")  # off the fast path
+    net.freeze("layers/1/b")  # turns the fast path off
     x = array(backend, np.ones((1, 1), np.float32))
     big = {"layers": {
         0: {"w": x * 1e6, "b": x[0] * 0}, 1: {"w": x * 1e6},
@@ -269,7 +269,7 @@ def test_copies_can_be_shown_and_copied_and_errors_are_their_own(backend):
     with pytest.raises(AttributeError, match="Talks has no attribute 'typo'"):
         net.scale  # noqa: B018
     copy.copy(net)
-    assert net.inner.top_mod() is net  # a shallow copy does not take the parts away
+    assert net.inner.top_mod() is net  # a shallow copy does not adopt the submodules
     with pytest.raises(TypeError, match="Slots: needed plain attributes in a module, got"):
 
         class Slots(iso.Module):
@@ -277,7 +277,7 @@ def test_copies_can_be_shown_and_copied_and_errors_are_their_own(backend):
 
 
 def test_layers_keep_their_settings(backend):
-    """Against the functions, which have oracles of their own."""
+    """Compared with the functions, which have their own oracles."""
     x = array(backend, np.random.default_rng(0).uniform(-1, 1, (2, 6, 4)).astype(np.float32))
     xp = iso.namespace(x)
     with iso.use_backend(backend):
@@ -327,7 +327,7 @@ def test_dropout_draws_anew_and_a_lent_state_is_its_own(backend):
             self.total = iso.State(zero)
 
         def forward(self, x):
-            self.total.value += x  # in place, where arrays can be changed
+            self.total.value += x  # in place, where arrays are mutable
             return x
 
     zero = array(backend, np.zeros(2, np.float32))

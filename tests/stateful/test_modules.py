@@ -25,7 +25,7 @@ TEN = 10
 
 
 def same(x, y):
-    """Equal nests of arrays, to the last bit."""
+    """Check that nests of arrays are equal to the last bit."""
     if isinstance(y, dict):
         assert list(x) == list(y)
         for key in y:
@@ -35,7 +35,7 @@ def same(x, y):
 
 
 def compiled(net):
-    """The model that a compiled program gives back: like the one that went in, and another."""
+    """The model returned by a compiled program: equal to the input, but a different object."""
     again = iso.jit(lambda net: net)(net)
     assert again is not net
     same(again.v, net.v)
@@ -43,7 +43,9 @@ def compiled(net):
 
 
 def check_training(build, backend, keys, compiled):
-    """Ten steps fall, agree with the chain rule by hand, and start from jax.random's numbers."""
+    """Ten steps: the losses fall, agree with the chain rule by hand, and start from jax.random's
+    numbers.
+    """
     net = made(backend, build)
     parts = [_at(net.v, key) for key in keys]
     for part, expected in zip(parts, start()):
@@ -83,7 +85,7 @@ def test_module_w_dict_training(backend, compiled):
 
 
 class Twice(iso.Module):
-    """One layer under two names, and an array in two layers."""
+    """One layer under two names, and one array in two layers."""
 
     def __init__(self):
         self.first = iso.Linear(3, 3, key=0)
@@ -260,7 +262,7 @@ class Inner(iso.Module):
 
 class Outer(iso.Module):
     def __init__(self):
-        self.blocks = []  # filled after it was assigned
+        self.blocks = []  # filled after assignment
         for i in range(2):
             self.blocks.append(Inner(10 * i))
         self.head = iso.Linear(2, 1, key=5)
@@ -407,7 +409,7 @@ def test_module_track_submod_rets(backend):
     assert set(net.submod_rets) == {"twice", "block/linear"}
     with pytest.raises(ValueError, match="submods_to_track: needed submodules of"):
         net(x, track_submod_rets=True, submods_to_track=["other"])
-    # the copies are copies, in a differentiated call too, and of the variables given
+    # the recorded values are copies, also when differentiated, and use the given variables
     doubled = dict(net.v)
     doubled["twice"] = {n: 2 * p for n, p in net.v["twice"].items()}
 
@@ -423,7 +425,7 @@ def test_module_track_submod_rets(backend):
 
 
 def test_tracking_of_values_in_compiled_code(backend):
-    """Inside a compiled call there are no values: it says so, or, where nothing compiles, works."""
+    """A compiled call has no values: it raises and says so. Where nothing compiles, it works."""
     net = made(backend, Shared)
     x = array(backend, X[:, :2].astype(np.float32))
     call = iso.jit(lambda x: net(x, track_submod_rets=True))
@@ -474,7 +476,7 @@ def test_module_check_submod_rets(backend):
     with pytest.raises(ValueError, match="twice: needed 1 calls, got 2"):
         net(x, expected_submod_rets={"twice": rets["twice"][:1]})
     doubled = {k: {n: 2 * z for n, z in p.items()} if k == "twice" else p for k, p in net.v.items()}
-    step = iso.jit(lambda v, x: net(x, v=v))  # what a compiled program says, held against rets
+    step = iso.jit(lambda v, x: net(x, v=v))  # records of a compiled program, compared with rets
     np.testing.assert_allclose(numpy_of(step(net.v, x)), rets["block"][0], rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match="twice, call 0: the largest error is"):
         net(x, v=doubled, expected_submod_rets=rets)

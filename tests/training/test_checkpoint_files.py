@@ -1,4 +1,6 @@
-"""A checkpoint is there as a whole, the old one or the new one, and a damaged one is refused."""
+"""A checkpoint file is always complete, either the old or the new one. Damaged files
+are refused.
+"""
 
 import errno
 import json
@@ -14,8 +16,8 @@ import pytest
 
 import isomorph as iso
 
-# Saves of a forked process that is killed at any moment: a process with nothing but NumPy in it
-# does the forking, and what it finds it prints.
+# A process with only NumPy forks children that save, kills them at random moments, and prints what
+# it finds.
 KILLS = """
 import json, os, random, signal, sys, time
 import numpy as np
@@ -73,12 +75,12 @@ def kill_while_saving(folder, kills):
     found = json.loads(run.stdout)
     assert found["kills"] == kills
     assert found["broken"] == []
-    assert found["partial"] >= kills // 20  # it was hit in the middle, not beside
+    assert found["partial"] >= kills // 20  # enough kills fell into a save
     assert found["versions"] >= 5
-    assert found["left"] == ["model"]  # what was left behind is removed by the next
+    assert found["left"] == ["model"]  # the next save removes leftovers
 
 
-@pytest.mark.parametrize("backend", ["numpy"], indirect=True)  # the file is the same for all
+@pytest.mark.parametrize("backend", ["numpy"], indirect=True)  # the file format is the same for all
 def test_killed_at_any_moment_it_is_the_old_or_the_new_one(backend, tmp_path):
     kill_while_saving(tmp_path, 200)
 
@@ -211,7 +213,8 @@ print(iso.load(sys.argv[1]))
 """
 
 
-@pytest.mark.parametrize("backend", ["numpy"], indirect=True)  # one real refusal of the system's
+# a real error of the operating system
+@pytest.mark.parametrize("backend", ["numpy"], indirect=True)
 def test_a_file_the_system_cuts_off_leaves_the_old_one(backend, tmp_path):
     run = subprocess.run(
         [sys.executable, "-c", LIMITED, str(tmp_path / "a")],
@@ -224,7 +227,7 @@ def test_a_file_the_system_cuts_off_leaves_the_old_one(backend, tmp_path):
 
 
 def test_the_disk_has_the_bytes_before_the_name(tmp_path, monkeypatch):
-    """What a power cut asks for: the file, then its name, then the folder."""
+    """For a power cut: write the file to disk, then rename it, then sync the folder."""
     calls, fsync, replace = [], os.fsync, os.replace
 
     def noted(file):
@@ -302,7 +305,7 @@ def test_links_and_modes_are_kept(tmp_path):
 
 
 def test_memory_is_not_held_twice(backend, xp, tmp_path):
-    """Loaded tensors own their memory, which may be written."""
+    """Loaded tensors own their memory and can be written."""
     iso.save(tmp_path / "a", xp.zeros(4))
     got = iso.load(tmp_path / "a")
     got[0] = 1.0

@@ -1,4 +1,6 @@
-"""Files that somebody changed, with checksums made to fit: what was saved, or a CheckpointError."""
+"""Files with changed contents and matching checksums: they load what was saved, or raise
+CheckpointError.
+"""
 
 import json
 import os
@@ -48,14 +50,14 @@ def saved(tmp_path):
 
 
 def taken_apart(raw):
-    """The head as a dict, our part of it, and the memory behind."""
+    """The header as a dict, our part of it, and the memory after it."""
     length = int.from_bytes(raw[:8], "little")
     head = json.loads(raw[8 : 8 + length])
     return head, json.loads(head["__metadata__"].pop(OURS)), raw[8 + length :]
 
 
 def put_together(head, own, memory, dumps=json.dumps):
-    """A file with a checksum that fits."""
+    """A file with a matching checksum."""
     head = {"__metadata__": {}, **head}
     if isinstance(head["__metadata__"], dict):
         meta = {CHECK: "0" * 8, OURS: dumps(own)}
@@ -68,7 +70,7 @@ def signed(head, memory):
     if place >= 0:
         place += len(CHECK) + 5
         blank = head[:place] + b"0" * 8 + head[place + 8 :]
-        # `read` looks for the place without a space
+        # `read` expects no space there
         compact = blank.replace(f'"{CHECK}": "'.encode(), f'"{CHECK}":"'.encode(), 1)
         head = compact.replace(b'":"' + b"0" * 8, b'":"' + f"{crc32(compact):08x}".encode(), 1)
     return len(head).to_bytes(8, "little") + head + memory
@@ -84,7 +86,7 @@ def spots(tree):
 
 
 def changed(draw, trees):
-    """One to three changes somewhere in the trees."""
+    """Make one to three changes somewhere in the trees."""
     for _ in range(draw.choice([1, 1, 1, 2, 3])):
         places = [spot for tree in trees for spot in spots(tree)]
         holder, key = draw.choice(places)
@@ -111,7 +113,7 @@ def changed(draw, trees):
 
 
 def loaded(path, like=()):
-    """Whether a file loads; anything but a CheckpointError goes on up."""
+    """Whether a file loads; errors other than CheckpointError propagate."""
     try:
         iso.load(path, *like)
     except iso.CheckpointError:
@@ -131,7 +133,7 @@ def test_structural_changes_with_forged_checksums(backend, saved, part):
         counts[loaded(saved)] += 1
         loaded(saved, (NEST, {"again": np.ones(2)}))
     assert counts[0] > 2000
-    assert counts[1] > 0  # a changed key of a nest is another nest
+    assert counts[1] > 0  # a changed key is still a valid nest
 
 
 @ONLY
@@ -153,7 +155,7 @@ def test_changed_bytes_with_forged_checksums(backend, saved):
 
 @ONLY
 def test_unchanged_it_loads(backend, saved):
-    """What the others do to a file is none of their tools' doing."""
+    """The tools above do not damage a file by themselves."""
     head, own, memory = taken_apart(saved.read_bytes())
     saved.write_bytes(put_together(head, own, memory))
     first, second, named = iso.load(saved)
@@ -259,7 +261,7 @@ def test_what_is_no_file_is_refused(backend, tmp_path, function):
         run(link)
 
     folder = os.getcwd()
-    os.chdir(tmp_path)  # the name of a socket must be short
+    os.chdir(tmp_path)  # the path of a socket must be short
     try:
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind("socket")
@@ -288,13 +290,13 @@ def test_a_nest_that_holds_itself_is_named(backend, tmp_path):
         iso.save(tmp_path / "file", nest)
     assert not [*tmp_path.iterdir()]
     shared = [np.ones(2)]
-    iso.save(tmp_path / "file", [shared, shared])  # twice is not for ever
+    iso.save(tmp_path / "file", [shared, shared])  # sharing is not a cycle
     assert len(iso.load(tmp_path / "file")) == 2
 
 
 @ONLY
 def test_no_room_for_the_file(backend, tmp_path):
-    """The file that was there stays, and nothing else is left."""
+    """The old file stays, and nothing else is left."""
     iso.save(tmp_path / "model", np.arange(3.0))
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (65536, before[1]))
@@ -309,7 +311,7 @@ def test_no_room_for_the_file(backend, tmp_path):
 
 @ONLY
 def test_a_full_disk(backend, tmp_path):
-    """The file that was there stays, and nothing else is left."""
+    """The old file stays, and nothing else is left."""
     disk = tmp_path / "disk"
     disk.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
@@ -318,7 +320,7 @@ def test_a_full_disk(backend, tmp_path):
     except FileNotFoundError:
         mounted = False
     if not mounted:
-        pytest.skip("no small disk can be mounted here")
+        pytest.skip("cannot mount a small disk here")
     try:
         iso.save(disk / "model", np.arange(3.0))
         with pytest.raises(iso.CheckpointError, match="the old file is unchanged"):

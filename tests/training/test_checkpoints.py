@@ -1,4 +1,4 @@
-"""What is saved on one backend is loaded on another, bit by bit, or not at all."""
+"""A checkpoint saved on one backend loads bit for bit on another, or not at all."""
 
 import sys
 from collections import OrderedDict, defaultdict, namedtuple
@@ -23,7 +23,7 @@ rng = np.random.default_rng(5)
 
 
 def bits(word, shape):
-    """Numbers of a dtype with every bit drawn, NaN and subnormal ones too."""
+    """Numbers of a dtype from random bits, including NaN and subnormals."""
     if word == "bool":
         return rng.integers(0, 2, shape).astype(bool)
     dtype = np.dtype(word)
@@ -39,7 +39,7 @@ def moved(nest, name):
 
 
 def same_bits(x, y):
-    """Whether two arrays have one dtype, one shape and one memory."""
+    """Whether two arrays have the same dtype, shape and bytes."""
     x, y = iso.to_numpy(x), iso.to_numpy(y)
     return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
 
@@ -72,7 +72,7 @@ def test_bfloat16_between_those_that_have_it(backend, xp, tmp_path, monkeypatch)
     assert iso.to_numpy(got).tobytes() == rounded.view(torch.int16).numpy().tobytes()
     iso.save(tmp_path / "b", got)
     assert torch.equal(iso.load(tmp_path / "b", rounded), rounded)
-    monkeypatch.setitem(sys.modules, "ml_dtypes", None)  # as where it is not installed
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)  # as if not installed
     if backend == "torch":
         assert torch.equal(iso.load(tmp_path / "b", backend="torch"), rounded)
     else:
@@ -91,7 +91,7 @@ def nest_of(array):
 
 
 def plain(nest):
-    """The nest with lists of numbers for arrays."""
+    """The nest with arrays as lists of numbers."""
     is_leaf = lambda x: not isinstance(x, (dict, list, tuple))
     return optree.tree_map(
         lambda x: iso.to_numpy(x).tolist() if hasattr(x, "shape") else x, nest, is_leaf=is_leaf
@@ -138,7 +138,7 @@ def test_one_several_and_named_nests(backend, xp, tmp_path):
     assert plain(list(iso.load(path, z, {"a": z}))) == [[1.0], {"a": [2.0]}]
     iso.save(path, v=x, step=7)
     assert plain(iso.load(path)) == {"v": [1.0], "step": 7}
-    assert plain(iso.load(path, v=z)) == {"v": [1.0]}  # what was asked for
+    assert plain(iso.load(path, v=z)) == {"v": [1.0]}  # only what was asked for
     assert iso.load(path, step=0) == {"step": 7}
     iso.save(path, x, y, rest=z)
     assert plain(list(iso.load(path))) == [[1.0], [2.0], {"rest": [3.0]}]

@@ -1,4 +1,6 @@
-"""A training compiles its step once: not again when its state has become that of a step."""
+"""Training compiles its step once, and not again when the initial state is replaced by a step's
+result.
+"""
 
 import logging
 
@@ -12,7 +14,7 @@ X, Y = np.arange(24.0, dtype=np.float32).reshape(8, 3) / 24, np.arange(8) % 2
 
 
 def model_of(backend):
-    """With running statistics, a key of its own, and biases that are made of zeros."""
+    """A model with running statistics, its own key, and biases of zeros."""
     with iso.use_backend(backend), iso.use_key(0):
         return iso.Sequential(
             iso.Linear(3, 8), iso.BatchNorm(8), iso.Activation("relu"), iso.Dropout(0.5),
@@ -23,7 +25,7 @@ def model_of(backend):
 def steps_of(loss, how, backend, batch):
     options = {"accumulate": {"accumulate": 2}, "guard": {"guard": True}}.get(how, {})
     step = iso.train_step(loss, iso.optimizers.adam(1e-2), **options)
-    for _ in range(2):  # a second state is no second program
+    for _ in range(2):  # a new state causes no recompilation
         state = step.init(model_of(backend))
         for _ in range(3):
             state, value = step(state, *batch)
@@ -31,7 +33,9 @@ def steps_of(loss, how, backend, batch):
 
 
 def compilations(caplog):
-    """How often JAX compiled what has a loss of that name: the second time it does not trace."""
+    """How often JAX compiled a program with a loss of that name; recompiling need not
+    trace again.
+    """
     said = [r.getMessage() for r in caplog.records if "Finished XLA compilation" in r.getMessage()]
     return sum("counted_loss" in words for words in said)
 
@@ -54,10 +58,10 @@ def test_jax_compiles_a_step_once(backend, how, place, caplog):
     assert np.isfinite(float(value))
 
 
-@pytest.mark.later_on("torch")  # whose programs take long to make
+@pytest.mark.later_on("torch")  # torch takes long to compile
 @pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 def test_a_fit_compiles_its_step_once(backend, tmp_path, caplog):
-    """And goes on with the same one from a checkpoint."""
+    """Training resumed from a checkpoint compiles once too."""
     traces = []
 
     def counted_loss(model, x, y):

@@ -1,4 +1,4 @@
-"""The demo's two models, whole: the loss curves of every backend are NumPy's."""
+"""Both models of the demo, in full: all backends have NumPy's loss curves."""
 
 import importlib.util
 import re
@@ -24,8 +24,8 @@ def demo():
 
 @cache
 def trained(name, backend, dtype, compiled=None):
-    """Losses of every step, and the accuracy at the end. Each of torch's programs takes a minute to
-    make: it runs without one unless asked to.
+    """The losses of every step, and the final accuracy. torch takes a minute per program, so it
+    runs eagerly unless asked to compile.
     """
     task = next(t for t in demo().tasks() if t[0] == name)
     compiled = backend != "torch" if compiled is None else compiled
@@ -41,7 +41,7 @@ def test_loss_curves_are_those_of_numpy(backend, name):
     assert len(losses) == len(wanted) >= 150
     assert losses[-1] < 0.7 * losses[0]
     assert abs(accuracy - accurate) <= 0.005
-    # rounding of 1e-16 grows over the steps of a training
+    # rounding errors of 1e-16 grow over the steps
     assert max(abs(a - b) for a, b in zip(losses, wanted)) < 1e-8
 
 
@@ -56,16 +56,16 @@ def test_torchs_program_gives_its_eager_curve(backend):
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("jax", "tensorflow")]
 
 
-@pytest.mark.parametrize("other", ["torch", *SLOW])  # the one that compiles nothing here
+@pytest.mark.parametrize("other", ["torch", *SLOW])  # torch compiles nothing here
 def test_loss_curves_in_float32(other):
     losses, accuracy = trained("digits", other, "float32")
     wanted, accurate = trained("digits", "numpy", "float32")
-    assert max(abs(a - b) for a, b in zip(losses[:100], wanted)) < 1e-3  # rounding of 1e-7 a step
-    assert accuracy > 0.85  # of digits by other hands than those trained on
+    assert max(abs(a - b) for a, b in zip(losses[:100], wanted)) < 1e-3  # rounding of 1e-7 per step
+    assert accuracy > 0.85  # the test digits have other writers
     assert abs(accuracy - accurate) <= 0.005
 
 
-# The same, all of it, with less to train on and for one epoch.
+# The whole demo with less data and one epoch.
 SHORT = """
 import runpy, sys
 ran = runpy.run_path(sys.argv[1])

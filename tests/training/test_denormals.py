@@ -1,4 +1,4 @@
-"""Moments whose gradient has become 0 end as 0, not as numbers that are slow to compute with."""
+"""Moments of vanished gradients decay to 0, not to denormal numbers, which are slow."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ OPTIMIZERS = {
 
 
 def decayed(optimizer, dtype, steps, look=lambda step, moments: None):
-    """Variables and state after one step with a gradient and many without for all but one."""
+    """Variables after one step with gradients, and many without for all elements but one."""
     step = iso.train_step(lambda w, x: np.sum(w * x), optimizer)
     state = step.init(np.linspace(0.5, 1.5, 40_000, dtype=dtype))
     first = np.linspace(-1.0, 1.0, 40_000, dtype=dtype)
@@ -35,7 +35,7 @@ def decayed(optimizer, dtype, steps, look=lambda step, moments: None):
 @ONLY
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_no_moment_is_denormal(backend, name):
-    """At any time of the decay: 0.9**t leaves float32's normal numbers at t = 830."""
+    """At every step: 0.9**t leaves float32's normal range at t = 830."""
     gone = []
 
     def look(step, moments):
@@ -44,7 +44,7 @@ def test_no_moment_is_denormal(backend, name):
         gone[:] = [np.count_nonzero(moment) for moment in moments]
 
     decayed(OPTIMIZERS[name](), np.float32, 930, look)
-    assert min(gone) == 1  # the one with a gradient
+    assert min(gone) == 1  # only the element with a gradient
 
 
 @pytest.mark.later_on("numpy", name="adam, masked")
@@ -78,7 +78,7 @@ def by_hand(name, w, gradients):
 @ONLY
 @pytest.mark.parametrize("name", ["adam", "momentum", "rmsprop"])
 def test_small_gradients_count(backend, name):
-    """Some of each size, for a hundred steps, and a hundred without."""
+    """Gradients of every size for a hundred steps, then none for a hundred."""
     g = np.logspace(-12, 0, 600)
     gradients = [g if k < 100 else 0 * g for k in range(200)]
     step = iso.train_step(lambda w, x: np.sum(w * x), OPTIMIZERS[name]())
@@ -92,7 +92,7 @@ def test_small_gradients_count(backend, name):
 @ONLY
 @pytest.mark.parametrize("epsilon", [0.0, 1e-30])
 def test_what_is_divided_by_and_what_only_has_a_sign_stays(backend, epsilon):
-    """Beside a small ε a square that is gone would be divided by; Lion reads the sign of a mean."""
+    """With a tiny ε, a flushed second moment would be divided by. Lion uses the sign of a mean."""
     w, g = np.ones(3, np.float32), np.full(3, 1e-18, np.float32)
     adam = lambda: iso.optimizers.adam(1e-2, epsilon=epsilon)
     for optimizer in (adam(), iso.optimizers.lion(1e-2)):
@@ -112,7 +112,7 @@ def test_what_is_divided_by_and_what_only_has_a_sign_stays(backend, epsilon):
 
 @ONLY
 def test_denormal_numbers_of_float16_stay(backend):
-    """Its normal numbers end at 6e-5, where gradients are."""
+    """float16's normal range ends at 6e-5, where gradients are."""
     step = iso.train_step(lambda w, x: np.sum(w * x), OPTIMIZERS["momentum"]())
     state = step.init(np.ones(4, np.float16))
     for _ in range(32):

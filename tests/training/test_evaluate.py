@@ -1,4 +1,4 @@
-"""Averages over data, by examples, of a model as it is used."""
+"""Averages over data, weighted by examples, with the model in eval mode."""
 
 import math
 
@@ -15,7 +15,7 @@ def softmax(z):
 
 
 def test_metrics_are_numpys(backend, xp):
-    """Seven examples in batches of three: the last one counts once, not thrice."""
+    """Seven examples in batches of three: the last one counts once, not three times."""
     rng = np.random.default_rng(0)
     w, x = rng.standard_normal((4, 3)), rng.standard_normal((7, 4))
     labels = rng.integers(0, 3, 7)
@@ -41,7 +41,7 @@ def test_metrics_are_numpys(backend, xp):
 
 
 def test_perplexity_is_of_the_mean(backend):
-    """exp after averaging: the mean of exp would be another number."""
+    """exp is applied after averaging: the mean of exp would be another number."""
     rng = np.random.default_rng(1)
     z, labels = rng.standard_normal((7, 3)) * 3, rng.integers(0, 3, 7)
     data = iso.convert((z, labels), backend)
@@ -57,14 +57,14 @@ def test_perplexity_is_of_the_mean(backend):
     }
     assert math.isinf(
         iso.evaluate(lambda x: x, far, {"p": iso.metrics.perplexity})["p"]
-    )  # compiled too
+    )  # also compiled
 
 
 def test_the_model_is_in_eval(backend):
-    """Dropout off, running statistics used, and nothing of it left behind."""
+    """Dropout is off, running statistics are used, and the model is unchanged afterwards."""
     model, data = network(backend), table(backend)
     for _ in range(3):
-        model(data[0])  # statistics that are not the first ones
+        model(data[0])  # running statistics other than the initial ones
     before = [x.tobytes() for x in leaves(model)]
     got = iso.evaluate(model, data, {"entropy": entropy}, batch_size=5, compiled=False)
     assert got == iso.evaluate(model, data, {"entropy": entropy}, batch_size=5, compiled=False)
@@ -77,7 +77,7 @@ def test_the_model_is_in_eval(backend):
     hidden = x @ (weight if weight.shape[0] == 3 else weight.T) + bias
     statistics = model.norm.mean.value, model.norm.variance.value
     mean, variance = (np.asarray(s) for s in iso.to_numpy(statistics))
-    hidden = (hidden - mean) / np.sqrt(variance + 1e-5)  # times one plus zero
+    hidden = (hidden - mean) / np.sqrt(variance + 1e-5)  # the scale is one, the offset zero
     hidden = hidden / (1 + np.exp(-hidden))
     bias, weight = sorted(named["last"], key=np.ndim)
     p = softmax(hidden @ (weight if weight.shape[0] == 8 else weight.T) + bias)
@@ -102,7 +102,7 @@ def test_validation_in_fit_is_evaluate(backend):
 def test_what_is_no_metric_is_named(backend, xp):
     x = xp.ones((4, 2))
     evaluate = lambda metrics, **kw: iso.evaluate(x, x, metrics, compiled=False, **kw)
-    with pytest.raises(TypeError, match="evaluate: needed metrics as a dict of functions"):
+    with pytest.raises(TypeError, match="evaluate: .*metrics as a dict"):
         evaluate([entropy])
     with pytest.raises(TypeError, match="evaluate: metrics: a: needed a function, got str"):
         evaluate({"a": "accuracy"})

@@ -1,4 +1,4 @@
-"""Batches: of arrays in an order that is everybody's, and of whatever gives batches."""
+"""Batches: slices of arrays in the same order on every backend, or whatever an iterable gives."""
 
 from functools import partial, wraps
 from itertools import chain, cycle
@@ -14,11 +14,11 @@ SGD = iso.optimizers.sgd(0.1)
 
 
 def watched(seen):
-    """A loss that notes the numbers of the examples it meets."""
+    """A loss that records the examples it sees."""
 
     def loss(v, *batch):
         (x, *_) = batch[0].values() if isinstance(batch[0], dict) else batch
-        seen.append(x)  # read later: a transform is at work
+        seen.append(x)  # read later: a transform may be running
         return iso.namespace(v).sum(v * v)
 
     return loss
@@ -57,7 +57,9 @@ def test_order_and_last_batch(backend):
 
 
 def test_forms_of_arrays(backend):
-    """A tuple is the arguments of the loss, a dict or an array one of them; rows stay together."""
+    """A tuple gives the arguments of the loss; a dict or an array is one argument. Rows stay
+    together.
+    """
     x = numbers(backend, 6)
     pairs = []
 
@@ -84,7 +86,7 @@ def test_forms_of_arrays(backend):
 
 def test_streams(backend):
     x = numbers(backend, 6)
-    parts = [(x[:2],), (x[2:5],), x[5:]]  # pairs, or arrays by themselves
+    parts = [(x[:2],), (x[2:5],), x[5:]]  # tuples, or a plain array
 
     class Again:
         def __iter__(self):
@@ -100,18 +102,18 @@ def test_streams(backend):
 
 def test_what_can_be_iterated_over_once_says_so(backend):
     x = numbers(backend, 6)
-    with pytest.raises(ValueError, match="fit: needed batches, got none in epoch 2 from a generat"
-                       "or, which can be iterated over only once; give a list"):  # fmt: skip
+    with pytest.raises(ValueError, match="fit: .*none in epoch 2 .*generator, .*once; give a list"):
         met(backend, (p for p in [x]), 2)
-    with pytest.raises(ValueError, match="fit: needed batches, got none in epoch 1 from a list"):
+    with pytest.raises(ValueError, match="fit: .*none in epoch 1 from a list"):
         met(backend, [])
-    with pytest.raises(ValueError, match="fit validation: needed batches, got none in epoch 2 from "
-                       "a list_iterator, which can be iterated over only once"):  # fmt: skip
+    with pytest.raises(
+        ValueError, match="fit validation: .*none in epoch 2 .*list_iterator, .*once"
+    ):
         met(backend, x, 2, validation=iter([x]))
 
 
 def own_loader(backend, x):
-    """The framework's own way to make batches of examples; NumPy and JAX have none."""
+    """The framework's own data loader; NumPy and JAX have none."""
     if backend == "torch":
         from torch.utils.data import DataLoader, TensorDataset
 
@@ -137,7 +139,7 @@ def test_loaders_of_the_frameworks(backend):
 def test_examples_without_a_loader(backend):
     from torch.utils.data import TensorDataset
 
-    with pytest.raises(TypeError, match="got a TensorDataset; pass it to a loader that makes"):
+    with pytest.raises(TypeError, match="got a TensorDataset; .*loader"):
         met(backend, TensorDataset(numbers(backend)))
 
 
@@ -164,7 +166,7 @@ def test_other_data_are_refused(backend):
     ):
         with pytest.raises(TypeError, match=words):
             met(backend, data)
-    with pytest.raises(ValueError, match="needed at least 11 examples, got 10; .*smaller batch_s"):
+    with pytest.raises(ValueError, match="at least 11 examples, got 10; .*smaller batch_s"):
         met(backend, x, drop_last=True, batch_size=11)
 
 

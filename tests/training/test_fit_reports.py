@@ -1,4 +1,4 @@
-"""What a training says: the log, the lines, the bar, the picture."""
+"""What training reports: the log, the printed lines, the progress bar, the plot."""
 
 import os
 import pty
@@ -45,7 +45,7 @@ def test_the_log_has_every_step_and_epoch(backend, tmp_path):
 
 
 def test_going_on_nothing_is_there_twice(backend, tmp_path):
-    """Ends of epochs too, also where the kill fell between the log and the checkpoint."""
+    """Resuming repeats no record, also if the kill came between the log and the checkpoint."""
     log = tmp_path / "log"
     data = table(backend)
     fit = lambda epochs, **kw: iso.fit(
@@ -53,8 +53,8 @@ def test_going_on_nothing_is_there_twice(backend, tmp_path):
         checkpoint=tmp_path / "c", save_every=1, **quick(), **kw,
     )  # fmt: skip
     fit(9, steps=4)
-    assert lines(log)[-1]["event"] == "end"  # of the steps, not of an epoch
-    with open(log, "a") as file:  # what the killed one did after its checkpoint
+    assert lines(log)[-1]["event"] == "end"  # the end by steps, not by epoch
+    with open(log, "a") as file:  # records that a killed run wrote after its checkpoint
         file.write('{"event": "step", "step": 5, "epoch": 2, "loss": 9}\n')
         file.write('{"event": "step", "step": 6, "epoch": 2, "loss": 9}\n')
         file.write('{"event": "epoch", "step": 4, "epoch": 2, "loss": 9}\n{"event": "st')
@@ -80,7 +80,7 @@ def test_a_file_that_is_no_log_is_left_alone(backend, tmp_path):
     with pytest.raises(FileExistsError, match="fit: needed a log .*got .*thesis"):
         trained(backend, log=tmp_path / "thesis")
     assert (tmp_path / "thesis").read_text() == "Chapter 1"
-    (tmp_path / "log").write_text('{"event": "sta')  # killed at once
+    (tmp_path / "log").write_text('{"event": "sta')  # killed right at the start
     trained(backend, log=tmp_path / "log")
     assert len(lines(tmp_path / "log")) == 9
 
@@ -108,7 +108,7 @@ def test_a_line_now_and_then(backend, capsys, monkeypatch):
 
 
 def run_in_terminal(code, *args):
-    """What a process shows on a terminal, which is none of ours."""
+    """The output of a process on a pseudo-terminal."""
     outer, inner = pty.openpty()
     process = child(code, *args, stdin=inner, stderr=inner)
     os.close(inner)
@@ -139,14 +139,14 @@ iso.fit(network(sys.argv[1]), batches, entropy, ADAMW, batch_size=6, compiled=Fa
 """
 
 
-@pytest.mark.parametrize("backend", ["numpy"], indirect=True)  # the bar knows no arrays
+@pytest.mark.parametrize("backend", ["numpy"], indirect=True)  # the bar does not depend on arrays
 def test_a_bar_on_a_terminal(backend):
     shown = run_in_terminal(IN_TERMINAL, backend, "arrays")
     plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", shown)
     assert "4/4" in plain
     assert re.search(r"epoch 1/1  loss [\d.]+  [\d.e+]+ steps/s", plain)
     assert re.search(r"epoch 1/1: loss [\d.]+", plain)
-    assert "\x1b[?25h" in shown  # the cursor is given back
+    assert "\x1b[?25h" in shown  # the cursor is shown again
     endless = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", run_in_terminal(IN_TERMINAL, backend, "stream"))
     assert "4/?" in endless
 

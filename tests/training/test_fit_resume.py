@@ -1,4 +1,4 @@
-"""A training that goes on from its checkpoint ends with the weights of one that never stopped."""
+"""Training resumed from its checkpoint ends with the weights of a run that never stopped."""
 
 import json
 import os
@@ -15,13 +15,13 @@ import isomorph as iso
 from oracles import numpy_of
 from trainings import ADAMW, child, entropy, leaves, lines, network, quick, same_bits, table
 
-# So many that a kill falls into their middle; only JAX is the faster with its compiler.
+# Enough steps that a kill falls among them. Only JAX is faster compiled.
 STEPS = {"numpy": 600, "jax": 600, "tensorflow": 90, "torch": 240}
 
-# It is interrupted, says what it came to, goes on, and is killed.
+# Run until interrupted, report, resume, and run until killed.
 STOPPED = """
 import json, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell runs it behind
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell job ignores it
 from pathlib import Path
 import isomorph as iso
 from trainings import ADAMW, entropy, network, table
@@ -62,16 +62,17 @@ def whole(backend, steps, epochs=1000, examples=22, **kw):
 
 @pytest.fixture(autouse=True)
 def heard():
-    """SIGINT as Python handles it: a shell that runs the tests in the background turns it off."""
+    """Python's SIGINT handler: a shell that runs tests in the background ignores the signal."""
     before = signal.getsignal(signal.SIGINT)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.later_on("tensorflow", "torch")  # the file is the same, and is written alike
+# the file is the same, and so is the code that writes it
+@pytest.mark.later_on("tensorflow", "torch")
 def test_interrupted_and_killed_it_ends_as_if_never_stopped(backend, tmp_path):
-    """SIGINT, then SIGKILL at a random moment, both to a process of its own."""
+    """SIGINT, then SIGKILL at a random moment, in a separate process."""
     rng, steps = random.Random(os.getpid()), STEPS[backend]
     process = child(STOPPED, backend, tmp_path, steps)
     try:
@@ -91,7 +92,7 @@ def test_interrupted_and_killed_it_ends_as_if_never_stopped(backend, tmp_path):
     assert (process.returncode, out) == (-signal.SIGKILL, "")
     assert f"fit: interrupted after step {said['steps']}; saved in " in shown
     text = (tmp_path / "log").read_bytes()
-    (tmp_path / "log").write_bytes(text + b'{"event": "st')  # the kill may leave a line so
+    (tmp_path / "log").write_bytes(text + b'{"event": "st')  # a kill may leave such a line
     fit = lambda **kw: whole(backend, steps, examples=24, compiled=backend == "jax", **kw)
     want = fit()
     got = fit(checkpoint=tmp_path / "c", resume=True, log=tmp_path / "log")
@@ -110,7 +111,7 @@ def test_interrupted_and_killed_it_ends_as_if_never_stopped(backend, tmp_path):
 
 
 def test_stopped_anywhere_it_ends_the_same(backend, tmp_path):
-    """In the first epoch, at its end, after it, in the middle of the third one of three batches."""
+    """Stopped in the first epoch, at its end, after it, and within the third."""
     want = whole(backend, 9)
     for stop in (1, 3, 4, 8):
         path = tmp_path / f"{stop}"
@@ -122,7 +123,7 @@ def test_stopped_anywhere_it_ends_the_same(backend, tmp_path):
         same_bits(got.model, want.model)
 
 
-@pytest.mark.later_on("torch")  # test_state_resume.py goes on with its program
+@pytest.mark.later_on("torch")  # test_state_resume.py resumes with torch's program
 def test_compiled_it_ends_the_same(backend, tmp_path):
     def fit(steps, **kw):
         with iso.use_backend(backend), iso.use_key(1):
@@ -140,7 +141,7 @@ def test_compiled_it_ends_the_same(backend, tmp_path):
 
 
 def test_it_goes_on_on_another_backend(backend, tmp_path):
-    """The file belongs to no framework, nor does the order of the data."""
+    """Neither the file nor the order of the data depends on the framework."""
     whole("numpy", 4, checkpoint=tmp_path / "c")
     got = whole(backend, 9, checkpoint=tmp_path / "c", resume=True)
     want = whole("numpy", 9)
@@ -166,7 +167,7 @@ def test_a_stream_goes_on_in_the_middle(backend, tmp_path):
 
 def test_a_finished_training_returns_at_once(backend, tmp_path):
     def refuse(*batch):
-        raise AssertionError("a step was made")
+        raise AssertionError("a step ran")
 
     for steps, epochs in ((5, 9), (None, 2), (6, 2)):
         path = tmp_path / f"{steps}"
@@ -227,20 +228,22 @@ def test_other_settings_are_refused_by_name(backend, tmp_path):
 
 
 def test_patience_goes_on_where_it_was(backend, xp, tmp_path):
-    """Epoch 3 is the best; stopped after epoch 4, it has waited for one, and knows the third."""
+    """Epoch 3 is the best. Stopped after epoch 4, it has waited for one epoch and remembers the
+    third.
+    """
     loss = lambda v, x: xp.sum(v * x) + xp.sum((1 - x) * xp.abs(v + 3))
     fit = lambda epochs, **kw: iso.fit(
         xp.zeros(1), xp.ones((1, 1)), loss, iso.optimizers.sgd(1.0), epochs, patience=3,
         validation=xp.zeros((1, 1)), checkpoint=tmp_path / "c", **quick(), **kw,
     )  # fmt: skip
-    for epochs in (1, 4, 20, 20):  # the last one finds all done
+    for epochs in (1, 4, 20, 20):  # the last call finds nothing left to do
         got = fit(epochs, resume=True)
         assert numpy_of(got.model).tolist() == [-min(epochs, 3)]
     assert (got.stopped, got.steps) == ("patience", 6)
 
 
 def test_the_order_of_memory_does_not_matter(backend, tmp_path):
-    """What the file does not keep must not decide the last bits."""
+    """The memory order is not saved, so it must not affect the last bits."""
     rng = np.random.default_rng(0)
     w, x = rng.standard_normal((2, 40, 40)).astype(np.float32)
     w, x = iso.convert((w, x), backend)
@@ -258,7 +261,7 @@ def test_the_order_of_memory_does_not_matter(backend, tmp_path):
 
 
 def interrupting(at, step=None):
-    """Entropy, and a real SIGINT to this process when the data are met for the `at`th time."""
+    """Batches that send a real SIGINT to this process when the `at`th one is read."""
     x, y = step
 
     def batches():

@@ -1,4 +1,4 @@
-"""Whatever happens to a training, what was good is still there, and the reason is said."""
+"""Whatever happens during training, good results are kept and the reason is reported."""
 
 import errno
 import os
@@ -24,7 +24,7 @@ def rows(backend, *values):
 
 
 def test_a_bad_example_is_named_and_the_good_file_kept(backend, xp, tmp_path):
-    compiled = backend in ("jax", "tensorflow")  # Inductor once, below
+    compiled = backend in ("jax", "tensorflow")  # another test uses Inductor
     loss = lambda v, x: xp.sum((v - xp.mean(x, axis=0)) ** 2)
     data = rows(backend, 1, 2, 3, np.nan, 5, 6)
     path = tmp_path / "c"
@@ -71,7 +71,7 @@ def test_a_compiled_step_keeps_the_model_too(backend, xp):
 
 
 def test_a_gradient_that_is_not_finite_under_a_finite_loss(backend, xp, tmp_path):
-    """The root at 0: value 0, slope without end. The variables stay, and so does the file."""
+    """sqrt at 0 has value 0 and an infinite slope. Variables and file stay unchanged."""
     loss = lambda v, x: xp.sum(xp.sqrt(v["b"] * x)) + xp.sum(v["a"] * x)
     v = {"a": np.ones(2, np.float32), "b": np.ones(2, np.float32)}
     path = tmp_path / "c"
@@ -96,19 +96,19 @@ def test_where_it_began_is_said(backend, xp, tmp_path):
     ones = rows(backend, 1, 1)
     with pytest.raises(iso.NonFiniteError, match="at step 1, .* not finite is variables$"):
         fit(backend, ones, lambda v, x: xp.sum(v * x), np.array([1, np.inf], np.float32))
-    with pytest.raises(iso.NonFiniteError, match="variables are finite, but the loss is -inf, and "
-                       "the first gradient that is not finite is gradient"):  # fmt: skip
-        with np.errstate(divide="ignore"):  # NumPy says so too, and that is an error here
+    says = "variables are finite.* loss is -inf.* first gradient .* is gradient"
+    with pytest.raises(iso.NonFiniteError, match=says):
+        with np.errstate(divide="ignore"):  # NumPy warns too, which is an error here
             fit(backend, ones, lambda v, x: xp.sum(xp.log(v * x)), np.zeros(2, np.float32))
     with np.errstate(over="ignore"):
         for kw in ({}, {"checkpoint": tmp_path / "c"}):
-            with pytest.raises(iso.NonFiniteError, match="at step 1, epoch 1: after finite gradien"
-                               "ts, variables is not finite; try a lower learn"):  # fmt: skip
+            says = "at step 1, epoch 1: .*finite gradients, variables .*; try a lower learn"
+            with pytest.raises(iso.NonFiniteError, match=says):
                 fit(
                     backend, ones, lambda v, x: xp.sum(v * x) * 1e30,
                     optimizer=iso.optimizers.sgd(1e20), **kw,
                 )  # fmt: skip
-        # squares of Adam that overflow: the variables are finite and would never move again
+        # Adam's squares overflow: the variables stay finite but would never change again
         with pytest.raises(
             iso.NonFiniteError, match="optimizer/.* is not finite; try .*; no check"
         ):
@@ -167,7 +167,8 @@ print(fit.steps)
 """
 
 
-@pytest.mark.parametrize("backend", ["numpy"], indirect=True)  # a real refusal of the system's
+# a real error of the operating system
+@pytest.mark.parametrize("backend", ["numpy"], indirect=True)
 def test_files_the_system_cuts_off_do_not_end_a_training(backend, tmp_path):
     process = child(LIMITED, tmp_path)
     out, shown = process.communicate(timeout=60)
@@ -199,9 +200,7 @@ def test_wrong_calls_say_what_was_needed(backend, xp, tmp_path):
     ):
         with pytest.raises(ValueError, match=words):
             fit(backend, x, loss, **kw)
-    with pytest.raises(
-        FileNotFoundError, match="fit: needed an existing folder for the checkpoint, got .*no"
-    ):
+    with pytest.raises(FileNotFoundError, match="fit: .*existing folder .*checkpoint, got .*no"):
         fit(backend, x, loss, checkpoint=tmp_path / "no" / "c")
     with pytest.raises(FileNotFoundError, match="fit: needed a folder for the log, got .*no"):
         fit(backend, x, loss, log=tmp_path / "no" / "log")
@@ -217,9 +216,9 @@ def test_wrong_models_and_losses_say_what_was_needed(backend, xp):
     x = rows(backend, 1, 2)
     loss = lambda v, x: xp.sum(x)
     for model in (iso.Activation("relu"), {}, None):
-        with pytest.raises(ValueError, match="fit: needed a model with variables to train, got no"):
+        with pytest.raises(ValueError, match="fit: .*model with variables.*, got no"):
             iso.fit(model, x, loss, SGD, **quick())
-    with pytest.raises(TypeError, match="fit: needed a module or a nest of floating-point arrays"):
+    with pytest.raises(TypeError, match="fit: .*module or .*floating-point arrays"):
         iso.fit({"a": xp.ones(2), "b": "text"}, x, loss, SGD, **quick())
     with pytest.raises(TypeError, match="got .*int32 of .* at b"):
         iso.fit({"a": xp.ones(2), "b": xp.ones(2, dtype=xp.int32)}, x, loss, SGD, **quick())
@@ -229,7 +228,7 @@ def test_wrong_models_and_losses_say_what_was_needed(backend, xp):
         (lambda v, x: None, "got a NoneType"),
         (lambda v, x: (xp.sum(v), 1), "got a tuple"),
     ):
-        with pytest.raises(TypeError, match=f"fit: needed an array without axes as loss, {words}"):
+        with pytest.raises(TypeError, match=f"fit: .*loss, {words}"):
             fit(backend, x, bad)
 
 

@@ -1,5 +1,5 @@
-"""Models in checkpoints: whole, between frameworks, and training that goes on as if nothing had
-happened.
+"""Models in checkpoints: complete, between frameworks, and with training that resumes
+seamlessly.
 """
 
 import numpy as np
@@ -54,7 +54,7 @@ def steps(net, optimizer, state, n):
 
 @pytest.mark.parametrize("step", [1, 2, 3])
 def test_training_goes_on_in_another_framework(backend, step, tmp_path):
-    """All twelve ordered pairs: dropout, running statistics and Adam's moments go along."""
+    """All twelve ordered pairs: dropout, running statistics and Adam's moments move along."""
     target = BACKENDS[(BACKENDS.index(backend) + step) % 4]
     optimizer = iso.optimizers.adamw(0.05)
     alone = made("numpy")

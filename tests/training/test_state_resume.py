@@ -1,5 +1,5 @@
-"""Every kind of state goes on from a checkpoint: numbers, arrays, keys and nests of them, compiled
-and not, on one backend and across backends.
+"""Every kind of state resumes from a checkpoint: numbers, arrays, keys and nests of them, compiled
+and eager, on one backend and across backends.
 """
 
 import numpy as np
@@ -15,12 +15,12 @@ OTHER = {"numpy": "torch", "jax": "numpy", "tensorflow": "jax", "torch": "tensor
 
 
 class Counting(iso.Module):
-    """A layer that remembers: how often it was called, and more."""
+    """A layer with state: how often it was called, and more."""
 
     def __init__(self):
         self.layer = iso.Linear(3, 2)
-        self.calls = iso.State(0)  # the counter of State's own docstring
-        self.total = iso.State(np.float32(0.5))  # NumPy's numbers are numbers
+        self.calls = iso.State(0)  # the counter of State's docstring
+        self.total = iso.State(np.float32(0.5))  # NumPy scalars are allowed
         self.ever = iso.State(False)
         self.mean = iso.State(iso.zeros(3, dtype="float32"))
         self.noise = iso.Dropout(0.25)
@@ -41,7 +41,7 @@ class Counting(iso.Module):
 
 
 def fit(backend, steps, key=3, **kw):
-    """With another key, only a file can make the model the same."""
+    """Train a new model. With another key, only a checkpoint can make it equal."""
     with iso.use_backend(backend), iso.use_key(key):
         model = Counting()
     return iso.fit(

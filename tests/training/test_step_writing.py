@@ -1,4 +1,4 @@
-"""A training step that is not compiled writes over the state it is given, where a backend can."""
+"""An eager training step overwrites the state it is given, where the backend can."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def loss(v, target):
 
 
 def by_hand(steps, decay):
-    """Adam by Kingma and Ba, the gradients w − target and 1/2, in float64 NumPy."""
+    """Adam by Kingma and Ba, for gradients w − target and 1/2, in float64 NumPy."""
     w, b, out = np.zeros((3, 4)), np.ones(2), []
     first, second = [0 * w, 0 * b], [0 * w, 0 * b]
     for t in range(1, steps + 1):
@@ -46,7 +46,7 @@ def trained(backend, optimizer, steps, start=None, **kw):
 def test_steps_follow_the_formula(backend, name):
     make, decay = OPTIMIZERS[name]
     wanted, values = by_hand(6, decay)
-    for guard in (False, True):  # with a guard nothing is written over
+    for guard in (False, True):  # with a guard nothing is overwritten
         state, losses = trained(backend, make(), 6, guard=guard)
         np.testing.assert_allclose(losses, values, rtol=1e-12)
         for key, value in state.model.items():
@@ -60,7 +60,7 @@ def test_the_memory_of_the_state_is_used_again(backend):
     step = iso.train_step(loss, iso.optimizers.adam(RATE), compiled=False)
     after, _ = step(state, iso.convert(TARGET, backend))
     assert (after.arrays["variables"]["w"] is before) == written
-    if backend == "numpy":  # which has no compiler
+    if backend == "numpy":  # NumPy has no compiler
         before = after.arrays["variables"]["w"]
         after, _ = iso.train_step(loss, iso.optimizers.adam(RATE))(after, TARGET)
         assert after.arrays["variables"]["w"] is before
@@ -70,7 +70,7 @@ def test_the_memory_of_the_state_is_used_again(backend):
 
 
 def test_arrays_that_lie_otherwise_are_not_written_over(backend):
-    """A transposed parameter: its companions may lie in another order."""
+    """A transposed parameter: its moments may have another memory order."""
     wanted, _ = by_hand(3, 0.0)
     w = iso.convert(np.zeros((4, 3)), backend)
     xp = iso.namespace(w)
@@ -81,24 +81,24 @@ def test_arrays_that_lie_otherwise_are_not_written_over(backend):
 
 
 def test_many_pieces_are_one_array(backend):
-    """More numbers than NumPy takes at a time, and a rest."""
+    """More numbers than NumPy's code handles at a time, plus a remainder."""
     x = np.random.default_rng(0).standard_normal(40_001)
     v = {"w": iso.convert(np.zeros(x.size), backend), "b": iso.convert(np.ones(2), backend)}
     step = iso.train_step(loss, iso.optimizers.adam(RATE), compiled=False)
     state = step.init(v)
     for _ in range(2):
         state, _ = step(state, iso.convert(x, backend))
-    g1, g2 = -x, 0.1 * np.sign(x) - x  # the first step of Adam goes by its rate
+    g1, g2 = -x, 0.1 * np.sign(x) - x  # Adam's first step has the size of its rate
     m, s = (0.09 * g1 + 0.1 * g2) / 0.19, (0.000999 * g1**2 + 0.001 * g2**2) / 0.001999
     wanted = 0.1 * np.sign(x) - RATE * m / np.sqrt(s)
     found = iso.to_numpy(state.model["w"])
-    seen = np.abs(x) > 1e-3  # where the epsilon of 1e-8 is below the tolerance
+    seen = np.abs(x) > 1e-3  # where ε = 1e-8 is below the tolerance
     np.testing.assert_allclose(found[seen], wanted[seen], rtol=1e-4, atol=1e-6)
 
 
 def test_arrays_of_two_dtypes_and_gradients_in_another_order(backend):
-    """A sum over a transposed product has a gradient that lies the other way round, and filters
-    may lie otherwise than what they are multiplied with.
+    """The gradient of a sum over a transposed product has the other memory order, and so may
+    filters.
     """
     x, k = np.arange(6.0).reshape(2, 3), np.random.default_rng(2).standard_normal((2, 2, 3, 4))
     v = {"w": np.ones((2, 3)), "b": np.ones(2, np.float32), "k": np.ones(k.shape)}
@@ -114,7 +114,7 @@ def test_arrays_of_two_dtypes_and_gradients_in_another_order(backend):
     state = step.init(v)
     for _ in range(2):
         state, _ = step(state)
-    # constant gradients: each step goes by the rate, against the sign of the gradient
+    # constant gradients: each step has the size of the rate, against the gradient's sign
     after = lambda p, g: p * (1 - RATE * DECAY) - RATE * g / (np.abs(g) + 1e-8)
     for key, g in (("w", x), ("b", np.full(2, 3.0)), ("k", k)):
         wanted = after(after(np.ones(g.shape), g), g)

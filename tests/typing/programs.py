@@ -1,4 +1,4 @@
-"""Programs that a type checker must take as they are; `assert_type` says what it makes of them."""
+"""Programs that a type checker must accept; `assert_type` states the inferred types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 
 
 def energy(x, scale=1.0):
-    xp = iso.namespace(x)  # of an array of any kind
+    xp = iso.namespace(x)  # for an array of any kind
     assert_type(xp, Namespace)
     y = xp.where(xp.abs(x) > 1.0, xp.tanh(x) ** 2, 0.5)
     y = xp.concat([y, xp.reshape(xp.linalg.svd(x).S, (-1,)), xp.real(xp.fft.fft(y, norm="ortho"))])
@@ -32,7 +32,7 @@ def loss(x: Real, scale: float = 1.0, *, power: int = 2) -> Array:
 x = np.ones((8, 3))
 real: Real = x
 
-# Transforms keep the arguments of what they are given.
+# Transforms keep the signature of their function.
 assert_type(iso.grad(loss)(real, 2.0, power=3), Real)
 assert_type(iso.value_and_grad(loss)(real), tuple[Array, Real])
 assert_type(iso.jit(loss)(real, power=3), Array)
@@ -61,7 +61,7 @@ def with_aux(x: Real) -> tuple[Array, str]:
 
 assert_type(iso.grad(with_aux, has_aux=True)(real), tuple[Real, str])
 
-# An array in, an array of its type out.
+# An array in, an array of the same type out.
 assert_type(iso.gelu(real, approximate=True), Real)
 assert_type(iso.softmax(real, axis=0), Real)
 assert_type(iso.layer_norm(real, weight=real), Real)

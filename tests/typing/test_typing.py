@@ -1,5 +1,5 @@
-"""What a type checker makes of programs: those that are right pass, and of those with mistakes each
-line that is marked is an error and no other, by pyright and by mypy.
+"""Type checking with pyright and mypy: right programs pass, and in wrong ones exactly the marked
+lines are errors.
 """
 
 import ast
@@ -61,13 +61,15 @@ def test_programs_pass_and_mistakes_are_seen(checker, tmp_path):
     assert [e for e in errors if e[0] != "mistakes.py"] == []
     seen = {line: message for _, line, message in errors}
     assert len(marked()) > 75
-    assert sorted(marked() - set(seen)) == [], "a mistake was not seen"
-    assert {n: seen[n] for n in sorted(set(seen) - marked())} == {}, "what is no mistake"
+    assert sorted(marked() - set(seen)) == [], "marked lines without an error"
+    assert {n: seen[n] for n in sorted(set(seen) - marked())} == {}, (
+        "errors in lines that are not marked"
+    )
 
 
-# What returns Any, by the reason.
+# Which public functions return Any, and why.
 SOURCE = Path(iso.__file__).parent
-ALIASES = {}  # names of types that hold an Any, by what they stand for
+ALIASES = {}  # type aliases that contain Any, by their definition
 for file in SOURCE.rglob("*.py"):
     for node in ast.parse(file.read_text()).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -76,7 +78,7 @@ MODULES = [name for name in iso.__all__ if isinstance(getattr(iso, name), types.
 
 
 def holds_any(annotation):
-    """Whether a type says Any anywhere, by itself or by a name that stands for it."""
+    """Whether a type contains Any, directly or through an alias."""
     names = {n.id for n in ast.walk(annotation) if isinstance(n, ast.Name)}
     texts = [n.value for n in ast.walk(annotation) if isinstance(n, ast.Constant)]
     words = names | {word for text in texts for word in re.findall(r"\w+", str(text))}
@@ -89,7 +91,7 @@ def is_overload(function):
 
 
 def returning_any(body, names=None):
-    """The public functions among statements with an Any in what one of their forms returns."""
+    """The public functions among statements whose return type contains Any in some overload."""
     found = {}
     for node in body:
         if isinstance(node, ast.FunctionDef) and (names is None or node.name in names):
@@ -101,12 +103,12 @@ def returning_any(body, names=None):
 
 
 def body_of(thing):
-    """The statements of the file that a thing is of."""
+    """The statements of the file that defines something."""
     return ast.parse(Path(sys.modules[thing.__module__].__file__).read_text()).body
 
 
 def public_any():
-    """The names of public functions, and of methods of public classes, that return Any."""
+    """The public functions, and methods of public classes, that return Any."""
     things = {name: getattr(iso, name) for name in iso.__all__ if name not in MODULES}
     for module in MODULES:
         names = getattr(iso, module).__all__
@@ -132,8 +134,8 @@ def is_public(cls):
 def test_what_returns_any_has_a_reason():
     found = list(public_any())
     listed = [name for names in RETURNS_ANY.values() for name in names.split()]
-    assert sorted(set(found) - set(listed)) == [], "it returns Any"
-    assert sorted(set(listed) - set(found)) == [], "it returns no Any"
+    assert sorted(set(found) - set(listed)) == [], "returns Any, but is not listed"
+    assert sorted(set(listed) - set(found)) == [], "listed, but does not return Any"
     assert len(listed) == len(set(listed))
 
 

@@ -1,6 +1,7 @@
-"""Suite "Experimental API/Core/gradients": functions with a derivative of their own.
+"""Suite "Experimental API/Core/gradients": functions with a custom derivative.
 
-Each rule is deliberately ten times the true derivative: a mode that ignores it cannot pass."""
+Each rule is deliberately ten times the true derivative, so that a mode that ignores it fails.
+"""
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def test_bind_custom_gradient_function(backend, xp):
     np.testing.assert_allclose(numpy_of(first(x)), 30 * X**2, rtol=1e-12)
     second = iso.grad(lambda x: xp.sum(first(x)))(x)
     np.testing.assert_allclose(numpy_of(second), 60 * X, rtol=1e-12)
-    # f = cube(x)·x: f' = 30x³ + cube, f'' = 90x² + 30x², f''' = 240x, the rule used at every order
+    # f = cube(x)·x: f' = 30x³ + cube, f'' = 90x² + 30x², f''' = 240x, with the rule at every order
     f = lambda x: cube(x) * x
     g = iso.grad(iso.grad(iso.grad(f)))
     np.testing.assert_allclose(float(g(xp.asarray(2.0, dtype=xp.float64))), 480.0, rtol=1e-12)
@@ -65,14 +66,14 @@ def test_custom_rule_under_vmap(backend, xp, mode):
 
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_torch_compile_itself_is_refused(backend, xp):
-    # Dynamo drops the rule in silence: refused instead
+    # Dynamo would drop the rule silently, so isomorph refuses
     first = iso.grad(lambda x: xp.sum(cube(x)))
     with pytest.raises(Exception, match="compile it with iso.jit"):  # Dynamo's own type
         torch.compile(first, fullgraph=True, backend="eager")(xp.asarray(X))
 
 
 def test_one_tensor_in_two_places_keeps_its_roles(backend, xp):
-    # the residuals x and y are the same object: second orders must not take one for the other
+    # the residuals x and y are the same object: second derivatives must not mix them up
     f = iso.custom_vjp(
         product,
         lambda x, y: (product(x, y), (x, y)),
@@ -103,7 +104,7 @@ def test_custom_vjp_with_several_inputs_and_residuals(backend, xp):
     # second order goes through the residual 2xy: d/dx sum(20xy) = 20y
     second = iso.grad(lambda x: xp.sum(iso.grad(f)(x, y)))(x)
     np.testing.assert_allclose(numpy_of(second), 20 * (X + 1), rtol=1e-12)
-    # the same array in both places
+    # the same array for both arguments
     both = iso.grad(lambda x: f(x, x))(x)
     np.testing.assert_allclose(numpy_of(both), 30 * X**2, rtol=1e-12)
 

@@ -1,5 +1,5 @@
-"""Suite "Jax Frontend/jax_lax_custom_gradient_operators": with JAX's signatures, on the arrays of
-every backend. The oracle is native `jax.lax`, values and gradients.
+"""Suite "Jax Frontend/jax_lax_custom_gradient_operators": JAX's signatures on arrays of every
+backend. The oracle is native `jax.lax`, for values and gradients.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from oracles import kind_of, numpy_of
 
 X = np.array([0.5, 1.5, -2.0])
 A = np.array([[3.0, 1.0, 0.5], [0.2, 2.0, 0.1], [0.3, 0.4, 4.0]])
-S = A @ A.T  # symmetric and positive
+S = A @ A.T  # symmetric positive definite
 ROOTS = np.array([1.0, 1.3, 0.8])
 modes = pytest.mark.parametrize("mode", ["eager", "jit"])
 
@@ -22,7 +22,7 @@ def run(mode, func):
 
 
 def expected(func, *args):
-    """What JAX itself gives, in float64."""
+    """JAX's own result in float64."""
     with enable_x64(True):
         return jax.tree.map(np.asarray, func(*map(jnp.asarray, args)))
 
@@ -43,7 +43,7 @@ def test_stop_gradient(backend, xp, mode):
     value_, grad_ = expected(jax.value_and_grad(theirs), X)
     np.testing.assert_allclose(numpy_of(value), value_, rtol=1e-14)
     np.testing.assert_allclose(numpy_of(grad), grad_, rtol=1e-14)
-    np.testing.assert_allclose(grad_, np.sin(X))  # and not the derivative of the whole
+    np.testing.assert_allclose(grad_, np.sin(X))  # not the derivative of the whole product
     second_ = expected(jax.grad(weighted(jax.grad, theirs, jnp)), X)
     np.testing.assert_allclose(numpy_of(second), second_, rtol=1e-14)
 
@@ -59,10 +59,12 @@ def test_stop_gradient_keeps_values_kinds_and_what_is_no_array(backend, xp):
 
 
 def cube_root(xp, op):
-    """x³ = a, by Newton; the tangent system is diagonal, so that one product finds it."""
+    """The solution of x³ = a by Newton's method. The tangent system is diagonal: one product solves
+    it.
+    """
 
     def newton(f, x):
-        for _ in range(2):  # every step multiplies the time torch's compiler takes
+        for _ in range(2):  # every step multiplies the compile time of torch
             x = x - f(x) / (3 * x**2)
         return x
 
@@ -84,7 +86,7 @@ def test_custom_root(backend, xp, mode):
     value_, grad_ = expected(jax.value_and_grad(weighted(theirs, jnp)), ROOTS)
     np.testing.assert_allclose(numpy_of(value), value_, rtol=1e-12)
     np.testing.assert_allclose(numpy_of(grad), grad_, rtol=1e-12)
-    np.testing.assert_allclose(grad_, 5 / 3 * ROOTS ** (2 / 3), rtol=1e-12)  # the closed form
+    np.testing.assert_allclose(grad_, 5 / 3 * ROOTS ** (2 / 3), rtol=1e-12)  # closed form
     np.testing.assert_allclose(numpy_of(hess), 10 / 9 * ROOTS ** (-1 / 3), rtol=1e-10)
     third = iso.grad(lambda a: xp.sum(second(a)))
     np.testing.assert_allclose(numpy_of(third(a)), -10 / 27 * ROOTS ** (-4 / 3), rtol=1e-10)
@@ -92,7 +94,7 @@ def test_custom_root(backend, xp, mode):
 
 @modes
 def test_custom_root_of_nests_with_aux(backend, xp, mode):
-    # u + v = a, u - v = b: a nest of unknowns, and a solver that says how often it tried
+    # u + v = a, u - v = b: a nest of unknowns, and a solver that also returns its iteration count
     def problem(xp, op):
         def root(p):
             f = lambda x: {"u": x["u"] + x["v"] - p["a"], "v": x["u"] - x["v"] - p["b"]}
@@ -102,7 +104,7 @@ def test_custom_root_of_nests_with_aux(backend, xp, mode):
                 half = lambda s, t: (s + t) / 2
                 u = x["u"] - half(r["u"], r["v"])
                 v = x["v"] - (r["u"] - r["v"]) / 2
-                return {"u": u, "v": v}, xp.asarray(1.0)  # JAX wants floats
+                return {"u": u, "v": v}, xp.asarray(1.0)  # JAX needs floats
 
             def tangent(g, y):
                 return {"u": (y["u"] + y["v"]) / 2, "v": (y["u"] - y["v"]) / 2}
@@ -134,7 +136,7 @@ def test_custom_root_of_nests_with_aux(backend, xp, mode):
 
 def solver(xp, op, symmetric):
     def solve(a, b):
-        dense = lambda f, b: xp.linalg.solve(a, b)  # captures a: no gradient goes that way
+        dense = lambda f, b: xp.linalg.solve(a, b)  # captures a, through which no gradient flows
         turned = lambda f, b: xp.linalg.solve(xp.matrix_transpose(a), b)
         matvec = lambda x: xp.matmul(a, x)
         return op(matvec, b, dense, None if symmetric else turned, symmetric=symmetric)
@@ -160,7 +162,7 @@ def test_custom_linear_solve(backend, xp, mode, symmetric):
     np.testing.assert_allclose(numpy_of(gb), gb_, rtol=1e-11)
     x = np.linalg.solve(matrix, X)
     back = np.linalg.solve(matrix.T, 3 * x**2)
-    np.testing.assert_allclose(gb_, back, rtol=1e-11)  # the closed form
+    np.testing.assert_allclose(gb_, back, rtol=1e-11)  # closed form
     np.testing.assert_allclose(ga_, -np.outer(back, x), rtol=1e-11)
     hess_ = expected(twice(jax.grad, loss(theirs, jnp), jnp), matrix, X)
     np.testing.assert_allclose(numpy_of(hess), hess_, rtol=1e-9)
@@ -213,8 +215,8 @@ def test_an_equation_with_hidden_arrays_raises(backend, xp):
         solve = lambda f, x: xp.asarray(ROOTS ** (1 / 3))  # never calls f
         return xp.sum(a) + xp.sum(lax.custom_root(f, guess, solve, lambda g, y: y) * a)
 
-    with pytest.raises(TypeError, match="neither an argument nor captured in its closure"):
-        # a second level: without one nothing else in the call is under differentiation
+    with pytest.raises(TypeError, match="argument.*captured in its closure"):
+        # a second level: without it nothing else in the call is differentiated
         iso.grad(lambda a: total(a) + xp.sum(lax.custom_root(
             lambda x: x - a, a, lambda f, x: f(x), lambda g, y: y)))(xp.asarray(ROOTS))  # fmt: skip
 

@@ -1,5 +1,5 @@
-"""The optimizers by other libraries, and by the papers' formulas in plain loops; nests to run them
-on, and what every row of the suite checks.
+"""Optimizers by other libraries and by the papers' formulas in plain loops; nests to run them on,
+and the checks of every row of the suite.
 """
 
 import math
@@ -26,12 +26,12 @@ W, M, WEIGHTS = draw(), draw(), [draw() for _ in range(3)]
 V = [np.asarray(rng.uniform(0.5, 1.5, shape)) for shape in SHAPES]
 GRADIENTS = [draw() for _ in range(STEPS)]
 ZEROS = [np.zeros(shape) for shape in SHAPES]
-DIRECTION = [draw()[0], draw()[0], np.asarray(0.3), draw()[0], draw()[0]]  # in (w, g, lr, m, v)
-# float32: a hundred roundings of values of order one; float64: the same with room to spare
+DIRECTION = [draw()[0], draw()[0], np.asarray(0.3), draw()[0], draw()[0]]  # for (w, g, lr, m, v)
+# float32: a hundred roundings of values of order one; float64: the same, with a large margin
 TOLERANCE = {"float32": {"rtol": 1e-5, "atol": 1e-5}, "float64": {"rtol": 1e-10, "atol": 1e-11}}
 
 
-# Nests, taken apart and put together by hand.
+# Nests, flattened and rebuilt by hand.
 
 
 def nest(a, b, c, d):
@@ -54,7 +54,7 @@ def assert_close(got, expected, dtype="float64"):
         np.testing.assert_allclose(numpy_of(x), y, **TOLERANCE[dtype])
 
 
-# The papers' formulas for one float64 array, element by element.
+# The papers' formulas for one float64 array, elementwise.
 
 
 def elementwise(func, *xs):
@@ -98,7 +98,7 @@ def lamb_paper(w, g, lr, m, v, t, decay=0.0, cap=10.0):
     return elementwise(lambda w, u: w - lr * ratio * u, w, u), m, v
 
 
-# Our functions in one form: (w, g, lr, m, v, step) -> a tuple of nests.
+# Our functions with one signature: (w, g, lr, m, v, step) -> a tuple of nests.
 
 
 def ours_descent(w, g, lr, m, v, t, stop_gradients=True):
@@ -121,7 +121,7 @@ def ours_lamb(w, g, lr, m, v, t, **options):
     return lamb_update(w, g, lr, m, v, t, epsilon=EPSILON, **options)
 
 
-# Trajectories of a hundred steps, by other libraries and by the papers.
+# A hundred steps by other libraries and by the papers.
 
 
 def by_torch(make):
@@ -167,8 +167,9 @@ def by_us(update, xp, dtype, lr, step=int):
 
 
 def with_gradients(xp, update):
-    """The update; the gradients of a weighted sum of its results by all its arrays, flowing and
-    stopped; and, for the first leaf alone, the gradients of those along `DIRECTION`.
+    """The update; the gradients of a weighted sum of its results for all its arrays, with and
+    without `stop_gradients`; and, for the first leaf only, the derivatives of those along
+    `DIRECTION`.
     """
     columns = [[xp.asarray(c) for c in column] for column in WEIGHTS]
     along = [xp.asarray(x) for x in DIRECTION]
@@ -232,8 +233,8 @@ def slopes_of(paper, start, t, leaves=SHAPES, step=1e-6):
 
 
 def curves_of(paper, start, t, step=1e-4):
-    """The derivative of those slopes along `DIRECTION`, for the first leaf alone, by differences: a
-    longer step keeps the rounding of both out of it.
+    """The derivative of those slopes along `DIRECTION`, for the first leaf only, by differences.
+    The longer step keeps the rounding errors of both small.
     """
     along = step * flat(DIRECTION)
     high, low = (slopes_of(paper, start + d, t, SHAPES[:1], step) for d in (along, -along))
@@ -241,8 +242,8 @@ def curves_of(paper, start, t, step=1e-4):
 
 
 def check(backend, xp, update, paper, oracles, stops=True):
-    """An update against its paper and other libraries' trajectories, with the gradients of both
-    orders that flow through it and the zeros where they are stopped, eager and compiled.
+    """Check an update against its paper and other libraries, with first and second derivatives
+    through it, and zeros where they are stopped, eager and compiled.
     """
     expected = {"paper": by_paper(paper), **oracles}
     for dtype in ("float32", "float64"):
@@ -264,7 +265,7 @@ def check(backend, xp, update, paper, oracles, stops=True):
         with comparing("gradient"):
             # central differences with step 1e-6 are good to about 1e-9
             np.testing.assert_allclose(flat(together(flowing)), slopes, rtol=1e-6, atol=1e-8)
-            # and with step 1e-4, of slopes by the same step, to 1e-8 times the third derivative
+            # with step 1e-4, of slopes with the same step: good to 1e-8 times the third derivative
             np.testing.assert_allclose(flat(curving), curves, rtol=1e-5, atol=1e-6)
         if stops:
             assert not flat(together(stopped)).any()

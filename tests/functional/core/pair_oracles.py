@@ -1,5 +1,5 @@
-"""Optimizers as pairs: each beside the trajectory that another library, or the paper in a plain
-loop, gives for a hundred steps in float64.
+"""Optimizers as (init, update) pairs, each with the result of a hundred float64 steps by another
+library or by the paper's formula in a plain loop.
 """
 
 from functools import cache, partial
@@ -15,7 +15,7 @@ o = iso.optimizers
 
 
 def by_torch_with(make_schedule):
-    """Descent with torch's schedule of its learning rate."""
+    """Gradient descent with one of torch's learning rate schedules."""
     params = [torch.tensor(w, dtype=torch.float64, requires_grad=True) for w in W]
     optimizer = torch.optim.SGD(params, lr=LR)
     schedule = make_schedule(optimizer)
@@ -28,7 +28,7 @@ def by_torch_with(make_schedule):
 
 
 def by_torch_groups(make):
-    """Parameters of which only the first decays."""
+    """torch parameters of which only the first decays."""
 
     def groups(params):
         decaying, rest = {"params": params[:1]}, {"params": params[1:], "weight_decay": 0.0}
@@ -49,7 +49,7 @@ def by_torch_clipped(clip):
 
 
 def by_tensors_own_norm(limit):
-    """Each gradient shortened by itself."""
+    """Gradient descent with each gradient clipped to its own norm."""
     ws = [w.copy() for w in W]
     for gradient in GRADIENTS:
         for i, g in enumerate(gradient):
@@ -78,7 +78,9 @@ def lamb_by_paper(decay, cap, epsilon):
 
 
 def by_rates_of(schedule):
-    """Descent with rates of an optax schedule; it computes in float32 at integer steps."""
+    """Gradient descent with the rates of an optax schedule, which would use float32 at integer
+    steps.
+    """
     ws = [w.copy() for w in W]
     with enable_x64(True):
         for t, gradient in enumerate(GRADIENTS):
@@ -88,7 +90,7 @@ def by_rates_of(schedule):
 
 
 def accumulated_by_optax():
-    with enable_x64(True):  # at its birth it asks which dtypes there are
+    with enable_x64(True):  # optax checks the available dtypes when it is created
         return by_optax(optax.MultiSteps(optax.adam(LR), 3, accumulator_dtype=jnp.float64))
 
 
@@ -103,7 +105,7 @@ by_rate = lambda schedule: partial(by_rates_of, schedule)
 by_class = lambda cls, **options: partial(by_torch, partial(cls, lr=LR, **options))
 norms = torch.nn.utils
 
-# name: (ours, another's)
+# name: (ours, the other library's)
 PAIRS = {
     "sgd": (lambda: o.sgd(LR), by_class(sgd)),
     "momentum": (lambda: o.sgd(LR, momentum=0.9), by_class(sgd, momentum=0.9)),

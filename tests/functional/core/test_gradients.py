@@ -1,5 +1,6 @@
-"""Suite "Functional API/Core/gradients", row by row: the mode, stop_gradient, execution with
-gradients, grad, value_and_grad, jac and the optimizers. Finer points stand in the files beside.
+"""Suite "Functional API/Core/gradients", row by row: the gradient mode, stop_gradient,
+execute_with_gradients, grad, value_and_grad, jac and the optimizers. The other files here test the
+details.
 """
 
 import contextvars
@@ -42,7 +43,7 @@ class Scaled(iso.Module):
 
 
 def loss_of(xp, x):
-    """A loss of the variables of a module, which the mode decides about."""
+    """A loss of a module's variables; the gradient mode decides whether it has gradients."""
     module = Scaled(xp.asarray(X))
     return lambda v: xp.sum(module(x, v=v))
 
@@ -141,7 +142,7 @@ def test_value_and_grad(backend, xp, mode):
     value, (gx, gm) = run(iso.value_and_grad(f, argnums=(0, 1)))(x, m)
     plain = smooth(np)
     np.testing.assert_allclose(float(value), plain(X, M), rtol=1e-12)
-    # five digits fewer than float64: central differences
+    # five digits fewer than float64, because of central differences
     np.testing.assert_allclose(numpy_of(gx), central_gradient(lambda x: plain(x, M), X), rtol=1e-7)
     np.testing.assert_allclose(numpy_of(gm), central_gradient(lambda m: plain(X, m), M), rtol=1e-6)
     half = lambda x: xp.sum(iso.grad(f)(x, m) ** 2)
@@ -249,7 +250,7 @@ def test_adam_update(backend, xp):
 
 
 def test_lars_update(backend, xp):
-    # optax's λ is another rule's: its rate is ‖w‖ / ‖g + λw‖
+    # optax's λ means something else: its rate is ‖w‖ / ‖g + λw‖
     same = optax.lars(steps.LR, weight_decay=0.0, trust_coefficient=1.0, eps=0.0, momentum=0.0)
     got = steps.by_us(steps.ours_lars, xp, "float64", steps.LR)
     steps.assert_close(got, steps.by_optax(same))
@@ -263,7 +264,7 @@ def test_lamb_update(backend, xp):
         same = optax.lamb(steps.LR, eps=steps.EPSILON, weight_decay=decay)
         got = steps.by_us(partial(uncapped, decay_lambda=decay), xp, "float64", steps.LR)
         steps.assert_close(got, steps.by_optax(same))
-    # ratios on both sides of the cap, which is reached
+    # ratios below and above the cap
     capped = partial(steps.ours_lamb, decay_lambda=0.3, max_trust_ratio=2.0)
     paper = partial(steps.lamb_paper, decay=0.3, cap=2.0)
     leaves = list(zip(steps.W, steps.GRADIENTS[0], steps.M, steps.V))

@@ -1,4 +1,4 @@
-"""Where the optimizers' formulas have corners, and the kinds of numbers and arrays they take."""
+"""Corner cases of the optimizers' formulas, and the kinds of numbers and arrays they accept."""
 
 from contextlib import nullcontext
 from functools import partial
@@ -42,7 +42,7 @@ from .optimizer_oracles import (
 
 
 def gradients_at(xp, update, w, g):
-    """The gradients by w and by g of the sum of the new parameters."""
+    """The gradients of the sum of the new parameters, for w and for g."""
     loss = lambda w, g: xp.sum(update(w, g, stop_gradients=False))
     return [numpy_of(x) for x in iso.grad(loss, argnums=(0, 1))(xp.asarray(w), xp.asarray(g))]
 
@@ -69,7 +69,7 @@ def test_lamb_ratio_is_one_where_a_norm_is_zero(backend, xp):
     def update(w, g, **options):
         return lamb_update(w, g, 0.1, m, v, 1, epsilon=1.0, max_trust_ratio=0.5, **options)[0]
 
-    adams = some / (some + 1)  # the first step of Adam with ε = 1
+    adams = some / (some + 1)  # Adam's first step with ε = 1
     got = numpy_of(update(xp.asarray(zero), xp.asarray(some)))
     np.testing.assert_allclose(got, -0.1 * adams, rtol=1e-12)
     got = numpy_of(update(xp.asarray(some), xp.asarray(zero)))
@@ -137,7 +137,7 @@ def test_a_learning_rate_may_be_a_number_an_array_or_a_nest(backend, xp):
 @pytest.mark.parametrize("stop", [True, False])
 def test_dtype_and_device_are_kept(backend, xp, dtype, stop):
     w, g, m, v = (arrays(xp, x, dtype) for x in (W, GRADIENTS[0], M, V))
-    # numbers of another dtype than the arrays'
+    # numbers whose dtype differs from the arrays'
     lr, t = xp.asarray(LR, dtype=xp.float64), xp.asarray(3, dtype=xp.int32)
     for update, paper in [
         (ours_descent, descent),
@@ -172,14 +172,14 @@ def test_leaves_of_several_dtypes_stand_in_one_nest(backend, xp):
 def test_norms_of_half_precision_do_not_overflow(backend, xp):
     w = xp.full((5000,), 30.0, dtype=verbs_of(xp).dtype("float16"))  # the squares sum to 4.5e6
     g = xp.full((5000,), 2.0, dtype=verbs_of(xp).dtype("float16"))
-    # the last place of float16 is 1e-3 of a number
+    # one unit in the last place of float16 is 1e-3, relatively
     np.testing.assert_allclose(numpy_of(lars_update(w, g, 0.5)), 15.0, rtol=1e-3)
     new, _, _ = lamb_update(w, g, 0.5, w * 0, w * 0, 1, max_trust_ratio=100.0)
     np.testing.assert_allclose(numpy_of(new), 15.0, rtol=1e-3)
 
 
 def test_the_first_correction_is_exact_in_float32(backend, xp):
-    # 1 − 0.999¹ in float32 is wrong by 5e-5 when it is computed as a difference
+    # computed as a difference, 1 − 0.999¹ in float32 is wrong by 5e-5
     g, zero = xp.asarray([2.0], dtype=xp.float32), xp.zeros(1, dtype=xp.float32)
     got = adam_step(g, zero, zero, xp.asarray(1), epsilon=0.5)[0]
     np.testing.assert_allclose(numpy_of(got), 2 / 2.5, rtol=3e-7)
@@ -241,7 +241,7 @@ def test_leaves_under_differentiation_may_stand_beside_others(backend, xp):
     for update, paper in ((ours_lars, lars_paper), (ours_lamb, lamb_paper)):
         first = lambda x, update=update: update([x, *w[1:]], g, LR, m, v, 2)[0][0]
         slope = iso.grad(lambda x, first=first: xp.sum(first(x) * x))(w[0])
-        # the update is stopped, so this is its value
+        # no gradient flows through the update, so the slope is the update itself
         np.testing.assert_allclose(numpy_of(slope), paper(*rows[0])[0], rtol=1e-10)
         rest = update([w[0] * 1, *w[1:]], g, LR, m, v, 2)[0][1:]
         for x, row in zip(rest, rows[1:], strict=True):

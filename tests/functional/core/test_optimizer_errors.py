@@ -38,7 +38,7 @@ def test_nests_that_differ_are_told_apart_by_key_chain(backend, xp):
                 update(w, {"layers": more}, 0.1, w, w, 1)
         with pytest.raises(ValueError, match=f"^{name}: lr has no entry layers/0/w$"):
             update(w, w, {"layers": [{"b": 0.1}]}, w, w, 1)
-    with pytest.raises(ValueError, match="mw has no entry layers/0/b, and has an entry layers/0/c"):
+    with pytest.raises(ValueError, match="mw .*layers/0/b.*layers/0/c"):
         adam_step(w, {"layers": [{"w": x, "c": x}]}, w, 1)
     with pytest.raises(ValueError, match="vw_tm1 has no entry layers/0/b, and.*layers/0/b/deep"):
         adam_update(w, w, 0.1, w, {"layers": [{"w": x, "b": {"deep": x}}]}, 1)

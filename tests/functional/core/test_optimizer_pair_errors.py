@@ -1,4 +1,4 @@
-"""What an optimizer refuses, in which words."""
+"""What an optimizer refuses, and its messages."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Optimizers as pairs of pure functions, against other libraries over a hundred steps."""
+"""Optimizers as pairs of pure functions, compared with other libraries over a hundred steps."""
 
 import numpy as np
 import optree
@@ -11,14 +11,14 @@ from oracles import kind_of, numpy_of, verbs_of
 from .optimizer_oracles import GRADIENTS, LR, STEPS, W, arrays, assert_close, by_optax, nest, parts
 from .pair_oracles import PAIRS, expected, o, run
 
-# One of each kind: a program of all would take torch two minutes to make.
+# One of each kind: a program of all would take torch two minutes to compile.
 COMPILED = (
     "nesterov", "adamw_mask", "rmsprop_centered", "lion", "lars", "lamb_capped", "clip_global",
     "accumulate", "masked", "warmup_cosine", "step", "piecewise", "one_cycle", "own_schedule",
 )  # fmt: skip
 
 
-# What the next test compiles is repeated step by step in `make test-all` where that is slow.
+# Pairs that the next test compiles; where eager steps are slow, only `make test-all` repeats them.
 REPEATED = [
     pytest.param(name, marks=pytest.mark.later_on("jax", "tensorflow")) for name in COMPILED
 ]
@@ -32,8 +32,8 @@ def test_a_hundred_steps_are_those_of_another_library(name, backend, xp):
 
 
 def test_a_hundred_compiled_steps_are_those_of_another_library(backend, xp):
-    """Pairs of each kind in one program, which is made once: the step is an array in the state.
-    On torch, which takes seconds for each array, most pairs have the first leaf only.
+    """Pairs of each kind in one program, compiled once: the step number is an array in the state.
+    torch needs seconds per array, so most pairs have only the first leaf there.
     """
     traces, opts = [], {name: PAIRS[name][0]() for name in COMPILED}
     whole = {"clip_global", "masked"} if backend == "torch" else set(COMPILED)
@@ -63,7 +63,7 @@ def test_a_hundred_compiled_steps_are_those_of_another_library(backend, xp):
 
 @pytest.mark.parametrize("width", ["single", "half"])
 def test_dtypes_are_kept(width, backend, xp):
-    """Half precision is bfloat16; NumPy has float16, which is too narrow for squares."""
+    """Half precision is bfloat16. NumPy uses float16, whose range is too small for squares."""
     dtype = "float32" if width == "single" else "float16" if backend == "numpy" else "bfloat16"
     names = PAIRS if dtype != "float16" else ("sgd", "nesterov", "lion", "clip_global", "cosine")
     for name in names:
@@ -102,8 +102,8 @@ def test_the_average_of_weights(backend, xp):
             assert_close(mean, values)
             assert int(state["step"]) == 20
             if backend == "torch":
-                break  # the other compiled program is like the one of the big test above
-    if backend == "numpy":  # the average does not hold on to memory of the weights
+                break  # the big test above compiles such a program
+    if backend == "numpy":  # the average keeps no reference to the weights' memory
         weights = np.zeros(2)
         state = o.ema(0.9, debias=False).init(weights)
         weights[...] = 7.0
@@ -192,12 +192,13 @@ def test_clipping_passes_small_zero_and_broken_gradients(backend, xp):
             np.testing.assert_array_equal(numpy_of(x), numpy_of(y))
     broken = [xp.asarray([np.nan, 1.0]), xp.asarray([1.0])]
     got = o.clip_by_global_norm(1.0).update(broken, (), v)[0]
-    assert all(np.isnan(numpy_of(x)).all() for x in got)  # reported, not hidden
+    assert all(np.isnan(numpy_of(x)).all() for x in got)  # NaN is passed on, not hidden
     half = [
         xp.asarray([300.0, 400.0], dtype=verbs_of(xp).dtype("float16"))
-    ]  # squares are beyond float16
+    ]  # their squares overflow float16
     got = o.clip_by_global_norm(1.0).update(half, (), half)[0][0]
-    np.testing.assert_allclose(numpy_of(got), [0.6, 0.8], rtol=1e-3)  # float16's last place
+    # one unit in the last place of float16
+    np.testing.assert_allclose(numpy_of(got), [0.6, 0.8], rtol=1e-3)
 
 
 def test_empty_nests_have_states_too(backend, xp):

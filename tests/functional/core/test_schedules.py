@@ -1,4 +1,4 @@
-"""Schedules on Python numbers and on arrays."""
+"""Schedules of Python numbers and of arrays."""
 
 import numpy as np
 import pytest

@@ -1,8 +1,8 @@
 """Convolutions by naive loops in float64 NumPy, and the checks that compare with them.
 
-A convolution is linear in x and in the filters, so three loops that visit the same pairs of places
-give it and both its gradients; a second gradient is two first ones, and the transposed convolution
-is the gradient with respect to x.
+A convolution is linear in x and in the filters. So three loops over the same pairs of positions
+give it and both its gradients; a second derivative is two first ones, and the transposed
+convolution is the gradient with respect to x.
 """
 
 from itertools import product
@@ -16,7 +16,7 @@ from oracles import kind_of, numpy_of
 
 
 class Case(NamedTuple):
-    """A convolution over x `[batch, *sizes, in]` and filters `[*k, in/groups, out]`."""
+    """A convolution of x `[batch, *sizes, in]` with filters `[*k, in/groups, out]`."""
 
     sizes: tuple
     k: tuple
@@ -27,7 +27,7 @@ class Case(NamedTuple):
     groups: int = 1
 
     def pairs(self, size):
-        """(place in the output, place in the filter, place in x) wherever x is not padding."""
+        """(position in the output, in the filter, in x) wherever x is not padding."""
         for o in product(*map(range, size)):
             for k in product(*map(range, self.k)):
                 p = [
@@ -79,14 +79,14 @@ class Case(NamedTuple):
 
 
 def same(sizes, k, strides, dilations):
-    """The padding called SAME, by its definition."""
+    """SAME padding, by its definition."""
     spans = [a + (a - 1) * (d - 1) for a, d in zip(k, dilations)]
     totals = [max((-(-n // s) - 1) * s + span - n, 0) for n, s, span in zip(sizes, strides, spans)]
     return tuple((t // 2, t - t // 2) for t in totals)
 
 
 class Linear(NamedTuple):
-    """A function linear in x and in w, with its two adjoints, all of NumPy arrays."""
+    """A function that is linear in x and in w, with its two adjoints, on NumPy arrays."""
 
     apply: object  # (x, w) -> y
     back_x: object  # (upstream, w) -> gradient of x
@@ -98,7 +98,9 @@ def forward(case):
 
 
 def transposed(case):
-    """Of x, the output of the case, with filters `[*k, in, out/groups]`; `sizes` is the output."""
+    """The transposed convolution; its x is the output of the case, filters are `[*k, in,
+    out/groups]`, `sizes` is the output.
+    """
     turn = lambda w: np.swapaxes(w, -1, -2)
     return Linear(
         lambda x, w: case.back_x(x, turn(w)),
@@ -108,7 +110,7 @@ def transposed(case):
 
 
 def first(x):
-    """Channels first."""
+    """Move channels first."""
     return np.ascontiguousarray(np.moveaxis(x, -1, 1))
 
 
@@ -122,15 +124,15 @@ def filters_first_transposed(w):
     return np.ascontiguousarray(np.moveaxis(w, (-2, -1), (0, 1)))
 
 
-PLAIN = (lambda x: x, lambda w: w)  # how the call wants x and the filters
+PLAIN = (lambda x: x, lambda w: w)  # the layouts that the call takes
 
 
 def check(backend, call, linear, x, w, bias=True, forms=PLAIN, second=False, compiled=False):
-    """`call(x, w, bias)` and its gradients on a backend against the loops: float64 within 1e-10,
-    float32 within 1e-5 of the largest value; the loss is ½ Σ c·y².
+    """Compare `call(x, w, bias)` and its gradients on a backend with the loops: float64 within
+    1e-10, float32 within 1e-5 of the largest value. The loss is ½ Σ c·y².
 
-    With `second`, also the gradient of Σ r · (gradient of x), in x and in w; with `compiled`, all
-    of it eagerly and compiled.
+    With `second`, also the gradient of Σ r · (gradient of x), for x and for w. With `compiled`, all
+    of it eager and compiled.
     """
     rng = np.random.default_rng(1)
     of_x, of_w = forms
@@ -164,7 +166,7 @@ def check(backend, call, linear, x, w, bias=True, forms=PLAIN, second=False, com
         found = first_order(c, r, x, w, *b)
         return [*found, *iso.grad(along, argnums=(0, 1))(x, w, c, r, *b)]
 
-    # JAX compiles each operation of an eager call by itself: of first order, once, is enough
+    # JAX compiles each eager operation by itself: one first-order run is enough
     eager = (lambda f: f) if compiled or backend != "jax" else iso.jit
     for dtype, tolerance in ((np.float64, 1e-10), (np.float32, 1e-5)):
         arrays = [iso.convert(np.asarray(a, dtype), backend) for a in (of_x(c), of_x(r), of_x(x))]
@@ -184,7 +186,7 @@ def check(backend, call, linear, x, w, bias=True, forms=PLAIN, second=False, com
 
 
 def compare(found, expected, backend, dtype, tolerance, values=2):
-    """Results against what is expected of them: the first are values, the others gradients."""
+    """Compare results with the expected ones; the first are values, the others gradients."""
     assert len(found) == len(expected)
     for i, (a, b) in enumerate(zip(found, expected)):
         assert kind_of(a) == backend or backend == "numpy"

@@ -1,5 +1,5 @@
-"""What attention and recurrent layers shall give: naive loops in NumPy, formulas and layers of
-torch in float64, and their derivatives by torch's autograd.
+"""Expected results of attention and recurrent layers: naive NumPy loops, formulas, and torch layers
+in float64, with derivatives by torch's autograd.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ def drawn(seed, *shapes):
 
 
 def naive_attention(q, k, v, mask=None, causal=False, scale=None):
-    """One query and one key at a time; zeros where nothing is attended to."""
+    """Attention, one query and one key at a time; zeros if a query attends to nothing."""
     lead = np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
     length, keys = q.shape[-2], k.shape[-2]
     scale = q.shape[-1] ** -0.5 if scale is None else scale
@@ -38,12 +38,12 @@ def naive_attention(q, k, v, mask=None, causal=False, scale=None):
 
 
 def torch_attention(q, k, v, mask=None, causal=False, scale=None):
-    """The formula, differentiable by torch as often as wanted; the mask is boolean."""
+    """The formula, which torch can differentiate to any order; the mask is boolean."""
     scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
     keep = torch.ones(scores.shape[-2:], dtype=torch.bool)
     keep = keep if mask is None else keep & torch.as_tensor(mask)
     keep = keep.tril() if causal else keep
-    powers = torch.exp(scores) * keep  # the scores of tests are small
+    powers = torch.exp(scores) * keep  # safe, because the scores of the tests are small
     total = powers.sum(-1, keepdim=True)
     return powers / torch.where(total > 0, total, 1.0) @ v
 
@@ -67,8 +67,8 @@ def torch_recurrent(kind, gates, time_major=False):
 
 
 def derivatives(func, arrays, second=True):
-    """Outputs, gradients of the sum of their sines, and the gradient of the sum of the squares of
-    those, in the first argument.
+    """Outputs, gradients of the sum of their sines, and the gradient of the sum of squares of
+    those, for the first argument.
     """
     leaves = [torch.tensor(x, requires_grad=True) for x in arrays]
     outs = func(*leaves)
@@ -82,7 +82,7 @@ def derivatives(func, arrays, second=True):
 
 
 def program(xp, func, n, second=True):
-    """The same of a function of our own, as one function that can be compiled."""
+    """The same for a function of ours, as one function that can be compiled."""
 
     def flat(*arrays):
         return iso.tree.flatten(func(*arrays))[0]
@@ -103,10 +103,11 @@ def program(xp, func, n, second=True):
 
 
 def check(xp, func, reference, arrays, second=True, compiled=False, rtol=1e-10):
-    """Values and derivatives of `func` are those of `reference`, a function of torch's tensors.
+    """Compare values and derivatives of `func` with those of `reference`, a function of torch
+    tensors.
 
-    With `compiled` also compiled, and values and first derivatives in float32 within 1e-5. JAX
-    compiles each operation of an eager call by itself: its second derivatives are compiled only.
+    With `compiled`, also compiled, and values and first derivatives in float32 within 1e-5. JAX
+    compiles each eager operation by itself, so its second derivatives are only checked compiled.
     """
     expected = derivatives(reference, arrays, second)
     given = [xp.asarray(x) for x in arrays]

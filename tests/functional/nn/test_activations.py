@@ -1,4 +1,4 @@
-"""Activations, norms, losses, embedding: values, gradients of both orders, edges."""
+"""Activations, norms, losses and embedding: values, first and second derivatives, edge cases."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from oracles import kind_of, name_of, numpy_of
 X = np.array([[-30.0, -2.5, -1.0, -0.3], [0.2, 1.0, 2.7, 30.0]])
 BIG = np.array([-1e4, -800.0, 800.0, 1e4])
 
-# ours, torch's in float64
+# ours, and torch's in float64
 UNARY = {
     "relu": (iso.relu, F.relu),
     "leaky_relu": (lambda x: iso.leaky_relu(x, alpha=0.2), lambda x: F.leaky_relu(x, 0.2)),
@@ -65,7 +65,7 @@ def test_values_and_gradients(backend, xp, name):
 
 
 def test_all_of_them_compiled(backend, xp):
-    """One program, since a compiler takes its time: values, gradients and second ones."""
+    """One program, because compiling takes long: values, first and second derivatives."""
     ends = {"logsumexp": (1, 1)}
     weights = {n: np.linspace(0.5, 1.5, 8).reshape(2, 4) for n in UNARY if n not in ends}
     weights |= {n: np.ones(shape) for n, shape in ends.items()}
@@ -103,7 +103,8 @@ def test_seams(backend, xp):
     assert (slope(iso.relu), slope(iso.sigmoid), slope(iso.softplus)) == (0.0, 0.25, 0.5)
     np.testing.assert_allclose([curve(iso.sigmoid), curve(iso.softplus)], [0.0, 0.25], atol=1e-15)
     np.testing.assert_array_equal(numpy_of(iso.leaky_relu(zero - 1)), [-0.01])
-    far = iso.grad(lambda x: xp.sum(iso.softplus(x)))(zero + 21)  # not yet 1
+    # the slope is not rounded to 1 yet
+    far = iso.grad(lambda x: xp.sum(iso.softplus(x)))(zero + 21)
     np.testing.assert_allclose(numpy_of(far), 1 / (1 + np.exp(-21.0)), rtol=1e-12)
 
 
@@ -114,7 +115,7 @@ def test_what_is_not_a_number_shows(backend, xp, dtype):
     np.testing.assert_array_equal(infinite, np.array([0.0, 0.5, 0.5], dtype))
     for name, (f, _) in (UNARY | {"softmax": (iso.softmax, None)}).items():
         value = f(nan) if name != "logsumexp" else iso.logsumexp(nan)
-        if name in ("softmax", "log_softmax", "logsumexp"):  # one is enough for all of them
+        if name in ("softmax", "log_softmax", "logsumexp"):  # one of the three is enough
             assert np.isnan(numpy_of(value)).all(), name
             continue
         grad = iso.grad(lambda x, f=f: xp.sum(f(x)))(nan)
@@ -130,12 +131,12 @@ def test_logsumexp_of_infinities(backend, xp):
 
 
 RNG = np.random.default_rng(0)
-IMAGE = RNG.normal(size=(2, 5, 3, 4)) * 2 + 1  # channel last
+IMAGE = RNG.normal(size=(2, 5, 3, 4)) * 2 + 1  # channels last
 SCALE, SHIFT = RNG.normal(size=4), RNG.normal(size=4)
 
 
 def compare(xp, ours, theirs, *arrays):
-    """Values and the gradients of every argument against torch in float64."""
+    """Compare values and the gradients of every argument with torch in float64."""
     tensors = [torch.tensor(a, requires_grad=True) for a in arrays]
     y = theirs(*tensors)
     weights = RNG.normal(size=tuple(y.shape))
@@ -145,7 +146,8 @@ def compare(xp, ours, theirs, *arrays):
     w = xp.asarray(weights)
     places = tuple(range(len(given)))
     derived = iso.grad(lambda *a: xp.sum(ours(*a) * w), places)
-    found = (iso.jit(derived) if name_of(xp) == "jax" else derived)(*given)  # it compiles each part
+    # eagerly JAX compiles each operation
+    found = (iso.jit(derived) if name_of(xp) == "jax" else derived)(*given)
     for g, expected in zip(found, grads):
         np.testing.assert_allclose(numpy_of(g), expected.numpy(), rtol=1e-9, atol=1e-11)
 
@@ -289,7 +291,7 @@ def test_batch_norm(backend, xp, data_format):
     same = iso.batch_norm(*given, data_format=data_format)
     np.testing.assert_array_equal(numpy_of(same[1]), mean)
     np.testing.assert_array_equal(numpy_of(same[2]), var)
-    # what is kept is no way for gradients
+    # no gradient flows through the running statistics
     kept = lambda x: sum(xp.sum(part) for part in iso.batch_norm(x, *given[1:], **options)[1:])
     np.testing.assert_array_equal(
         numpy_of(iso.grad(lambda x: kept(x) + 0 * xp.sum(x))(given[0])), 0
@@ -323,7 +325,7 @@ def test_cross_entropy(backend, xp, reduction):
 
 
 def test_labels_that_do_not_count(backend, xp):
-    """Also such as are no class; where none counts, the mean is that of nothing."""
+    """Ignored labels need not be valid classes. If all are ignored, the mean is over nothing."""
     labels = np.where(HARD == 1, -100, HARD)
     ours = lambda x: iso.cross_entropy(x, xp.asarray(labels), ignore_index=-100)
     theirs = lambda x: F.cross_entropy(first(x), torch.tensor(labels), ignore_index=-100)
@@ -358,7 +360,7 @@ def test_other_losses(backend, xp, reduction):
     compare(xp, ours, theirs, p, labels)
     wanted = RNG.dirichlet(np.ones(4), size=3)
     ours = lambda p: iso.kl_divergence(iso.log_softmax(p), xp.asarray(wanted), **r)
-    # torch warns of its mean, which is over all elements
+    # torch warns because its mean is over all elements
     part = 12 if reduction == "mean" else 1
     rest = {"reduction": "none" if reduction == "none" else "sum"}
     theirs = lambda p: F.kl_div(torch.log_softmax(p, -1), torch.tensor(wanted), **rest) / part

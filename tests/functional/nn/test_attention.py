@@ -1,5 +1,5 @@
-"""Attention beyond its rows: masks of every shape, rows of nothing, kernels against the meaning,
-groups of heads, positions, errors.
+"""Details of attention: masks of every shape, queries that attend to nothing, kernels against the
+composed form, grouped heads, positions, errors.
 """
 
 import numpy as np
@@ -39,7 +39,7 @@ def test_every_mask_broadcasts_and_rows_of_nothing_are_zero(backend, xp, shapes)
     q, k, v = map(xp.asarray, arrays)
     lead = np.broadcast_shapes(*(s[:-2] for s in shapes))
     for i, mask in enumerate(masks(shapes[0][-2], shapes[1][-2], lead)):
-        causal = (i + len(shapes[0])) % 2 == 0  # each mask with and without, over all shapes
+        causal = (i + len(shapes[0])) % 2 == 0  # each mask causal and not, over all shapes
         given = None if mask is None else xp.asarray(mask)
         wanted = naive_attention(*arrays, mask, causal)
 
@@ -47,13 +47,13 @@ def test_every_mask_broadcasts_and_rows_of_nothing_are_zero(backend, xp, shapes)
             call = lambda q, k, v: iso.scaled_dot_product_attention(
                 q, k, v, mask=mask, is_causal=causal
             )
-            # the kernel against the meaning
+            # the composed form, to compare with the kernel
             plain = lambda q, k, v: Backend.attention(
                 load(backend), q, k, v, q.shape[-1] ** -0.5, mask, causal
             )
             return call(q, k, v), *(iso.vjp(f, q, k, v)[1](wanted) for f in (call, plain))
 
-        if backend == "jax" and i:  # eagerly it would compile each operation for each shape
+        if backend == "jax" and i:  # eagerly JAX would compile each operation for each shape
             run = iso.jit(run)
         found, grads, meant = run(q, k, v, given, xp.asarray(wanted))
         np.testing.assert_allclose(numpy_of(found), wanted, rtol=1e-11, atol=1e-14)
@@ -74,7 +74,7 @@ def test_a_row_of_nothing_has_no_gradient(backend, xp):
         dq, dk, dv = (numpy_of(g) for g in iso.grad(loss, (0, 1, 2))(q, k, v, mask))
         np.testing.assert_array_equal(dq[:, 1], 0)
         assert np.abs(dq[:, [0, 2]]).min() > 0
-        # nothing is the same as not being asked
+        # a query that attends to nothing is like no query
         rest = [0, 2]
         short = iso.grad(
             lambda q, k, v: xp.sum(xp.sin(iso.scaled_dot_product_attention(q, k, v))), (1, 2)
@@ -98,7 +98,7 @@ def test_gradients_reach_the_mask_and_the_scale(backend, xp):
 
 
 def test_other_derivatives_of_attention(backend, xp):
-    """Along a direction, mapped, of third order: where a kernel alone would refuse."""
+    """jvp, vmap and third order, where a kernel alone would fail."""
     arrays = drawn(3, (2, 2, 3, 4), (2, 2, 3, 4), (2, 2, 3, 4))
     q, k, v = map(xp.asarray, arrays)
     call = lambda q, k, v: iso.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -128,10 +128,11 @@ def test_other_derivatives_of_attention(backend, xp):
     np.testing.assert_allclose(numpy_of(ours), wanted.numpy(), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.later_on("torch", compiled=True)  # the rows of attention compile a short one
+# test_layers.py compiles attention over a short sequence
+@pytest.mark.later_on("torch", compiled=True)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_long_sequences(backend, xp, compiled):
-    """Where torch's own kernel is used, which has no second derivative."""
+    """Long enough for torch's own kernel, which has no second derivative."""
     arrays = drawn(15, (2, 256, 4), (2, 256, 4), (2, 256, 4))
     arrays[1] *= 0.1
     mask = np.random.default_rng(16).random((256, 256)) > 0.4
@@ -157,7 +158,7 @@ def test_torch_backward_reaches_leaves_twice(backend):
         grads = torch.autograd.grad(call(*leaves).sin().sum(), leaves, create_graph=True)
         sum((g * g).sum() for g in grads).backward()
         found.append([*grads, *(x.grad for x in leaves)])
-        call(*leaves).sin().sum().backward()  # a plain one after it adds the first order
+        call(*leaves).sin().sum().backward()  # another backward pass adds the first-order gradient
         found[-1] += [x.grad for x in leaves]
     for ours, wanted in zip(*found):
         np.testing.assert_allclose(numpy_of(ours), numpy_of(wanted), atol=1e-12)
@@ -190,7 +191,7 @@ def test_grouped_query_attention(backend, xp):
     wanted = naive_attention(q, np.repeat(k, 3, 1), np.repeat(v, 3, 1), mask[0])
     np.testing.assert_allclose(numpy_of(plain), wanted, rtol=1e-11)
     mask = kept(5, 0.4, (2, 2, 3, 4, 5)).reshape(2, 6, 4, 5)
-    shown = iso.grouped_query_attention(  # the identity as values shows the weights
+    shown = iso.grouped_query_attention(  # values that are the identity show the weights
         *map(xp.asarray, (q, k, np.eye(5)[None, None].repeat(2, 1))), scale=0.3, dropout_p=0.4,
         training=True, rng=key_of(backend, 5),
     )  # fmt: skip
@@ -234,7 +235,7 @@ def test_options_of_multi_head_attention(backend, xp, options):
     for mask, pads, is_causal in cases:
         theirs = mask if not is_causal else causal if mask is None else mask | causal
         if theirs is not None and pads is not None and theirs.dtype != pads.dtype:
-            pads_there = np.where(pads, -np.inf, 0.0)  # torch warns of two kinds
+            pads_there = np.where(pads, -np.inf, 0.0)  # torch warns about masks of two kinds
         else:
             pads_there = pads
         wanted, weights = F.multi_head_attention_forward(
@@ -282,7 +283,9 @@ def test_multi_head_attention_without_a_batch_and_with_dropout(backend, xp):
 
 
 def test_gradients_of_all_that_multi_head_attention_takes(backend, xp):
-    """Two more keys, keys of another array, an additive mask; then one array for all three."""
+    """Two extra keys, keys of another array, an additive mask; then one array for query, key and
+    value.
+    """
     q, k, w, wo, b, bo, key, value, mask = drawn(
         18, (2, 3, 4), (2, 3, 4), (12, 4), (4, 4), (12,), (4,), (1, 1, 4), (1, 1, 4), (3, 3)
     )
@@ -326,7 +329,7 @@ def test_static_keys_and_values_have_gradients(backend, xp):
 
 
 def test_multi_head_attention_without_projections(backend, xp):
-    """Biases alone, a mask for each sample, and rows that attend to nothing."""
+    """Only biases, a mask per sample, and queries that attend to nothing."""
     q, b, bo = drawn(20, (3, 4, 6), (18,), (6,))
     open_ = np.random.default_rng(21).random((3, 4, 4)) > 0.4
     open_[1, 2] = False
@@ -347,7 +350,7 @@ def test_what_is_not_a_number_shows(backend, xp):
     """A NaN among the values reaches every query that may attend to it, and no other sample."""
     arrays = drawn(22, (2, 4, 3), (2, 5, 3), (2, 5, 2))
     arrays[2][0, 3, 1] = np.nan
-    for lead in (lambda x: x, lambda x: x[:, None]):  # torch's kernel is for four axes
+    for lead in (lambda x: x, lambda x: x[:, None]):  # torch's kernel needs four axes
         q, k, v = (xp.asarray(lead(x)) for x in arrays)
         y = numpy_of(iso.scaled_dot_product_attention(q, k, v)).reshape(2, 4, 2)
         np.testing.assert_array_equal(np.isnan(y[0]), [[False, True]] * 4)
@@ -373,7 +376,7 @@ def test_rotary_embedding(backend, xp, interleaved):
     )
     counted = iso.rotary_embedding(xp.asarray(x), base=100.0, interleaved=interleaved)
     np.testing.assert_array_equal(numpy_of(counted), numpy_of(call(xp.asarray(x), xp.arange(5))))
-    # products depend on the distance alone
+    # products only depend on the distance
     q, k = map(xp.asarray, drawn(13, (1, 6), (1, 6)))
     at = lambda i, j: float(numpy_of(xp.sum(call(q, xp.asarray([i])) * call(k, xp.asarray([j])))))
     assert at(2, 5) == pytest.approx(at(11, 14), rel=1e-10)

@@ -1,5 +1,5 @@
-"""The two ways to mask attention in heads: `mask`, where True attends, and torch's two, where True
-excludes. Against loops over examples, heads, queries and keys, in NumPy and float64.
+"""The masks of multi-head attention: `mask`, where True attends, and torch's two, where True
+excludes. Compared with loops over examples, heads, queries and keys in float64 NumPy.
 """
 
 import numpy as np
@@ -17,8 +17,8 @@ OUT_W, OUT_B = RNG.normal(size=(E, E)) / 2, RNG.normal(size=E)
 
 
 def looped(q, k, mask, w=W, extra=(), causal=False):
-    """Attention in heads, one number after the other. `mask` is of the whole shape: True attends,
-    or what is added; `extra` are more keys and values, of E each, that everybody attends to.
+    """Multi-head attention, one number at a time. `mask` has the full shape: True attends, floats
+    are added. `extra` are more keys and values, of E each, that every query attends to.
     """
     depth = E // HEADS
     out = np.zeros((N, L, E))
@@ -115,7 +115,8 @@ def test_a_mask_may_be_causal_besides(backend, kind):
 def test_gradients_with_a_mask(backend, xp, kind):
     to = load(backend).from_numpy
     mask = drawn((N, 1, L, S), kind)
-    mask[0, 0, 1] = False if kind == "bool" else -1e3  # a query that attends to nothing, or all
+    # a query that attends to nothing, or to everything
+    mask[0, 0, 1] = False if kind == "bool" else -1e3
     weigh = RNG.normal(size=(N, L, E))
     loss = lambda q, k, w, mask: xp.sum(call(to, q, k, w, mask=mask) * to(weigh))
     arrays = (Q, K, W, mask)
@@ -128,7 +129,7 @@ def test_gradients_with_a_mask(backend, xp, kind):
             return (looped(q, k, np.broadcast_to(m, (N, HEADS, L, S)), w) * weigh).sum()
 
         wanted = central_gradient(value, arrays[i])
-        # of sums of this size differences are good to 1e-7
+        # differences of sums of this size are good to 1e-7
         np.testing.assert_allclose(numpy_of(slope), wanted, rtol=1e-6, atol=2e-7)
 
 

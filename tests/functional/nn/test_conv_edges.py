@@ -1,4 +1,4 @@
-"""Convolutions at their edges: numbers that are none, complex ones, one element, memory."""
+"""Edge cases of convolutions: NaN and infinities, complex numbers, single elements, memory use."""
 
 import tracemalloc
 
@@ -13,8 +13,8 @@ from .conv_oracles import Case, check, drawn, forward, same, transposed
 
 
 def test_what_is_not_a_number_shows(backend, xp):
-    """A NaN and an infinity reach what lies over them, and nothing else: no zero of a padding, of a
-    dilation or of another group is ever multiplied by them.
+    """A NaN and an infinity only reach outputs whose window contains them: zeros of padding,
+    dilation or other groups are never multiplied with them.
     """
     for options, groups in (({}, 1), ({"dilations": 2}, 2), ({"x_dilations": 2}, 1)):
         x, w = drawn(0, (2, 7, 6, 4), (3, 2, 4 // groups, 4))
@@ -43,11 +43,11 @@ def test_what_is_not_a_number_shows(backend, xp):
 
 
 def test_gradients_of_a_convolution_alone_in_its_filters(backend, xp):
-    """Second order from the gradient of the filters back to x, where `back_w` is differentiated."""
+    """Second derivative from the filters' gradient back to x, which differentiates `back_w`."""
     x, w, r = drawn(1, (2, 5, 4, 2), (2, 3, 2, 3), (2, 3, 2, 3))
     case = Case((5, 4), (2, 3), (2, 1), ((1, 0), (1, 1)), (1, 1), (1, 1))
     c = drawn(2, (2, *case.size, 3))[0]
-    # the loss ½ Σ c·y²: its gradient in w, along r, differentiated in x and in w
+    # the loss is ½ Σ c·y²: its gradient for w, along r, differentiated for x and w
     y, through = case.conv(x, w), case.conv(x, r)
     wanted = [
         case.back_x(c * through, w) + case.back_x(c * y, r),
@@ -75,7 +75,7 @@ def test_complex_convolutions(backend, xp):
     call = lambda x, w: iso.conv1d(x, w, 2, 1)
     given = xp.asarray(x), xp.asarray(w)
     np.testing.assert_allclose(numpy_of(call(*given)), wanted, rtol=1e-10)
-    # the real part of the result, as a function of the real and the imaginary parts
+    # the real part of the result, as a function of real and imaginary parts
     unit = xp.asarray(1j, dtype=xp.complex128)
     join = lambda a, b: xp.astype(a, unit.dtype) + xp.astype(b, unit.dtype) * unit
     loss = lambda a, b, c, d: xp.sum(xp.real(call(join(a, b), join(c, d))))
@@ -88,7 +88,7 @@ def test_complex_convolutions(backend, xp):
 
 
 def test_one_element(backend):
-    """Filters larger than x, one place, one channel."""
+    """Filters larger than x, one position, one channel."""
     x, w = drawn(4, (1, 1, 1, 1), (3, 2, 1, 1))
     case = Case((1, 1), (3, 2), (1, 1), ((1, 1), (0, 1)), (1, 1), (1, 1))
     check(backend, lambda x, w, b: iso.conv2d(x, w, 1, "SAME", bias=b), forward(case), x, w)
@@ -99,7 +99,7 @@ def test_one_element(backend):
 
 @pytest.mark.parametrize("backend", ["numpy"], indirect=True)
 def test_large_samples_are_convolved_in_pieces(backend):
-    """One sample whose windows are several pieces, of rows and of samples."""
+    """One sample whose windows need several pieces, by rows and by samples."""
     x, w = drawn(5, (3, 61, 40, 8), (3, 3, 8, 2))
     assert 61 * 40 * 9 * 8 * x.itemsize * 3 > 2 * PIECE
     assert 61 * 40 * 9 * 8 * x.itemsize < PIECE
@@ -110,7 +110,7 @@ def test_large_samples_are_convolved_in_pieces(backend):
 
 
 def check_pieces(x, w):
-    """Against one sample and one place of the filter at a time."""
+    """Compare with a sum over one sample and one filter position at a time."""
     y = iso.conv2d(x, w, 1, "SAME")
     g = drawn(7, y.shape)[0]
     dx, dw = iso.vjp(lambda x, w: iso.conv2d(x, w, 1, "SAME"), x, w)[1](g)
@@ -130,8 +130,8 @@ def check_pieces(x, w):
 @pytest.mark.parametrize("backend", ["numpy"], indirect=True)
 @pytest.mark.parametrize("kind", ["dense", "grouped", "first", "transposed"])
 def test_memory_of_a_large_batch(backend, kind):
-    """Beyond what comes in and out: x, padded, once; windows of about `PIECE`; some small change.
-    The matrix of windows of the whole batch would be 9 times x.
+    """Besides inputs and outputs: one padded copy of x, windows of about `PIECE`, and little else.
+    A matrix of all windows of the batch would be 9 times x.
     """
     x, w = (a.astype(np.float32) for a in drawn(8, (64, 40, 40, 16), (3, 3, 16, 16)))
     options = {}
@@ -154,12 +154,12 @@ def test_memory_of_a_large_batch(backend, kind):
         finally:
             tracemalloc.stop()
 
-    func(x[:1], w)  # what is imported and kept
+    func(x[:1], w)  # run once, so that imports and caches do not count
     used, y = peak(lambda: func(x, w))
     assert used < y.nbytes + wide + 2 * PIECE
     _, back = iso.vjp(func, x, w)
     used, (dx, dw) = peak(lambda: back(y))
-    # both gradients: x padded for that of the filters, and the padded gradient of x it is cut from
+    # both gradients: padded x for the filters' one, and the padded gradient of x
     assert used < dx.nbytes + dw.nbytes + y.nbytes + wide + 2 * PIECE
     assert dx.shape == x.shape
     assert dw.shape == w.shape

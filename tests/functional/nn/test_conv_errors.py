@@ -1,4 +1,4 @@
-"""What a convolution refuses: every message says the function, what was needed and what came."""
+"""What convolutions refuse: every message has the function, what was needed and what came."""
 
 import numpy as np
 import pytest
@@ -77,7 +77,7 @@ def test_strides_and_dilations_that_are_not_positive(of):
             iso.conv2d(x, w, 1, 0, x_dilations=wrong)
         with pytest.raises(ValueError, match="conv2d_transpose: needed strides as a positive int"):
             iso.conv2d_transpose(x, of(3, 3, 3, 2), wrong, 0)
-    assert tuple(iso.conv2d(x, w, True, True).shape) == (1, 5, 5, 2)  # ints too
+    assert tuple(iso.conv2d(x, w, True, True).shape) == (1, 5, 5, 2)  # bools count as ints
     several = (np.int64(1), np.int32(2))
     assert tuple(iso.conv2d(x, w, several, [np.array([1, 1]), (1, 1)]).shape) == (1, 5, 3, 2)
     assert tuple(iso.conv2d(x, w, np.int64(2), 0).shape) == (1, 2, 2, 2)

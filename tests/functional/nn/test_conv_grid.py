@@ -1,10 +1,10 @@
 """The full grid of convolutions: dims × layout × filter format × groups × stride × dilation ×
-x_dilation × padding, a sample in every run, all of it under `slow`.
+x_dilation × padding. Every run tests a sample; `slow` tests all.
 
-Values and both gradients, in float64 within 1e-10, against naive loops and against `jax.lax`, and
-so is the composed meaning that a backend inherits and replaces. The formats of one convolution
-share what is expected, and on JAX one program, since it compiles each anew; for that reason only
-every tenth of the sample asks `jax.lax`.
+Values and both gradients in float64, within 1e-10, are compared with naive loops and with
+`jax.lax`. So is the composed form that backends inherit and may replace. The formats of one
+convolution share the expected values and, on JAX, one program, because JAX compiles each. For the
+same reason only every tenth of the sample is compared with `jax.lax`.
 """
 
 import os
@@ -35,7 +35,7 @@ PADDINGS = {
     "crop": ((-1, 2), (1, -1), (-1, 1)),
 }
 FORMATS = ("channel_last", "channel_first")
-LAYOUTS = tuple(product(FORMATS, FORMATS))  # of x and of the filters
+LAYOUTS = tuple(product(FORMATS, FORMATS))  # (x, filters)
 
 
 class Point(NamedTuple):
@@ -64,7 +64,7 @@ def test_the_grid_is_large():
 def test_a_sample_of_the_grid(backend):
     print(f"CONV_SEED={SEED}")
     rng = random.Random(f"{SEED} {backend}")
-    count = 5 if backend == "jax" else 20  # which compiles each of them
+    count = 5 if backend == "jax" else 20  # JAX compiles each of them
     sample = rng.sample(FORWARD, 2 * count) + rng.sample(TRANSPOSED, count)
     for i, point in enumerate(sample):
         check(backend, point, [rng.choice(LAYOUTS)], asks_lax=i % 10 == 0)
@@ -85,7 +85,7 @@ def test_the_whole_grid(backend, dims, stride, padding):
 
 
 def check(backend, point, layouts, asks_lax):
-    """How many were checked."""
+    """Check one point of the grid; returns the number of calls checked."""
     x, w, c = _arrays(point)
     expected = [_loops(point), *([_lax(point)] if asks_lax else [])]
     calls, given = [], []
@@ -94,7 +94,7 @@ def check(backend, point, layouts, asks_lax):
         there = [iso.convert(a, backend) for a in (of_x(x), of_w(w), of_x(c))]
         calls.append((layout, "own", _public(point, layout)))
         given.append(there)
-        if layout == layouts[0] or backend != "jax":  # which compiles it in seconds
+        if layout == layouts[0] or backend != "jax":  # JAX takes seconds to compile it
             calls.append((layout, "composed", _composed(backend, point, layout, *there[:2])))
             given.append(there)
 
@@ -130,7 +130,7 @@ def _public(point, layout):
 
 
 def _composed(backend, point, layout, x, w):
-    """The meaning that every backend inherits."""
+    """The composed form that every backend inherits."""
     make = conv_plan.transposed if point.transposed else conv_plan.forward
     rest = (None,) if point.transposed else ()
     end = () if point.transposed else (point.x_dilation,)
@@ -152,7 +152,7 @@ def _results(func, x, w, c):
 
 
 def _turns(point, layout):
-    """How channels last becomes the layout, of x and of the filters."""
+    """How to turn x and the filters from channels last into the layout."""
     turned = (
         conv_oracles.filters_first_transposed if point.transposed else conv_oracles.filters_first
     )
@@ -169,12 +169,12 @@ def _padding(point):
 
 
 def _case(point):
-    """The convolution for the loops; for a transposed one, that which it is the gradient of."""
+    """The convolution for the loops; for a transposed one, the convolution whose gradient it is."""
     n, sizes, k = point.dims, SIZES[point.dims], KERNELS[point.dims]
     each = lambda value: (value,) * n
     padding, strides, dilations = _padding(point), each(point.stride), each(point.dilation)
     pads = {"SAME": None, "VALID": each((0, 0)), 1: each((1, 1))}.get(padding, padding)
-    if point.transposed:  # the default sizes, by the definition of each padding
+    if point.transposed:  # default output sizes, by the definition of each padding
         spans = [(a - 1) * point.dilation + 1 for a in k]
         sizes = tuple(
             a * point.stride + (0 if pads is None else max(span - point.stride, 0) - sum(pads[i]))
@@ -238,7 +238,5 @@ def _lax(point):
 
 
 def _compiled(func, *args):
-    """`func` of the arguments, compiled in a third of the time: a program that runs once need not
-    be fast.
-    """
+    """`func` compiled in a third of the usual time: a program that runs once need not be fast."""
     return jax.jit(func).lower(*args).compile({"xla_backend_optimization_level": 0})(*args)

@@ -1,5 +1,5 @@
-"""Losses as a total and a count: every loss that has reductions has this one, eager, compiled and
-under the frameworks' own transforms; and means of narrow numbers, which are sums first.
+"""Losses as a total and a count: every loss with reductions has this one, eager, compiled and under
+the frameworks' own transforms. Also: means of narrow floats are summed in a wider dtype.
 """
 
 import inspect
@@ -21,7 +21,7 @@ SOFT = RNG.dirichlet(np.ones(4), size=(3, 5))
 t = torch.tensor
 turned = lambda x: t(x).movedim(-1, 1)
 
-# our arguments and keywords, the sum as torch has it, and the count
+# our arguments and keywords, the sum by torch, and the count
 CASES = {
     "mse": (iso.mse, (P, Y), {}, lambda: F.mse_loss(t(P), t(Y), reduction="sum"), 12),
     "mae": (iso.mae, (P, Y), {}, lambda: F.l1_loss(t(P), t(Y), reduction="sum"), 12),
@@ -74,9 +74,9 @@ def test_total_and_count_are_torchs(backend, xp, case):
     loss, args, kw, total, count = CASES[case]
     given = [xp.asarray(np.asarray(x)) for x in args]
     func = counted(loss, args, kw)
-    torch._dynamo.reset()  # it compiles one function of a name eight times at most
+    torch._dynamo.reset()  # torch compiles a function of the same name at most eight times
     runs = [func, compiled(backend, func)]
-    if backend != "torch" and case in ("mse", "ignored"):  # Inductor in the tests of training
+    if backend != "torch" and case in ("mse", "ignored"):  # the training tests use Inductor
         runs.append(iso.jit(func))
     for run in runs:
         found = run(*given)
@@ -88,7 +88,7 @@ def test_total_and_count_are_torchs(backend, xp, case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_gradient_of_its_value_is_that_of_the_mean(backend, xp, case):
-    """And 0 where nothing counts."""
+    """The gradient is 0 where nothing counts."""
     loss, args, kw, _, count = CASES[case]
     given = [xp.asarray(np.asarray(x)) for x in args]
     found = iso.grad(lambda *a: counted(loss, args, kw)(*a).value)(*given)
@@ -102,9 +102,7 @@ def test_the_gradient_of_its_value_is_that_of_the_mean(backend, xp, case):
 @pytest.mark.parametrize("ignored", [None, 0])
 @pytest.mark.parametrize(("backend", "narrow"), NARROW, indirect=["backend"])
 def test_means_of_narrow_numbers_are_summed_wide(backend, xp, narrow, ignored):
-    """5000 losses of 20.25, which is the same number in all of them: their sum is beyond float16,
-    their number beyond what bfloat16 can count.
-    """
+    """5000 equal losses of 20.25: their sum overflows float16, and bfloat16 cannot count them."""
     dtype = load(backend).narrow(narrow)
     rows = np.zeros((5001, 2), np.float32) + np.array([20.25, 0], np.float32)
     logits, labels = xp.astype(xp.asarray(rows), dtype), np.ones(5001, int)

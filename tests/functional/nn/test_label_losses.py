@@ -1,4 +1,4 @@
-"""Cross entropy of integer labels, whose pullback has its own words, and norms of narrow floats."""
+"""Cross entropy of integer labels, which has its own pullback, and norms of narrow floats."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_second_derivatives_and_another_axis(backend, xp):
     x = LOGITS[:2, :3]
     func = lambda x: iso.cross_entropy(x, labels, axis=0, reduction="sum")
     found = numpy_of(iso.hessian(func)(xp.asarray(np.ascontiguousarray(x.T))))
-    for i, p in enumerate(softmax(x)):  # p of one row: diag(p) - p pᵀ, and nothing between rows
+    for i, p in enumerate(softmax(x)):  # for p of one row: diag(p) - p pᵀ, and zero between rows
         np.testing.assert_allclose(found[:, i, :, i], np.diag(p) - np.outer(p, p), atol=1e-12)
         np.testing.assert_array_equal(found[:, i, :, 1 - i], 0.0)
 
@@ -61,7 +61,8 @@ def test_norms_of_narrow_floats_round_once(backend, xp):
     found = iso.layer_norm(x, weight=weight)
     assert found.dtype == narrow
     found = np.asarray(iso.to_numpy(found)).astype(np.float64)
-    np.testing.assert_allclose(found, wanted, rtol=2**-8, atol=1e-6)  # half of a last digit
+    # half a unit in the last place
+    np.testing.assert_allclose(found, wanted, rtol=2**-8, atol=1e-6)
     wanted = wide[0] / np.sqrt((wide[0] ** 2).mean(-1, keepdims=True) + 1e-6) * wide[1]
     if backend == "jax":
         found = np.asarray(iso.to_numpy(iso.rms_norm(x, weight=weight))).astype(np.float64)

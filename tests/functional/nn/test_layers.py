@@ -200,7 +200,7 @@ def test_linear(backend, xp):
     for outer, inner in (((), ()), ((), (5,)), ((), (2, 3)), ((2,), ()), ((2, 3), (4,))):
         check_linear(xp, outer, inner, lambda f: f)
     check_linear(xp, (2,), (4, 3), iso.jit)
-    # an infinity and a NaN reach their own rows, and no other
+    # an infinity and a NaN only reach their own rows
     x, w = np.ones((3, 4)), np.ones((2, 4))
     x[0, 1], x[2, 3] = np.inf, np.nan
     y = numpy_of(iso.linear(xp.asarray(x), xp.asarray(w)))
@@ -223,7 +223,7 @@ def check_linear(xp, outer, inner, run):
     back = lambda u: np.einsum("...nk,...nj->...kj", flat(u), flat(x))
     gx = np.einsum("...nk,...kj->...nj", flat(u), w).reshape(x.shape)
     plain = y - b.reshape(*outer, *(1,) * len(inner), 3)
-    # second order: the loss is ½ Σ u·y², so its gradient in w, along r, has that of r through w
+    # second order: the loss is ½ Σ u·y²; differentiate its gradient for w, along r
     r = rng.normal(size=w.shape)
     along = np.einsum("...nj,...kj->...nk", flat(x), r).reshape(y.shape)
     expected = (y, plain, gx, back(u), flat(u).sum(-2), back(u * along))
@@ -248,7 +248,7 @@ def test_dropout(backend, xp):
     seed, key = 42, key_of(backend, 42)
     given = np.random.default_rng(0).normal(size=(50, 40)).astype(np.float32)
     x = xp.asarray(given)
-    # values: what JAX's generator keeps, scaled; the numbers are exact
+    # values: the mask of JAX's generator, scaled; equality is exact
     for prob in (0.1, 0.5, 0.75):
         y = numpy_of(iso.dropout(x, prob, rng=key))
         np.testing.assert_array_equal(y, dropped(given, seed, prob))
@@ -259,16 +259,16 @@ def test_dropout(backend, xp):
         np.testing.assert_array_equal(y, dropped(given, seed, prob, scale=False))
     other = numpy_of(iso.dropout(x, 0.5, rng=key_of(backend, 43)))
     assert 0.4 < np.mean((other != 0) == kept(seed, 0.5, x.shape)) < 0.6
-    # what is dropped is zero, whatever it was
+    # dropped values are zero, even infinities
     y = numpy_of(iso.dropout(xp.asarray(np.full(9, np.inf, np.float32)), 0.5, rng=key))
     np.testing.assert_array_equal(y, np.where(kept(seed, 0.5, (9,)), np.inf, 0))
 
-    # noise_shape: one draw for all along the axes of 1 and None
+    # noise_shape: one draw for all positions along axes of 1 or None
     for noise, shape in (((50, 1), (50, 1)), ((None, 40), (1, 40)), ((1, None), (1, 1))):
         y = numpy_of(iso.dropout(x, 0.4, rng=key, noise_shape=noise))
         np.testing.assert_array_equal(y, dropped(given, seed, 0.4, shape=shape))
 
-    # dtypes; torch multiplies a float16 by a number with more digits than a float16 has
+    # dtypes; torch multiplies float16 by a factor with more digits than float16 has
     for dtype, ulps in (("float16", 1), ("float64", 0)):
         wide = given.astype(dtype)
         wanted = dropped(wide, seed, 0.3)
@@ -280,12 +280,12 @@ def test_dropout(backend, xp):
             np.testing.assert_array_equal(numpy_of(y) == 0, wanted == 0)
             np.testing.assert_array_max_ulp(numpy_of(y), wanted, ulps)
 
-    # off
+    # turned off
     assert iso.dropout(x, 0.5, training=False) is x
     assert iso.dropout(x, 0.0, rng=key) is x
     assert iso.dropout(x, 0.5, training=False, dtype="float64").dtype == xp.float64
 
-    # gradients: the mask over 1 - p, and nothing of second order; compiled too
+    # gradients: the mask over 1 - p, second derivatives are zero; also compiled
     small, weights = xp.asarray(given[0, :6]), xp.asarray(given[1, :6])
     loss = lambda x, key: xp.sum(iso.dropout(x, 0.3, rng=key))
     mask = np.where(kept(seed, 0.3, (6,)), np.float32(1 / 0.7), 0)
@@ -296,7 +296,7 @@ def test_dropout(backend, xp):
     second = np.diag(2 * mask.astype(np.float64) ** 2)
     np.testing.assert_allclose(numpy_of(iso.hessian(squares)(small)), second, rtol=1e-6)
     both = iso.jit(lambda x, key: (iso.dropout(x, 0.3, rng=key), iso.grad(loss)(x, key)))
-    for n in (seed, 7):  # the key is an argument: no new program
+    for n in (seed, 7):  # the key is an argument: no recompilation
         value, grad = both(small, key_of(backend, n))
         np.testing.assert_array_equal(numpy_of(value), dropped(given[0, :6], n, 0.3))
         wanted = np.where(kept(n, 0.3, (6,)), np.float32(1 / 0.7), 0)
@@ -322,7 +322,7 @@ def test_dropout(backend, xp):
 def test_scaled_dot_product_attention(backend, xp):
     q, k, v = sequences.drawn(0, (2, 3, 4, 5), (2, 3, 6, 5), (2, 3, 6, 2))
     mask = np.random.default_rng(1).random((4, 6)) > 0.4
-    mask[2] = False  # it attends to nothing
+    mask[2] = False  # a query that attends to nothing
     call = lambda q, k, v: iso.scaled_dot_product_attention(
         q, k, v, mask=xp.asarray(mask), is_causal=True
     )
@@ -345,7 +345,7 @@ def test_scaled_dot_product_attention(backend, xp):
     assert y.dtype == xp.float32
     np.testing.assert_allclose(numpy_of(y), naive(q, k, v), rtol=1e-5, atol=1e-6)
 
-    # dropped weights: the identity as values shows them
+    # dropout of weights: values that are the identity show them
     q, k = sequences.drawn(4, (3, 4, 5), (3, 6, 5))
     weights = naive(q, k, np.eye(6))
     given = [xp.asarray(x) for x in (q, k, np.eye(6))]
@@ -355,7 +355,7 @@ def test_scaled_dot_product_attention(backend, xp):
     np.testing.assert_allclose(numpy_of(drop(False)), weights, rtol=1e-12)
     mask = kept(5, 0.4, weights.shape)
     np.testing.assert_allclose(numpy_of(drop(True)), np.where(mask, weights / 0.6, 0), rtol=1e-12)
-    # and their gradients, through what is kept
+    # their gradients flow through the kept weights
     arrays = [q, k, *sequences.drawn(6, (3, 6, 2))]
 
     def reference(q, k, v):
@@ -374,7 +374,7 @@ def test_multi_head_attention(backend, xp):
     weights = sequences.drawn(
         1, (width, width), (width, 3), (width, 7), (width, width), (3 * width,), (width,)
     )
-    mask = np.random.default_rng(2).random((length, keys)) > 0.6  # True: not attended to
+    mask = np.random.default_rng(2).random((length, keys)) > 0.6  # True: excluded
     padding = np.array([[False] * 5, [False, False, False, True, True]])
     mask[:, 0] = False
     names = ["q_proj_weights", "k_proj_weights", "v_proj_weights", "out_proj_weights"]
@@ -423,7 +423,7 @@ def test_lstm_update(backend, xp, time_major):
     reference = sequences.torch_recurrent(torch.nn.LSTM, 4, time_major)
     sequences.check(xp, call, reference, arrays, compiled=not time_major)
 
-    # leading axes without a batch and with two, and no biases
+    # no batch axis, two batch axes, and no biases
     x, h, c = arrays[:3]
     zeros = np.zeros(4 * out)
     if not time_major:

@@ -1,5 +1,5 @@
-"""What a framework trains with, a `tf.Variable` or a leaf of torch, goes into every layer, and the
-framework's own way back finds it.
+"""Trainable arrays of a framework, a `tf.Variable` or a torch leaf, as arguments of every layer:
+the framework's own backward pass reaches them.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from .conv_oracles import drawn
 from .dropout_oracles import key_of
 
 HARD = np.array([1, 0])
-# a layer, and the shapes of what it is given
+# a layer, and the shapes of its arguments
 LAYERS = {
     "linear": (lambda x, w, b: iso.linear(x, w, bias=b), [(2, 3), (4, 3), (4,)]),
     "outer": (lambda x, w, b: iso.linear(x, w, bias=b), [(2, 5, 3), (2, 4, 3), (2, 4)]),

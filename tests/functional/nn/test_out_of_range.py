@@ -1,4 +1,4 @@
-"""Labels, ids and indices that are none: an error where they can be read, NaN where they cannot;
+"""Invalid labels, ids and indices: an error where values can be read, NaN where they cannot, and
 never another row.
 """
 
@@ -46,7 +46,7 @@ def test_the_error_says_what_was_needed(xp):
 @pytest.mark.parametrize("place", [3, -4])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_places_that_are_not_there_raise_and_say_which_are(xp, place, axis):
-    """NumPy has its own words, and is NumPy's own; so may backends of other packages."""
+    """NumPy raises its own message. Backends of other packages may raise theirs."""
     x, places = xp.zeros((3, 3)), xp.asarray([[place]])
     name = name_of(xp)
     says = f"needed indices from -3 to 2.*{place}" if name in BACKENDS else str(place)
@@ -128,7 +128,7 @@ def test_compiled_integers_of_no_id_are_the_nearest(backend):
 
 
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
-@pytest.mark.slow  # torch compiles for a while
+@pytest.mark.slow  # torch takes long to compile it
 def test_compiled_torch_raises(backend):
     to = load(backend).from_numpy
     program = iso.jit(lambda ids, table: iso.embedding(ids, table))

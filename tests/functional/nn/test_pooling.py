@@ -9,7 +9,7 @@ import isomorph as iso
 from oracles import name_of, numpy_of
 
 RNG = np.random.default_rng(3)
-X = {n: RNG.normal(size=(2, 3, *(7, 6, 5)[:n])) for n in (1, 2, 3)}  # channel first
+X = {n: RNG.normal(size=(2, 3, *(7, 6, 5)[:n])) for n in (1, 2, 3)}  # channels first
 MAX = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
 AVG = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
 ADAPTIVE_MAX = {1: F.adaptive_max_pool1d, 2: F.adaptive_max_pool2d, 3: F.adaptive_max_pool3d}
@@ -18,7 +18,7 @@ dims = pytest.mark.parametrize("n", [1, 2, 3])
 
 
 def check(xp, ours, theirs, x, data_format):
-    """One array of channel first through torch, and in the format asked for through ours."""
+    """Run one channels-first array through torch, and in the given format through ours."""
     t = torch.tensor(x, requires_grad=True)
     y = theirs(t)
     weights = RNG.normal(size=tuple(y.shape))
@@ -28,7 +28,8 @@ def check(xp, ours, theirs, x, data_format):
     given, w = xp.asarray(turn(x)), xp.asarray(turn(weights))
     np.testing.assert_allclose(numpy_of(ours(given)), turn(y.detach().numpy()), rtol=1e-12)
     derived = iso.grad(lambda x: xp.sum(ours(x) * w))
-    found = (iso.jit(derived) if name_of(xp) == "jax" else derived)(given)  # it compiles each slice
+    # eagerly JAX compiles each slice
+    found = (iso.jit(derived) if name_of(xp) == "jax" else derived)(given)
     np.testing.assert_allclose(numpy_of(found), turn(g.numpy()), rtol=1e-10, atol=1e-13)
 
 
@@ -66,7 +67,7 @@ def test_same_padding_compiled_and_ties(backend, xp):
 
 @pytest.mark.left_to_core
 def test_pools_compiled(backend, xp):
-    """One program: values and gradients, in float64 and in float32."""
+    """One program: values and gradients, in float64 and float32."""
     x = RNG.normal(size=(2, 7, 6, 3))
     first, last = (lambda t: t.movedim(-1, 1)), (lambda t: t.movedim(1, -1))
     pairs = [

@@ -1,5 +1,5 @@
-"""Pooling on every device that torch has here: gradients against the composed meaning, and a canary
-of the kernel that is wrong on a GPU.
+"""Pooling on every torch device of this machine: gradients are compared with the composed form. A
+canary watches the wrong GPU kernel.
 """
 
 import pytest
@@ -45,9 +45,9 @@ def test_gradients_are_those_of_the_composed_meaning(
     assert found.device == x.device
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="the kernel that is wrong is a GPU's")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="the wrong kernel is for GPUs")
 def test_torchs_own_gradient_is_still_wrong_on_a_gpu(backend):
-    """A canary: where this fails, torch is repaired, and `pooling.py` need not go around it."""
+    """A canary: if this fails, torch has fixed its kernel, and `pooling.py` need not avoid it."""
     last = image("cuda").permute(0, 3, 1, 2)  # channels second in shape, last in memory
     pool = lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False)
     right = gradient(pool, last.contiguous())

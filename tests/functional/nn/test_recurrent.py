@@ -1,4 +1,6 @@
-"""Recurrent layers beyond their row: GRU, kernels against the meaning, one loop, errors."""
+"""Details of recurrent layers: GRU, kernels against the composed form, compilation to one loop,
+errors.
+"""
 
 import numpy as np
 import pytest
@@ -45,7 +47,7 @@ def test_gru_update(backend, xp):
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_the_kernel_is_the_meaning(backend, xp, kind):
-    """float32, where torch's kernel is another one; with two batch axes, with one bias."""
+    """In float32, where torch uses another kernel; with two batch axes, with one bias."""
     call = {"lstm": lstm, "gru": gru}[kind]
     arrays = arrays_of(4 if kind == "lstm" else 3, time=7, batch=(2, 3))
     arrays = [xp.asarray(x.astype(np.float32)) for x in arrays]
@@ -61,7 +63,7 @@ def test_the_kernel_is_the_meaning(backend, xp, kind):
             return sum(xp.sum(xp.sin(y)) for y in call(*full))
 
         there = [given[i] for i in chosen]
-        quick = iso.jit if backend == "jax" else lambda f: f  # it compiles each operation
+        quick = iso.jit if backend == "jax" else lambda f: f  # eagerly JAX compiles each operation
         ours = quick(iso.grad(lambda *a: loss(call, *a), tuple(range(len(there)))))(*there)
         theirs = quick(iso.grad(lambda *a: loss(plain, *a), tuple(range(len(there)))))(*there)
         for a, b in zip(call(*given), plain(*given)):
@@ -93,7 +95,7 @@ def test_other_derivatives_of_a_recurrence(backend, xp, kind):
 
 
 def test_a_recurrence_compiles_to_one_loop(backend, xp):
-    """The program of a hundred steps is not longer than that of ten."""
+    """The program for a hundred steps is no longer than that for ten."""
     sizes = []
     for time in (10, 100):
         arrays = [xp.asarray(x) for x in arrays_of(4, time=time)]

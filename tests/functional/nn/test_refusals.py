@@ -1,4 +1,4 @@
-"""What layers refuse: the same words on every backend, before a framework sees the arrays."""
+"""What layers refuse: the same message on every backend, before a framework sees the arrays."""
 
 import re
 from pathlib import Path
@@ -28,7 +28,7 @@ def lstm(a, x=(2, 3, 4), h=(2, 5), c=(2, 5), kernel=(4, 20), recurrent=(5, 20), 
     return iso.lstm_update(a(*x), a(*h), a(*c), a(*kernel), a(*recurrent), **kw)
 
 
-# A call on arrays of ones, and the facts of its message; "…" is any text between two facts.
+# A call with arrays of ones, and the facts of its message; "…" is any text between two facts.
 REFUSED = {
     "empty": (
         lambda a: iso.conv2d(a(1, 4, 4, 3), a(3, 3, 3, 2), 1, 0, dilations=(1, 2)),
@@ -222,7 +222,7 @@ def test_the_words_of_a_refusal(backend, name):
     with pytest.raises((TypeError, ValueError)) as caught:
         call(lambda *shape, dtype=np.float32: of(backend, *shape, dtype=dtype))
     assert pinned(words, array=type(of(backend, 1)).__name__).fullmatch(str(caught.value))
-    # it was raised by the layer itself, not by what it had handed the arrays to
+    # raised by the layer itself, not deeper down
     frames = [entry.path for entry in caught.traceback]
     own = [path.relative_to(LAYERS) for path in map(Path, frames) if path.is_relative_to(LAYERS)]
     assert Path(frames[-1]).is_relative_to(LAYERS)
@@ -232,7 +232,7 @@ def test_the_words_of_a_refusal(backend, name):
 @pytest.mark.parametrize("name", ["mask", "heads", "output_shape", "kernel", "prob"])
 @pytest.mark.parametrize("backend", ["jax", "tensorflow"], indirect=True)
 def test_a_refusal_while_compiled_says_the_same(backend, name):
-    """torch's compiler wraps what is raised inside of it."""
+    """torch's compiler wraps errors that are raised inside it."""
     call, words = REFUSED[name]
     with pytest.raises((TypeError, ValueError)) as caught:
         iso.jit(lambda: call(lambda *shape, dtype=np.float32: of(backend, *shape, dtype=dtype)))()

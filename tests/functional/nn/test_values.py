@@ -1,6 +1,6 @@
-"""What layers give, and nothing of gradients or programs: the part of the suite that a backend
-without them can be held to (`pytest --backend`). The oracles are those of the other files, which
-hold the four to the same values and more; so here they run under `slow`.
+"""Values of layers, without gradients or compilation: the part of the suite for backends that lack
+both (`pytest --backend`). Other files check the four backends against the same oracles and more, so
+here those run under `slow`.
 """
 
 from itertools import cycle
@@ -24,7 +24,9 @@ first, last = (lambda t: t.movedim(-1, 1)), (lambda t: t.movedim(1, -1))
 
 
 def check(backend, ours, theirs, *arrays):
-    """Values in float64 against torch's, and in float32, both of the dtype of the arguments."""
+    """Compare with torch's float64 values, in float64 and float32; results keep the arguments'
+    dtype.
+    """
     wanted = [y.numpy() for y in tupled(theirs(*map(torch.tensor, arrays)))]
     for dtype, tolerance in ((np.float64, 1e-10), (np.float32, 1e-5)):
         given = [a.astype(dtype) if a.dtype.kind == "f" else a for a in arrays]
@@ -49,7 +51,7 @@ STATISTICS = np.array([0.5, -1.0, 0.0, 2.0]), np.array([1.0, 0.5, 2.0, 3.0])
 
 
 def trained(x, mean, variance, w, b):
-    """torch's batch norm, which writes over the statistics."""
+    """torch's batch norm, on copies of the statistics that it overwrites."""
     mean, variance = mean.clone(), variance.clone()
     y = last(F.batch_norm(first(x), mean, variance, w, b, True))
     return y, mean, variance
@@ -168,7 +170,7 @@ def test_pools(backend, n):
 @pytest.mark.parametrize("dims", [1, 2, 3])
 @pytest.mark.parametrize("way", ["FORWARD", "TRANSPOSED"])
 def test_convolutions(backend, way, dims, padding):
-    """Every point of the grid, each in one of the layouts, against the naive loops."""
+    """Every point of the grid in one layout, compared with the naive loops."""
     points = [p for p in getattr(test_conv_grid, way) if (p.dims, p.padding) == (dims, padding)]
     linear = conv_oracles.forward if way == "FORWARD" else conv_oracles.transposed
     for point, layout in zip(points, cycle(test_conv_grid.LAYOUTS)):
@@ -200,7 +202,7 @@ def test_recurrent_layers(backend, kind, time_major):
 def test_attention(backend, causal):
     q, k, v = drawn(22, (2, 6, 4, 3), (2, 2, 5, 3), (2, 2, 5, 3))
     mask = np.random.default_rng(6).random((6, 4, 5)) > 0.3
-    mask[:, 2] = False  # it attends to nothing
+    mask[:, 2] = False  # a query that attends to nothing
     added = np.where(mask, drawn(23, (6, 4, 5))[0], -np.inf)
     spread = [np.repeat(x, 3, 1) for x in (k, v)]
     for given in (mask, added):
