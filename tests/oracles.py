@@ -35,7 +35,7 @@ def central_gradient(func, x, step=1e-6):
 
 def numpy_of(x):
     """The values of an array of any framework, without isomorph."""
-    return x.detach().numpy() if hasattr(x, "detach") else np.asarray(x)
+    return x.detach().cpu().numpy() if hasattr(x, "detach") else np.asarray(x)
 
 
 RUNS = Counter()  # how often compiled programs ran, by compiler

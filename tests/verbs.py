@@ -20,7 +20,9 @@ VERBS = tuple(
     if callable(getattr(Backend, name)) and not name.startswith("_") and name not in VOCABULARY
 )
 NOT_IN_A_PROGRAM = {  # verbs that are not needed while a program is traced, and why
-    **dict.fromkeys(("borrow", "lend", "pack", "unpack"), "a traced array has no memory"),
+    **dict.fromkeys(
+        ("borrow", "from_host", "lend", "pack", "unpack"), "a traced array has no memory"
+    ),
     **dict.fromkeys(("to_numpy", "values"), "a traced array has no values"),
     "runs_ahead": "asks about run time",
     **dict.fromkeys(
@@ -33,7 +35,7 @@ NOT_IN_A_PROGRAM = {  # verbs that are not needed while a program is traced, and
     **dict.fromkeys(("expect_repeats", "slot", "write_adam"), "for eager steps"),
 }
 ONLY_IN_A_PROGRAM = {"compiled_part": "a part of a program"}
-OF_TWO = dict.fromkeys(("borrow", "lend"), "between two frameworks that are not NumPy")
+OF_TWO = dict.fromkeys(("borrow", "from_host", "lend"), "between two frameworks that are not NumPy")
 OF_FILES = {"sums": "sums bytes of files, which NumPy reads"}
 OF_TORCH = {"outline": "only torch must describe its draws"}
 NOT_ASKED = {  # backend -> the verbs that are never called on it, and why
