@@ -243,8 +243,15 @@ def pytest_collection_modifyitems(config, items):
         has = lambda name: devices.device_of(name, device) is not None
         keep(config, items, lambda item: any(map(has, backend_in(item.nodeid, backends))))
         for item in items:
-            if mark := item.get_closest_marker("host_only"):
-                item.add_marker(pytest.mark.skip(reason=f"on the host only: {mark.args[0]}"))
+            for words in devices.WARNINGS:
+                item.add_marker(pytest.mark.filterwarnings(words))
+            for part, why in devices.NO_ARRAYS.items():
+                if item.nodeid.startswith(f"tests/{part}"):
+                    item.add_marker(pytest.mark.host_only(why))
+            for mark in item.iter_markers("host_only"):
+                why, *only = mark.args
+                if not only or backend_in(item.nodeid, only):
+                    item.add_marker(pytest.mark.skip(reason=f"on the host only: {why}"))
     for item in items:
         named = backend_in(item.nodeid, backends)
         if "[NOTSET]" in item.nodeid:

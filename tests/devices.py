@@ -14,6 +14,29 @@ from isomorph.dispatch import load
 
 BACKENDS = ("jax", "torch")  # those that can be told where to make arrays, and asked what they made
 
+# Tests that make no arrays, or only in other processes or on the host, and why.
+NO_ARRAYS = {
+    "core/test_bench_command.py": "the benchmarks' command line",
+    "core/test_checkpointing.py::test_no_arrays_no_ceremony": "a call without arrays",
+    "core/test_contracts.py::test_a_backend_that_is_not_there_is_named": "an error before arrays",
+    "core/test_dispatch.py": "which backend an array has, not what it computes",
+    "core/test_host.py::test_without_arrays_it_is_called_as_it_is": "a call without arrays",
+    "core/test_import_order.py": "imports in other processes",
+    "core/test_one_behaviour.py::test_an_attribute_cannot_have_the_name": "an error before arrays",
+    "core/test_properties.py::test_random_programs_are_many": "what is drawn, not computed",
+    "core/test_public_names.py": "names",
+    "core/test_vmap.py::test_no_examples": "a map over nothing",
+    "functional/core/test_gradients.py::test_with_grads": "a mode",
+    "training/test_checkpoint_files.py::test_foreign_files_are_refused": "files",
+    "training/test_checkpoints.py::test_jax_without_64_bits_does_not_round": "an error",
+    "training/test_fit_resume.py": "training in other processes, on the host",
+}
+WARNINGS = (  # advice of torch about a GPU
+    "ignore:TensorFloat32 tensor cores",
+    "ignore:.*Online softmax is disabled",
+    "ignore:`torch.jit.script_method` is deprecated",
+)
+
 
 @cache
 def device_of(backend, name):

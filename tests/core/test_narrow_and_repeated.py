@@ -4,6 +4,7 @@ labels.
 
 import numpy as np
 import pytest
+from frameworks import ours as of_backend
 
 import isomorph as iso
 from isomorph.dispatch import load
@@ -27,6 +28,7 @@ def test_counted_from_the_end_in_every_integer(backend, kind, rows):
         np.testing.assert_array_equal(changed[np.array(places)], 2 * wanted)
 
 
+@pytest.mark.host_only("ids are checked where they can be read without waiting")
 @pytest.mark.parametrize("kind", ["int8", "int16", "int64"])
 @pytest.mark.parametrize("rows", [100, 200, 300])
 def test_a_negative_id_is_no_row_in_any_integer(backend, kind, rows):
@@ -88,3 +90,20 @@ def test_of_a_position_set_twice_the_last_value_has_the_gradient(backend, index,
     # the gradient of a sum of squares is linear: one step of any length gives its slope
     slope = central_gradient(by_numpy, w + along) - central_gradient(by_numpy, w)
     np.testing.assert_allclose(numpy_of(found), slope, atol=1e-7)
+
+
+@pytest.mark.parametrize("index", [[1, 1, 1], [0, 2, 0], [-1, 3, 1]], ids=str)
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("backend", ["jax"], indirect=True)
+def test_jax_finds_the_last_value_where_writes_have_no_order(backend, index, compiled, monkeypatch):
+    """As on a GPU."""
+    monkeypatch.setattr(of_backend("jax.indexing"), "writes_in_order", lambda: False)
+    test_of_a_position_set_twice_the_last_value_has_the_gradient(backend, index, compiled)
+    first, second = index[:2]
+    columns = lambda w: iso.at(w)[:, np.array([first, second])].set(w[:, 2:] * 3.0)
+    given = np.sin(np.arange(12.0)).reshape(3, 4)
+    wanted = given.copy()
+    wanted[:, first] = given[:, 2] * 3.0
+    wanted[:, second] = given[:, 3] * 3.0
+    run = iso.jit(columns) if compiled else columns
+    np.testing.assert_allclose(numpy_of(run(iso.convert(given, backend))), wanted, rtol=1e-15)

@@ -106,7 +106,29 @@ def _updated(x: Any, index: tuple, value: Any, how: str) -> Any:
         where = places.at[index].get(mode="fill", fill_value=x.size)
         value = jnp.broadcast_to(jnp.asarray(value, x.dtype), where.shape)
         return _multiplied(x, value.reshape(-1), where.reshape(-1))
+    if how == "set" and not writes_in_order() and _repeats(x, index):
+        return _last(x, index, value)
     return getattr(x.at[index], how)(value)
+
+
+def writes_in_order() -> bool:
+    """Whether of two values for one position the last one counts, as in NumPy. On a GPU it is
+    either of them, and the gradient can belong to the other.
+    """
+    return jax.default_backend() == "cpu"
+
+
+def _last(x: Any, index: tuple, value: Any) -> Any:
+    """`x` with `x[index]` set; if positions repeat, the last value counts."""
+    places = jnp.arange(x.size).reshape(x.shape)
+    where = places.at[index].get(mode="fill", fill_value=x.size)
+    value = jnp.broadcast_to(jnp.asarray(value, x.dtype), where.shape).reshape(-1)
+    if not value.size:
+        return x
+    none = jnp.full(x.size, -1)
+    last = none.at[where.reshape(-1)].max(jnp.arange(value.size), mode="drop")
+    found = jnp.where(last < 0, x.reshape(-1), value[jnp.maximum(last, 0)])
+    return found.reshape(x.shape)
 
 
 @jax.custom_jvp

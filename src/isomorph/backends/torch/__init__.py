@@ -324,7 +324,9 @@ class Torch(Layers):
         # torch.func, while it differentiates, wraps everything that is computed
         while is_gradtrackingtensor(x):
             x = get_unwrapped(x)
-        return super().integer(x)
+        if x.is_cpu or random.is_traced(x) or is_functorch_wrapped_tensor(x):
+            return super().integer(x)
+        return int(x)  # waits for the device, as torch's own indexing does
 
     def distance(xp, start, stop):
         return indexing.distance(start, stop)

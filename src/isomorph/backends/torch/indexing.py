@@ -117,7 +117,8 @@ def written(x: torch.Tensor, index: tuple, value: torch.Tensor) -> torch.Tensor:
     """A copy of `x` with `x[index]` set; steps are positive. In place in a copy if nothing is
     traced; by value inside a trace or transform, where writes in place can go wrong.
     """
-    if _repeats(index) and (is_tracing() or x.requires_grad or value.requires_grad):
+    watched = is_tracing() or x.requires_grad or value.requires_grad
+    if _repeats(index) and (watched or not x.is_cpu):  # a GPU writes in no order
         return _last(x, _positions(x, index), value)
     if not is_tracing():
         y = x.clone()

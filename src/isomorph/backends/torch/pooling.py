@@ -43,7 +43,7 @@ def pool(x: torch.Tensor, plan: PoolPlan) -> torch.Tensor:
     if not largest:
         y = mean(x, window, strides, ends, counts_pads)
     elif peek_interpreter_stack() is None and not is_watched(x):
-        y = MAX[n](x, window, strides, ends)
+        y = largest_of(x, window, strides, ends)
     else:
         y = Largest.apply(x, window, strides, ends)
     return y if first else y.permute(BACK[n])
@@ -60,6 +60,15 @@ def mean(
     return MEAN[len(window)](x, window, strides, ends, False, counts_pads)
 
 
+def largest_of(x: torch.Tensor, window: Sizes, strides: Sizes, ends: Sizes) -> torch.Tensor:
+    """The kernel; on CUDA the one for channels that are last in memory reads float64 from
+    misaligned addresses (torch 2.11), which ends the process, so x is copied there.
+    """
+    if x.is_cuda and x.dtype is torch.float64:
+        x = x.clone(memory_format=torch.contiguous_format)
+    return MAX[len(window)](x, window, strides, ends)
+
+
 class Largest(torch.autograd.Function):
     """The maximum of each window of x, channels first; equal maxima share the gradient."""
 
@@ -68,7 +77,7 @@ class Largest(torch.autograd.Function):
     @staticmethod
     # pyright: ignore[reportIncompatibleMethodOverride]
     def forward(x: torch.Tensor, window: Sizes, strides: Sizes, pads: Sizes) -> torch.Tensor:
-        return MAX[len(window)](x, window, strides, pads)
+        return largest_of(x, window, strides, pads)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:
