@@ -245,7 +245,7 @@ def pytest_collection_modifyitems(config, items):
         for item in items:
             for words in devices.WARNINGS:
                 item.add_marker(pytest.mark.filterwarnings(words))
-            for part, why in devices.NO_ARRAYS.items():
+            for part, why in devices.HOST_ONLY.items():
                 if item.nodeid.startswith(f"tests/{part}"):
                     item.add_marker(pytest.mark.host_only(why))
             for mark in item.iter_markers("host_only"):

@@ -190,7 +190,7 @@ def test_the_words_of_another_device(backend):
     counts = torch.arange(2**32 - 20, 2**32)
     got = _on_device(key_of(backend, -3).to(torch.int64), counts)
     wanted = [draws.hashed(*key_of("numpy", -3).tolist(), n) for n in counts.tolist()]
-    np.testing.assert_array_equal(got.numpy().T, wanted)
+    np.testing.assert_array_equal(got.cpu().numpy().T, wanted)
 
 
 def test_numpy_has_the_quantiles_of_the_meaning(backend):

@@ -422,14 +422,14 @@ def test_products_under_the_transforms_of_torch(backend):
     func = lambda x, value: product_of_rows(where, x, value)
     slopes = torch.func.jacrev(func, argnums=(0, 1))(x, value)
     for got, g in zip(torch.func.jacfwd(func, argnums=(0, 1))(x, value), slopes, strict=True):
-        np.testing.assert_allclose(got.numpy(), g.numpy(), rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(got.cpu().numpy(), g.cpu().numpy(), rtol=1e-12, atol=1e-13)
     rows = torch.stack([where, where.flip(0)])
     mapped = torch.func.vmap(lambda where: product_of_rows(where, x, value))(rows)
     apart = [product_of_rows(row, x, value) for row in rows]
-    np.testing.assert_allclose(mapped.numpy(), torch.stack(apart).numpy(), rtol=1e-12)
-    by_numpy = iso.grad(lambda x, v: product_of_rows(where.numpy(), x, v), argnums=(0, 1))
-    for got, g in zip(slopes, by_numpy(x.numpy(), value.numpy()), strict=True):
-        np.testing.assert_allclose(got.numpy(), g, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(mapped.cpu().numpy(), torch.stack(apart).cpu().numpy(), rtol=1e-12)
+    by_numpy = iso.grad(lambda x, v: product_of_rows(where.cpu().numpy(), x, v), argnums=(0, 1))
+    for got, g in zip(slopes, by_numpy(x.cpu().numpy(), value.cpu().numpy()), strict=True):
+        np.testing.assert_allclose(got.cpu().numpy(), g, rtol=1e-12, atol=1e-13)
 
 
 def test_the_determinant_of_nothing(backend):

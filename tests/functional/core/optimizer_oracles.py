@@ -132,7 +132,7 @@ def by_torch(make):
         for p, g in zip(params, gradient):
             p.grad = torch.tensor(g, dtype=torch.float64)
         optimizer.step()
-    return [p.detach().numpy() for p in params]
+    return [p.detach().cpu().numpy() for p in params]
 
 
 def by_optax(transform):

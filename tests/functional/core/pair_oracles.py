@@ -24,7 +24,7 @@ def by_torch_with(make_schedule):
             p.grad = torch.tensor(g)
         optimizer.step()
         schedule.step()
-    return [p.detach().numpy() for p in params]
+    return [p.detach().cpu().numpy() for p in params]
 
 
 def by_torch_groups(make):
@@ -45,7 +45,7 @@ def by_torch_clipped(clip):
             p.grad = torch.tensor(g)
         clip(params)
         optimizer.step()
-    return [p.detach().numpy() for p in params]
+    return [p.detach().cpu().numpy() for p in params]
 
 
 def by_tensors_own_norm(limit):

@@ -55,7 +55,7 @@ def torch_recurrent(kind, gates, time_major=False):
         *states, kernel, recurrent, bias, recurrent_bias = rest
         layer = kind(x.shape[-1], recurrent.shape[0], batch_first=not time_major)
         weights = {
-            "weight_ih_l0": kernel.T, "weight_hh_l0": recurrent.T,
+            "weight_ih_l0": kernel.T.contiguous(), "weight_hh_l0": recurrent.T.contiguous(),
             "bias_ih_l0": bias, "bias_hh_l0": recurrent_bias,
         }  # fmt: skip
         first = tuple(h[None] for h in states)
@@ -74,10 +74,10 @@ def derivatives(func, arrays, second=True):
     outs = func(*leaves)
     outs = outs if isinstance(outs, tuple) else (outs,)
     grads = torch.autograd.grad(sum(torch.sin(y).sum() for y in outs), leaves, create_graph=True)
-    found = [[x.detach().numpy() for x in outs], [x.detach().numpy() for x in grads]]
+    found = [[x.detach().cpu().numpy() for x in outs], [x.detach().cpu().numpy() for x in grads]]
     if second:
         total = sum((g * g).sum() for g in grads)
-        found.append([torch.autograd.grad(total, leaves[0])[0].numpy()])
+        found.append([torch.autograd.grad(total, leaves[0])[0].cpu().numpy()])
     return found
 
 

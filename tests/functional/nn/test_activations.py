@@ -43,7 +43,7 @@ def native(func, x, weights):
     (g,) = torch.autograd.grad((y * torch.tensor(weights)).sum(), x, create_graph=True)
     total = (g * g).sum()
     h = torch.autograd.grad(total, x)[0] if total.requires_grad else torch.zeros_like(x)
-    return y.detach().numpy(), g.detach().numpy(), h.numpy()
+    return y.detach().cpu().numpy(), g.detach().cpu().numpy(), h.cpu().numpy()
 
 
 @names
@@ -142,14 +142,16 @@ def compare(xp, ours, theirs, *arrays):
     weights = RNG.normal(size=tuple(y.shape))
     grads = torch.autograd.grad((y * torch.tensor(weights)).sum(), tensors)
     given = [xp.asarray(a) for a in arrays]
-    np.testing.assert_allclose(numpy_of(ours(*given)), y.detach().numpy(), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        numpy_of(ours(*given)), y.detach().cpu().numpy(), rtol=1e-10, atol=1e-12
+    )
     w = xp.asarray(weights)
     places = tuple(range(len(given)))
     derived = iso.grad(lambda *a: xp.sum(ours(*a) * w), places)
     # eagerly JAX compiles each operation
     found = (iso.jit(derived) if name_of(xp) == "jax" else derived)(*given)
     for g, expected in zip(found, grads):
-        np.testing.assert_allclose(numpy_of(g), expected.numpy(), rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(numpy_of(g), expected.cpu().numpy(), rtol=1e-9, atol=1e-11)
 
 
 first = lambda t: t.movedim(-1, 1)
@@ -286,8 +288,8 @@ def test_batch_norm(backend, xp, data_format):
     given = xp.asarray(image), xp.asarray(mean), xp.asarray(var)
     options = {"training": True, "momentum": 0.3, "data_format": data_format}
     _, new_mean, new_var = iso.batch_norm(*given, **options)
-    np.testing.assert_allclose(numpy_of(new_mean), m.numpy(), rtol=1e-12)
-    np.testing.assert_allclose(numpy_of(new_var), v.numpy(), rtol=1e-12)
+    np.testing.assert_allclose(numpy_of(new_mean), m.cpu().numpy(), rtol=1e-12)
+    np.testing.assert_allclose(numpy_of(new_var), v.cpu().numpy(), rtol=1e-12)
     same = iso.batch_norm(*given, data_format=data_format)
     np.testing.assert_array_equal(numpy_of(same[1]), mean)
     np.testing.assert_array_equal(numpy_of(same[2]), var)

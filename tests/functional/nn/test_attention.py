@@ -106,7 +106,7 @@ def test_other_derivatives_of_attention(backend, xp):
     tensors = tuple(map(torch.tensor, arrays))
     wanted = torch.autograd.functional.jvp(reference, tensors, tensors[::-1])[1]
     np.testing.assert_allclose(
-        numpy_of(iso.jvp(call, (q, k, v), (v, k, q))[1]), wanted.numpy(), atol=1e-12
+        numpy_of(iso.jvp(call, (q, k, v), (v, k, q))[1]), wanted.cpu().numpy(), atol=1e-12
     )
     mapped = iso.vmap(lambda q: call(q, k[0], v[0]))(q)
     np.testing.assert_allclose(
@@ -115,7 +115,7 @@ def test_other_derivatives_of_attention(backend, xp):
     small = [x[:1, :1] for x in arrays]
     jac = iso.jac(call)(*map(xp.asarray, small))
     wanted = torch.func.jacrev(reference)(*map(torch.tensor, small))
-    np.testing.assert_allclose(numpy_of(jac), wanted.numpy(), atol=1e-12)
+    np.testing.assert_allclose(numpy_of(jac), wanted.cpu().numpy(), atol=1e-12)
 
     def third(grad, total, f):
         one = grad(lambda q: total(f(q) ** 2))
@@ -125,7 +125,7 @@ def test_other_derivatives_of_attention(backend, xp):
     ours = third(iso.grad, xp.sum, lambda q: call(q, k, v))(q)
     t = tensors
     wanted = third(torch.func.grad, torch.sum, lambda q: reference(q, *t[1:]))(t[0])
-    np.testing.assert_allclose(numpy_of(ours), wanted.numpy(), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(numpy_of(ours), wanted.cpu().numpy(), rtol=1e-9, atol=1e-12)
 
 
 # test_layers.py compiles attention over a short sequence
@@ -144,7 +144,7 @@ def test_long_sequences(backend, xp, compiled):
     primals, tensors = tuple(map(xp.asarray, arrays)), tuple(map(torch.tensor, arrays))
     wanted = torch.autograd.functional.jvp(reference, tensors, tensors[::-1])[1]
     ours = iso.jvp(call, primals, primals[::-1])[1]
-    np.testing.assert_allclose(numpy_of(ours), wanted.numpy(), atol=1e-12)
+    np.testing.assert_allclose(numpy_of(ours), wanted.cpu().numpy(), atol=1e-12)
     mapped = iso.vmap(call)(*primals)
     np.testing.assert_allclose(numpy_of(mapped), numpy_of(call(*primals)), atol=1e-12)
 
@@ -252,8 +252,8 @@ def test_options_of_multi_head_attention(backend, xp, options):
             **masked, **kw,
         )  # fmt: skip
         y, found = call(*given, return_attention_weights=True, average_attention_weights=False)
-        np.testing.assert_allclose(numpy_of(y), wanted.movedim(0, 1).numpy(), atol=1e-12)
-        np.testing.assert_allclose(numpy_of(found), weights.numpy(), atol=1e-12)
+        np.testing.assert_allclose(numpy_of(y), wanted.movedim(0, 1).cpu().numpy(), atol=1e-12)
+        np.testing.assert_allclose(numpy_of(found), weights.cpu().numpy(), atol=1e-12)
         np.testing.assert_allclose(numpy_of(call(*given)), numpy_of(y), atol=1e-12)
     if options == "cross":
         turned = call(*(xp.moveaxis(x, 0, 1) for x in given), batch_first=False)

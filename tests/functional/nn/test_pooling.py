@@ -26,11 +26,11 @@ def check(xp, ours, theirs, x, data_format):
     last = data_format == "channel_last"
     turn = (lambda a: np.moveaxis(a, 1, -1)) if last else (lambda a: a)
     given, w = xp.asarray(turn(x)), xp.asarray(turn(weights))
-    np.testing.assert_allclose(numpy_of(ours(given)), turn(y.detach().numpy()), rtol=1e-12)
+    np.testing.assert_allclose(numpy_of(ours(given)), turn(y.detach().cpu().numpy()), rtol=1e-12)
     derived = iso.grad(lambda x: xp.sum(ours(x) * w))
     # eagerly JAX compiles each slice
     found = (iso.jit(derived) if name_of(xp) == "jax" else derived)(given)
-    np.testing.assert_allclose(numpy_of(found), turn(g.numpy()), rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(numpy_of(found), turn(g.cpu().numpy()), rtol=1e-10, atol=1e-13)
 
 
 @dims

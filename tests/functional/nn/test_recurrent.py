@@ -85,10 +85,10 @@ def test_other_derivatives_of_a_recurrence(backend, xp, kind):
     given, tensors = tuple(map(xp.asarray, arrays)), tuple(map(torch.tensor, arrays))
     wanted = torch.autograd.functional.jvp(reference, tensors, tensors)[1]
     for ours, theirs in zip(iso.jvp(call, given, given)[1], wanted):
-        np.testing.assert_allclose(numpy_of(ours), theirs.numpy(), atol=1e-12)
+        np.testing.assert_allclose(numpy_of(ours), theirs.cpu().numpy(), atol=1e-12)
     jac = iso.jac(lambda x: call(x, *given[1:])[0])(given[0])
     wanted = torch.autograd.functional.jacobian(lambda x: reference(x, *tensors[1:])[0], tensors[0])
-    np.testing.assert_allclose(numpy_of(jac), wanted.numpy(), atol=1e-12)
+    np.testing.assert_allclose(numpy_of(jac), wanted.cpu().numpy(), atol=1e-12)
     mapped = iso.vmap(lambda x: call(x, *(h[0] for h in given[1 : gates - 1]), *given[gates - 1 :]))
     hs = numpy_of(mapped(given[0])[0])
     np.testing.assert_allclose(hs[0], numpy_of(call(*given)[0])[0], rtol=1e-12)

@@ -27,7 +27,7 @@ def check(backend, ours, theirs, *arrays):
     """Compare with torch's float64 values, in float64 and float32; results keep the arguments'
     dtype.
     """
-    wanted = [y.numpy() for y in tupled(theirs(*map(torch.tensor, arrays)))]
+    wanted = [y.cpu().numpy() for y in tupled(theirs(*map(torch.tensor, arrays)))]
     for dtype, tolerance in ((np.float64, 1e-10), (np.float32, 1e-5)):
         given = [a.astype(dtype) if a.dtype.kind == "f" else a for a in arrays]
         found = tupled(ours(*(iso.convert(a, backend) for a in given)))

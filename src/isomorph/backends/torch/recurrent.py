@@ -59,9 +59,10 @@ def _native(kind: str, given: list[Any], time_major: bool) -> tuple:
     if biased:
         zeros = None if all(b is not None for b in biases) else kernel.new_zeros(kernel.shape[1])
         weights += [zeros if b is None else b for b in biases]
-    if not x.is_cpu:  # cuDNN takes no transposed arrays
+    if not x.is_cpu:  # cuDNN needs its weights one after another in one piece of memory
         x, state = x.contiguous(), [h.contiguous() for h in state]
-        weights = [w.contiguous() for w in weights]
+        parts = torch.cat([w.reshape(-1) for w in weights]).split([w.numel() for w in weights])
+        weights = [part.view(w.shape) for part, w in zip(parts, weights)]
     run = getattr(torch, kind)
     if x.ndim == 3:  # torch's own form: time or batch first
         state = [h.unsqueeze(0) for h in state]
