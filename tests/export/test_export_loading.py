@@ -204,6 +204,16 @@ def test_all_that_is_wrong_is_in_one_error(backend):
             np.testing.assert_array_equal(x, before["layers"][layer][key])
     with pytest.raises(TypeError, match="needed an iso.Module, got dict"):
         iso.export.from_torch_state_dict({}, given)
+    with pytest.raises(TypeError, match="torch_names: needed an iso.Module, got dict"):
+        iso.export.torch_names({})
+
+
+def test_an_empty_key_chain_is_unknown(backend):
+    model = made(backend, lambda: iso.Linear(2, 2, key=0))
+    given = {"weight": torch.ones(2, 2), "bias": torch.ones(2), "q": torch.ones(1)}
+    with pytest.raises(ValueError, match="unknown names: q for"):
+        iso.export.from_torch_state_dict(model, given, names={"q": ""})
+    iso.export.from_torch_state_dict(model, given, names={"q": None})
 
 
 def test_an_order_of_layers_is_not_guessed(backend):

@@ -96,7 +96,7 @@ KNOWN: tuple[tuple[Any, Mapping[str, str | None]], ...] = (
     (Dropout, {"key": None}),
 )
 COUNTER = "num_batches_tracked"
-IGNORED = ""  # the target of a torch name that is ignored
+IGNORED = "\0"  # the target of a torch name that is ignored; no key chain is that
 
 
 class Target(NamedTuple):
@@ -114,12 +114,12 @@ def torch_names(model: Module, /) -> dict[str, str]:
     >>> iso.export.torch_names(iso.BatchNorm(2))
     {'running_mean': 'mean', 'running_var': 'variance', 'weight': 'w', 'bias': 'b'}
     """
-    return {name: target.chain for name, target in _targets(model).items()}
+    return {name: target.chain for name, target in _targets("torch_names", model).items()}
 
 
-def _targets(model: Any) -> dict[str, Target]:
+def _targets(function: str, model: Any) -> dict[str, Target]:
     if not isinstance(model, Module):
-        raise TypeError(f"{NAME}: needed an iso.Module, got {type(model).__name__}")
+        raise TypeError(f"{function}: needed an iso.Module, got {type(model).__name__}")
     chains = {id(x): chain for chain, x in _leaves(model).items()}
     targets: dict[str, Target] = {}
     known_orders = orders(model)
@@ -163,14 +163,14 @@ def _turn(module: Any, key: Any) -> Turn | None:
 
 def load(model: Any, state_dict: Mapping[str, Any], names: Any) -> Any:
     """The implementation of `from_torch_state_dict`."""
-    expected = _targets(model)
+    expected = _targets(NAME, model)
     required = {target.chain: target for target in expected.values()}
     leaves = _leaves(model)
     found: dict[str, tuple[str, Any]] = {}
     unknown, wrong, unsure = [], [], []
     for name, x in state_dict.items():
         chain, turn, doubt = _target_of(name, names, expected, required)
-        if chain is IGNORED:
+        if chain == IGNORED:
             continue
         if chain not in leaves:
             unknown.append(name if chain is None else f"{name} for {chain}")

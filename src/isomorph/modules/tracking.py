@@ -145,8 +145,9 @@ def _compare(chain: str, call: int, got: Any, want: Any, rtol: float, atol: floa
     if form != other:
         raise ValueError(f"{where}: needed the structure {other}, got {form}")
     for x, y in zip(mine, theirs):
-        if getattr(x, "shape", None) != getattr(y, "shape", None):
-            raise ValueError(f"{where}: needed shape {y.shape}, got {x.shape}")
+        shape, wanted = (getattr(z, "shape", "a number, without a shape") for z in (x, y))
+        if shape != wanted:
+            raise ValueError(f"{where}: needed shape {wanted}, got {shape}")
         close, error = closeness(x, y, rtol, atol)
         if not close:
             raise ValueError(
