@@ -266,7 +266,9 @@ def categorical(key: A, logits: Shaped, /, *, axis: int = -1, shape: Shape | Non
         raise ValueError(f"random.categorical: needed an axis of shape {tuple(sizes)}, got {axis}")
     along = sizes.pop(axis)
     if along == 0:
-        raise ValueError(f"random.categorical: needed a choice along axis {axis}, got size 0")
+        raise ValueError(
+            f"random.categorical: needed at least one logit along axis {axis}, got none"
+        )
     wanted = tuple(sizes) if shape is None else _shape("categorical", shape)
     rest = len(wanted) - len(sizes)
     if rest < 0 or wanted[rest:] != tuple(sizes):

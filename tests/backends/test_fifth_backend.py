@@ -149,8 +149,8 @@ REFUSED = {
     ),
     "half": (
         f"iso.zeros(2, dtype='float16', backend={NAME!r})",
-        f"TypeError dtype: {NAME} has bool, int8, int16, int32, int64, uint8, uint16, uint32, "
-        "uint64, float32, float64, complex64, complex128, got 'float16'",
+        f"TypeError dtype: needed a dtype of {NAME} (bool, int8, int16, int32, int64, uint8, "
+        "uint16, uint32, uint64, float32, float64, complex64, complex128), got 'float16'",
     ),
 }
 

@@ -101,7 +101,7 @@ def test_asarray_of_tensors_beside_numbers_takes_the_tensors_dtype(backend, xp):
 
 def test_asarray_refuses_what_does_not_stack(backend, xp):
     x = torch.tensor(X)
-    with pytest.raises(ValueError, match="parts of the same shape"):
+    with pytest.raises(ValueError, match="items of the same shape"):
         xp.asarray([x, x[0]])
     with pytest.raises(ValueError, match="copy=False"):
         xp.asarray([x, x], copy=False)

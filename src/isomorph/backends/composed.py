@@ -77,7 +77,9 @@ class Backend(Contract):
         return xp.vjp(func, leaves, once, has_aux)
 
     def map_rows(xp, func: Callable[..., Leaves], *rows: Any) -> Leaves:
-        """The results of `func` for each row of all `rows`, stacked; used for pullbacks."""
+        """Call `func` with the first row of each array, then with the second rows, and so on, and
+        stack the results; used for pullbacks.
+        """
         results = [func(*row) for row in zip(*map(xp.unstack, rows))]
         if not results:  # no rows: a row of zeros shows the shapes of the results
             shaped = func(*(xp.zeros(tuple(r.shape)[1:], dtype=r.dtype) for r in rows))
@@ -85,7 +87,7 @@ class Backend(Contract):
         return tuple(xp.stack(parts) for parts in zip(*results))
 
     def vmap(xp, func: Callable[..., Leaves], *rows: Any) -> Leaves:
-        """`map_rows` of any function, whose result may be differentiated."""
+        """`map_rows` for any function. The results can be differentiated."""
         return xp.map_rows(func, *rows)
 
     def host_call(xp, host: Any, arrays: Leaves) -> Leaves:
@@ -261,8 +263,8 @@ class Backend(Contract):
             return None
 
     def from_host(xp, x: Any, device: Any = None) -> Any:
-        """`x` on the device, or else where the framework makes new arrays, if it lies in the memory
-        of the host; other arrays stay where they are.
+        """An array in the memory of the host is moved to `device`; without `device`, to where the
+        framework makes new arrays. Other arrays stay where they are.
         """
         return x if device is None else xp.asarray(x, device=device)
 
@@ -281,7 +283,9 @@ class Backend(Contract):
             known = found.lower().replace("cuda", "gpu")
             if word in (known, known.partition(":")[0]):
                 return xp.named_device(found)
-        raise ValueError(f"device: {xp.name} has {', '.join(xp.devices())}, got {name!r}")
+        raise ValueError(
+            f"device: needed a device of {xp.name} ({', '.join(xp.devices())}), got {name!r}"
+        )
 
     def named_device(xp, name: str) -> Any:
         """The device for a name from `devices()`."""
@@ -290,8 +294,8 @@ class Backend(Contract):
     # NumPy's indexing.
 
     def window(xp, x: Any, start: Any, length: int, axis: int) -> Any:
-        """`length` places of an axis from `start` on, an integer array without axes whose value is
-        not known.
+        """`length` elements of an axis, from `start` on. `start` is an integer array without axes;
+        its value is not known.
         """
         return windows.read(xp, x, start, length, axis)
 
@@ -333,7 +337,7 @@ class Backend(Contract):
         if dtype is None:
             narrow = [n for n in ("float16", "bfloat16") if xp.narrow(n) is not None]
             known = ", ".join((*DTYPES, *narrow))
-            raise TypeError(f"dtype: {xp.name} has {known}, got {name!r}")
+            raise TypeError(f"dtype: needed a dtype of {xp.name} ({known}), got {name!r}")
         return dtype
 
     def native(xp, x: Any) -> Any:

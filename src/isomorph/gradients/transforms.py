@@ -82,8 +82,9 @@ def value_and_grad(
 
 
 def value_and_grad_alone(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
-    """`value_and_grad` with `has_aux`, under another name in messages, for callers who never
-    differentiate the result or what `func` captures: a backend may have a faster way.
+    """`value_and_grad` with `has_aux`; error messages begin with `name`. The caller must not
+    differentiate the results, nor with respect to what `func` captures: then a backend may use a
+    faster way.
     """
     return _value_and_grad(name, func, 0, True, alone=True)
 

@@ -44,8 +44,8 @@ class Scoring(NamedTuple):
 
 
 class HeadsPlan(NamedTuple):
-    """Multi-head attention without its arrays. N is None while it is not known; in shapes for
-    `reshape` it is -1 then.
+    """Everything known about a call of multi-head attention except its arrays. While the batch
+    size N is not known, it is None, and -1 in the shapes for `reshape`.
     """
 
     batched: bool

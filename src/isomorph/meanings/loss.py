@@ -48,15 +48,17 @@ def label_scores(xp: Any, logits: Any, labels: Any, axis: int) -> Any:
 
 
 def picked(xp: Any, x: Any, labels: Any, axis: int) -> Any:
-    """For each row of `x` along an axis, the number at its label."""
+    """The element of `x` at each label, which is an index along `axis`."""
     found = xp.take_along_axis(x, xp.expand_dims(labels, axis=axis), axis=axis)
     return xp.squeeze(found, axis=axis)
 
 
 def reduced(xp: Any, each: Any, reduction: str, counts: Any = None) -> Any:
-    """The mean of the losses, their sum, their total and count, or each of them; `counts` says
-    which are counted, and the others are 0. Narrow dtypes are summed in float32: float16 ends at
-    65504.
+    """The losses `each`, reduced as `reduction` says: "none" returns them, "sum" their sum,
+    "counted" an `iso.Mean` with total and count, "mean" their mean.
+
+    With `counts`, only the losses where it is True are counted; the others must be 0. Narrow dtypes
+    are summed in float32, because float16 ends at 65504.
     """
     if reduction == "none":
         return each

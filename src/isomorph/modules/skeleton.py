@@ -201,7 +201,7 @@ class Skeleton:
         self, leaves: Leaves, settings: Sequence[Any], origins: Any = None, frame: Any = None
     ) -> list[Any]:
         """Build new modules and containers, one for each row, from leaves and `settings`. With
-        `origins`, they are copies of these for one call, which `frame` records.
+        `origins`, the new ones are copies of the origins for one call, and `frame` records it.
         """
         nodes: list[Any] = []
         links: dict[int, Any] = {}
@@ -246,8 +246,8 @@ class Skeleton:
         return nodes
 
     def filled(self, held: Held) -> Any:
-        """A module with this structure and other contents. If these are arrays, it is a normal
-        module, otherwise a copy for one call.
+        """A new module with this structure and the contents `held`. If all leaves are arrays, it is
+        a normal module; if not, it is a copy that is used for one call only.
         """
         leaves: list[Any] = [None] * len(self.kinds)
         for kind, name in enumerate(Held._fields):

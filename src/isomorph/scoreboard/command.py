@@ -225,9 +225,9 @@ def _check(store: Store, settings: Config, args: argparse.Namespace) -> int:
 
 
 def _ledger(store: Store, settings: Config, args: argparse.Namespace) -> int:
-    """Failures of the latest run become expected; entries that pass are removed. If only some
-    variants of an entry fail, it becomes one entry for each that fails; an entry that the run has
-    no result for (not run, skipped, not collected) stays.
+    """Update the ledger of expected failures from the latest run. Each failure becomes an entry,
+    and an entry that passes is removed. If only some variants of an entry fail, it is replaced by
+    one entry for each of them. An entry without a result (not run, skipped, not collected) stays.
     """
     path = settings.path(settings.ledger)
     known = ledger.Ledger.read(path)

@@ -104,10 +104,13 @@ record_mode._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMemb
 
 
 def ulps(value: Any, reference: Any) -> float | None:
-    """The largest error of an array against its reference, in units in the last place of the
-    reference's largest element (of 1 if the reference is zero), in the dtype of `value`, or of the
-    reference if that is coarser. None unless both are floating-point arrays. A NaN or an infinity
-    in only one of them is an infinite error.
+    """The largest absolute difference between an array and its reference, in units in the last
+    place (ulps).
+
+    The unit is the ulp of the largest element of the reference, or of 1 if the reference is zero,
+    in the coarser dtype of the two. The result is infinite if only one of the two is NaN or
+    infinite somewhere. It is None if `value` is not a floating-point array, if `reference` is not
+    an array of numbers, or if one of them is empty.
 
     >>> import numpy as np
     >>> ulps(np.array([1.0, 2.0]), np.array([1.0, 2.0 + 4.5e-16]))

@@ -115,7 +115,7 @@ def _remove_left(path: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Make the new name safe on the disk, if folders can be opened."""
+    """Write the folder, with the new file name, to the disk (fsync), where the system can."""
     if fcntl is None:
         return
     file = os.open(folder, os.O_RDONLY)

@@ -114,7 +114,7 @@ def read(file: FileIO) -> Content:
 
 
 class Unread(ValueError):
-    """A dtype that a file may hold but no backend reads."""
+    """A valid file that this version cannot read: its format, or the dtype of a tensor."""
 
 
 def _parsed(raw: bytes | bytearray | str) -> dict[str, Any]:
@@ -219,17 +219,19 @@ def _tensor(name: str, entry: Any) -> Tensor:
         raise ValueError(f"{name} needs dtype, shape and data_offsets, and has {entry}")
     code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if type(shape) is not list or type(offsets) is not list or len(offsets) != 2:
-        raise ValueError(f"{name} has shape {shape} at {offsets}")
+        raise ValueError(
+            f"{name} needs a list as shape and two offsets, and has {shape}, {offsets}"
+        )
     if not all(type(n) is int and n >= 0 for n in (*shape, *offsets)):
-        raise ValueError(f"{name} has shape {shape} at {offsets}")
+        raise ValueError(f"{name} needs sizes and offsets >= 0, and has {shape}, {offsets}")
     if type(code) is not str:
-        raise ValueError(f"{name} has the dtype {code}")
+        raise ValueError(f"{name} needs a string as dtype, and has {code}")
     if code not in CODES:
         raise Unread(f"{name} has dtype {code}, needed one of {', '.join(CODES)}")
     word, width = CODES[code]
     if math.prod(shape) * width != offsets[1] - offsets[0]:
-        size = offsets[1] - offsets[0]
-        raise ValueError(f"{name} of shape {tuple(shape)} and {code} has {size} bytes")
+        size = f"the wrong size, {offsets[1] - offsets[0]} bytes"
+        raise ValueError(f"{name} of shape {tuple(shape)} and dtype {code} has {size}")
     return Tensor(name, word, tuple(shape), *offsets)
 
 

@@ -24,8 +24,8 @@ erf = jax.scipy.special.erf
 
 
 def take(x, indices, /, *, axis=None):
-    """Out of bounds raises if the indices can be read; otherwise the result is NaN, or for integers
-    the nearest element.
+    """`jnp.take`. An index out of bounds raises if its value can be read now. Otherwise the result
+    is NaN, or for an array of integers the nearest element.
     """
     if axis is None and x.ndim != 1:
         raise ValueError(f"take: needed an axis for {x.ndim} dimensions, got None")
@@ -46,19 +46,21 @@ def take_along_axis(x, indices, /, *, axis=-1):
 
 
 def _wide(indices):
-    """JAX wraps a negative index in its own dtype, which may be too narrow."""
+    """Indices in a dtype of at least 32 bits. JAX adds the size of the axis to a negative index in
+    the dtype of the index, which may be too narrow for it.
+    """
     return counting(indices) if isinstance(indices, jax.Array) else indices
 
 
 def counting(indices):
-    """Integers in a dtype that holds every size: uint64 promoted with a signed dtype would become a
-    float.
+    """Integers in a dtype that holds every size. Narrow ones become int32. The others keep their
+    dtype: uint64 promoted with a signed dtype would become a float.
     """
     return indices.astype(jnp.int32) if indices.dtype.itemsize < 4 else indices
 
 
 def _bounded(function, x, indices, size):
-    """None for indices known to be in bounds, else how JAX should treat the others."""
+    """None if all indices are known to be in bounds; else JAX's mode for those that are not."""
     found = span(indices)
     if found is None:
         return "fill" if jnp.issubdtype(x.dtype, jnp.inexact) else "clip"
@@ -69,7 +71,9 @@ def _bounded(function, x, indices, size):
 
 
 def _counted(indices, size, mode):
-    """Indices without negative ones; those out of bounds are at the edge, or one beyond it."""
+    """The indices, with negative ones counted from the start. Those out of bounds are moved to the
+    edge, or with the mode "fill" to one beyond it.
+    """
     wide = counting(indices)
     if jnp.issubdtype(wide.dtype, jnp.signedinteger):
         wide = jnp.where(wide < 0, wide + size, wide)
@@ -98,12 +102,12 @@ def pad(x, widths, /, mode="constant", *, constant_values=0):
 
 
 def permute_dims(x, /, axes):
-    """`jnp.permute_dims` does not accept negative axes."""
+    """`jnp.permute_dims`, also with negative axes, which JAX refuses."""
     return jnp.transpose(x, axes)
 
 
 def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Integers are widened like in `prod`."""
+    """`jnp.cumulative_prod`, with integers widened as in `prod`."""
     if dtype is None and jnp.issubdtype(x.dtype, jnp.integer):
         signed = jnp.issubdtype(x.dtype, jnp.signedinteger)
         dtype = canonicalize_dtype(np.int64 if signed else np.uint64)
@@ -111,7 +115,7 @@ def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
 
 
 def searchsorted(x1, x2, /, *, side="left", sorter=None):
-    """Positions in the dtype of all other indices."""
+    """`jnp.searchsorted`, with positions in the same dtype as all other indices."""
     places = jnp.searchsorted(x1, x2, side=side, sorter=sorter)
     return places.astype(canonicalize_dtype(np.int64))
 
@@ -130,7 +134,9 @@ def finfo(type, /):
 
 
 def acosh(x, /):
-    """JAX's derivative for complex numbers has the wrong sign left of the imaginary axis."""
+    """`jnp.acosh` with the right derivative for complex numbers: left of the imaginary axis JAX's
+    has the wrong sign.
+    """
     return _acosh(x) if jnp.iscomplexobj(x) else jnp.acosh(x)
 
 
@@ -146,7 +152,9 @@ def _acosh_jvp(primals, tangents):
 
 
 def logaddexp(x1, x2, /):
-    """JAX's derivative at two equal infinities is NaN, or 1 for each."""
+    """`jnp.logaddexp`, with the derivative ½ for each of two equal infinities, where JAX's is NaN,
+    or 1 for each.
+    """
     return _logaddexp(x1, x2)
 
 
@@ -160,7 +168,9 @@ def _logaddexp(x1, x2):
 
 
 def hypot(x1, x2, /):
-    """JAX's derivative squares, which overflows, and is not 0 at the origin."""
+    """`jnp.hypot`, with a derivative that does not overflow and is 0 at the origin. JAX's squares
+    the numbers, which overflows, and is not 0 there.
+    """
     return _compiled_hypot(x1, x2)
 
 
@@ -186,7 +196,7 @@ def _compiled_hypot(x1, x2):
 
 
 def sign(x, /):
-    """JAX's derivative for complex numbers, of the point on the unit circle, is zero."""
+    """`jnp.sign` (z/|z|) with its derivative for complex numbers, which in JAX is zero."""
     return _sign(x) if jnp.iscomplexobj(x) else jnp.sign(x)
 
 
@@ -197,7 +207,7 @@ def _sign(z):
 
 @_sign.defjvp
 def _sign_jvp(primals, tangents):
-    """The part of the change along the unit circle; zero at zero."""
+    """Only a change along the unit circle counts; the derivative at zero is zero."""
     (z,), (dz,) = primals, tangents
     y = _sign(z)
     length = jnp.abs(jnp.where(z == 0, 1, z))
@@ -206,7 +216,9 @@ def _sign_jvp(primals, tangents):
 
 
 def pow(x1, x2, /):
-    """JAX's derivative of 0**0.0 is 0 times inf; that of a constant is 0."""
+    """`jnp.pow`, with the derivative 0 at 0**0.0, because x**0.0 is constant; JAX computes 0 times
+    inf.
+    """
     if isinstance(x2, (int, float, complex)) and (x2 != 0 or isinstance(x2, int)):
         return jnp.pow(x1, x2)
     return _compiled_pow(x1, x2)
@@ -245,14 +257,18 @@ def _compiled_pow(x1, x2):
 
 
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):
-    """If it would divide by 0 or a negative number, JAX gives NaN, but the gradient 0."""
+    """`jnp.var`. Where it would divide by 0 or a negative number, value and gradient are NaN; JAX's
+    gradient is 0.
+    """
     if correction == 0 or edges.is_left(x.shape, axis, correction):
         return jnp.var(x, axis, correction=correction, keepdims=keepdims)
     return jnp.mean(x, axis, keepdims=keepdims) * jnp.nan
 
 
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
-    """JAX's derivative for equal numbers is 0/0; here it is 0, like that of a norm at 0."""
+    """`jnp.std`, with the derivative 0 if all numbers are equal, like that of a norm at 0; JAX's is
+    0/0.
+    """
     if correction == 0 or edges.is_left(x.shape, axis, correction):
         return _compiled_std(x, axis, correction, keepdims)
     return jnp.mean(x, axis, keepdims=keepdims) * jnp.nan
@@ -307,7 +323,7 @@ def _largest_jvp(axis, keepdims, primals, tangents):
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-    """JAX's derivative at zero is 0/0; here it is 0."""
+    """`jnp.linalg.vector_norm`, with the derivative 0 at zero, where JAX's is 0/0."""
     return _compiled_norm(x, axis, keepdims, ord)
 
 
@@ -366,7 +382,9 @@ _compiled_norm = jax.jit(_norm, static_argnums=(1, 2, 3))
 
 
 def det(x, /):
-    """JAX has no derivative for an empty matrix, whose determinant is the constant 1."""
+    """`jnp.linalg.det`, also differentiable for an empty matrix, whose determinant is the constant
+    1.
+    """
     if x.ndim > 1 and x.shape[-2:] == (0, 0):
         return jnp.ones(x.shape[:-2], x.dtype)
     return _small_det(x) if x.ndim > 1 and x.shape[-2:] in ((2, 2), (3, 3)) else jnp.linalg.det(x)
@@ -374,8 +392,8 @@ def det(x, /):
 
 @jax.custom_jvp
 def _small_det(x):
-    """With the derivatives of its products: since 0.11 JAX's own second derivatives at singular
-    matrices are wrong, or NaN.
+    """The determinant of 2x2 and 3x3 matrices, differentiated as a sum of products: since 0.11
+    JAX's own second derivatives at singular matrices are wrong, or NaN.
     """
     return jnp.linalg.det(x)
 
@@ -387,7 +405,7 @@ def _small_det_jvp(primals, tangents):
 
 
 def _products(x):
-    """The determinant of two or three rows, as a sum of products."""
+    """The determinant of a small matrix, as a sum of products."""
     n = x.shape[-1]
     if n == 1:
         return x[..., 0, 0]

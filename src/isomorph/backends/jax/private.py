@@ -1,4 +1,4 @@
-"""Private attributes of JAX's tracers: each once, and None if it is missing.
+"""All reads of private attributes of JAX's tracers. Where JAX has no such attribute, None is read.
 
 Without them a slice `p : p + 2` with a traced start raises; `iso.span` needs none of them.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def inner(x: Any) -> Any:
-    """What a tracer wraps: numbers of all examples, another tracer, a variable (JAX 0.8)."""
+    """What a tracer wraps: the values of all examples, another tracer, or a variable (JAX 0.8)."""
     return getattr(x, "val", None)
 
 

@@ -1,4 +1,4 @@
-"""Random draws in JAX: its own hash, in a separate program if that pays."""
+"""Random draws in JAX, by its own hash function. A large or traced draw is a separate program."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _drawn(key: Any, xp: Any, meaning: Any, start: int, shape: tuple, args: tupl
 
 
 def is_small(key: Any, shape: tuple, args: tuple) -> bool:
-    """Whether NumPy makes the draw."""
+    """Whether a draw is small enough for NumPy to make it, and its key is not traced."""
     for word in args:
         if word in ("float64", "uint64") and canonicalize_dtype(word) != word:
             raise TypeError(

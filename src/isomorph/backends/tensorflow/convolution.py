@@ -1,8 +1,10 @@
-"""Convolution in TensorFlow, by the kernels that have a gradient of any order, also on a CPU: one
-group, or one per channel; dilation without strides, as TensorFlow rearranges it; channels last.
+"""Convolution in TensorFlow, by the kernels that have a gradient of any order, also on a CPU. They
+take channels last, one group or one per channel, and dilation without strides, which TensorFlow
+rearranges itself.
 
-Other cases, eagerly on a CPU, are rearranged: groups one by one, channels first transposed.
-Dilation with strides is left to the composed formula. XLA supports all cases.
+Eagerly on a CPU, other cases are rearranged: groups are computed one by one, and arrays with
+channels first are transposed. Dilation with strides is left to the composed formula. XLA supports
+all cases.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ KINDS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)  # that have kernels
 
 
 def takes(x: Any, plan: Plan) -> bool:
-    """Whether there are kernels for it; for an empty batch their results have a wrong shape."""
+    """Whether TensorFlow's kernels can compute this convolution. For an empty batch the shape of
+    their result is wrong, so this is left to the composed formula.
+    """
     apart = max(plan.strides) == 1 or max(plan.dilations) == 1
     return apart and x.dtype in KINDS and x.shape[0] != 0
 

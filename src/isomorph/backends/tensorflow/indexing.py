@@ -269,7 +269,7 @@ def _value(x: tf.Tensor, value: Any, how: str) -> tf.Tensor:
         kinds = f"{x.dtype.name}, got {value.dtype.name}"
         raise TypeError(f"index_update: needed a value that fits into {kinds}")
     if x.dtype.is_complex and how in ("min", "max"):
-        raise TypeError(f"index_update: needed an ordered dtype for {how}, got {x.dtype.name}")
+        raise TypeError(f"index_update: needed real numbers for {how}, got {x.dtype.name}")
     return cast(value, x.dtype)
 
 

@@ -119,7 +119,7 @@ def reuse(donated: Sequence[torch.Tensor], outs: tuple) -> tuple:
 
 
 def is_whole(x: torch.Tensor) -> bool:
-    """Whether it fills its memory, in the order of its axes or with the last axis first."""
+    """Whether a tensor fills its memory, in the order of its axes or with the last axis first."""
     return x.is_contiguous() or (x.ndim > 0 and x.movedim(-1, 0).is_contiguous())
 
 
@@ -129,7 +129,7 @@ def in_order(x: torch.Tensor) -> torch.Tensor:
 
 
 def check_given(arrays: Sequence[torch.Tensor], given: Sequence[bool]) -> None:
-    """Raise if memory that is overwritten is shared: the compiler does not check."""
+    """Raise if a donated tensor shares memory with another argument: compilers do not check."""
     places = [x.data_ptr() for x in arrays]
     if len(set(places)) == len(places):
         return
@@ -160,8 +160,8 @@ def _guarded(run: Callable, captured: list, bits: bool) -> Callable[..., Any]:
 def _check(captured: list) -> None:
     if torch.is_grad_enabled() and any(x.requires_grad for x in captured):
         raise TypeError(
-            "jit: the function captures a tensor that requires gradients, which would not reach "
-            "it; pass it as an argument, or detach it"
+            "jit: the function captures a tensor that requires gradients, but this tensor would "
+            "get no gradient; pass it as an argument, or detach it"
         )
 
 

@@ -71,7 +71,7 @@ def _stacked(obj: Any, dtype: Any, device: Any) -> torch.Tensor:
         return torch.as_tensor(obj, dtype=dtype, device=device)
     parts = [_stacked(x, dtype, device) for x in obj]
     if len(shapes := {tuple(x.shape) for x in parts}) > 1:
-        raise ValueError(f"asarray: needed parts of the same shape, got {sorted(shapes)}")
+        raise ValueError(f"asarray: needed items of the same shape in a list, got {sorted(shapes)}")
     return torch.stack(parts)
 
 

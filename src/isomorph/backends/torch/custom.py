@@ -66,7 +66,9 @@ class Custom(torch.autograd.Function):
 
 
 def _places(arrays: tuple, residuals: tuple) -> list:
-    """Which input each residual is, if any: saved as an input, second derivatives reach it."""
+    """For each residual the number of the input that it is, or None. Such a residual is saved as an
+    input, so that second derivatives reach it.
+    """
     return [next((i for i, x in enumerate(arrays) if x is r), None) for r in residuals]
 
 
@@ -101,8 +103,9 @@ METADATA = {
 
 
 class Escapes(TorchFunctionMode):
-    """Notices tensors of a torch.func level that is not running, or that require gradients: inside
-    a custom function torch silently treats them as constants.
+    """Sets `found` if an operation uses a tensor whose gradient would be lost: one that requires
+    gradients, or that a torch.func level which is not running differentiates. Inside a custom
+    function torch silently treats such tensors as constants.
     """
 
     found = False

@@ -62,7 +62,7 @@ def distance(start: Any, stop: Any) -> int | None:
 
 
 def _mapped(x: Any) -> tuple[tuple, Any]:
-    """The numbers of all examples, and the vmap levels that map them."""
+    """The levels and axes of the vmaps that map `x`, and the tensor of all examples."""
     maps: tuple = ()
     while isinstance(x, torch.Tensor) and is_functorch_wrapped_tensor(x):
         if is_batchedtensor(x):
@@ -114,8 +114,9 @@ def _positions(x: torch.Tensor, index: tuple) -> torch.Tensor:
 
 
 def written(x: torch.Tensor, index: tuple, value: torch.Tensor) -> torch.Tensor:
-    """A copy of `x` with `x[index]` set; steps are positive. In place in a copy if nothing is
-    traced; by value inside a trace or transform, where writes in place can go wrong.
+    """A copy of `x` with `x[index]` set; the steps of slices must be positive. If nothing is
+    traced, the copy is written in place. Inside a trace or transform, where writes in place can go
+    wrong, functional operations are used.
     """
     watched = is_tracing() or x.requires_grad or value.requires_grad
     if _repeats(index) and (watched or not x.is_cpu):  # a GPU writes in no order
@@ -134,8 +135,8 @@ def written(x: torch.Tensor, index: tuple, value: torch.Tensor) -> torch.Tensor:
 
 
 def _last(x: torch.Tensor, where: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """`x` with flat positions set; if positions repeat, the last one counts and gets the gradient,
-    which torch would give to all of them.
+    """A copy of `x` with values set at the flat positions `where`. If a position occurs twice, the
+    last value is kept, and only that value gets the gradient; torch would give it to all.
     """
     where, value = where.reshape(-1), value.broadcast_to(where.shape).reshape(-1)
     if not where.numel():

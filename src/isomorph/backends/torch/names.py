@@ -45,12 +45,12 @@ subtract = direct("subtract")
 
 
 def floor_divide(x1, x2, /):
-    """Piecewise constant; `torch.floor_divide` has no derivative."""
+    """With the derivative 0; `torch.floor_divide` has no derivative."""
     return torch.div(*promoted(x1, x2), rounding_mode="floor")
 
 
 def remainder(x1, x2, /):
-    """`torch.remainder` of a number and a tensor has no derivative."""
+    """With a derivative for a number and a tensor too, which `torch.remainder` does not have."""
     return torch.remainder(*promoted(x1, x2))
 
 
@@ -92,7 +92,9 @@ torch_pow = direct("pow")
 
 
 def pow(x1, x2, /):
-    """Torch has no second derivative of 0**0, a constant, and no powers of a complex zero."""
+    """`torch.pow`, also with second derivatives at 0**0, which is constant, and with powers of a
+    complex zero; torch has neither.
+    """
     y = torch_pow(x1, x2)
     if not isinstance(x1, torch.Tensor) or not isinstance(x2, torch.Tensor):
         return y
@@ -104,7 +106,7 @@ def pow(x1, x2, /):
 
 
 def _complex_pow(x1, x2):
-    """Zero to a power is 1, 0 or undefined; to the power one it is itself, with derivative 1."""
+    """Complex powers. Zero to a power is 0, 1 or NaN; to the power one it has the derivative 1."""
     zero = x1 == 0
     at_zero = torch.where(x2.real > 0, x1 * (x2 == 1), torch.where(x2 == 0, 1.0, torch.nan))
     return torch.where(zero, at_zero, torch_pow(torch.where(zero, 1.0, x1), x2))
@@ -132,7 +134,7 @@ erf = torch.erf
 
 
 def unstack(x, /, *, axis=0):
-    """In one operation, with one derivative, which supports vmap."""
+    """As one operation, `torch.unbind`; its derivative is one operation too and supports vmap."""
     return torch.unbind(x, axis)
 
 
@@ -215,7 +217,7 @@ def take(x, indices, /, *, axis=None):
 
 
 def take_along_axis(x, indices, /, *, axis=-1):
-    """`torch.take_along_dim` wraps indices beyond the end around."""
+    """An index beyond the end raises; `torch.take_along_dim` wraps it around."""
     size = x.shape[axis]
     indices = indices.long()  # before the check: a narrow dtype may not hold the size
     places = torch.where(indices < 0, indices + size, indices)
@@ -256,7 +258,7 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
 
 
 def sign(x, /):
-    """By value, so that it supports vmap and gradients: array-api-compat assigns in place."""
+    """Without assigning in place, as array-api-compat does: supports vmap and gradients."""
     if x.dtype.is_complex:
         return torch.sgn(x)
     if x.dtype.is_floating_point:

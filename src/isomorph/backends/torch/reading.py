@@ -26,7 +26,9 @@ LEVELS: ContextVar[frozenset[int | None]] = ContextVar("isomorph.torch.levels", 
 
 
 def guarded(func: Callable[..., Any]) -> Callable[..., Any]:
-    """`func`, inside which reading a number that is differentiated at its level raises."""
+    """`func`, but reading a number inside it raises if the number is differentiated at the level of
+    torch.func in which `func` is called.
+    """
     if torch.compiler.is_compiling():  # it raises by itself
         return func
 

@@ -3,12 +3,13 @@
 Inductor's C++ programs (seen in torch 2.13, the first fixed in 2.15) are silently wrong, also in
 `torch.compile`:
 
-* They may read an array before it is written. When the loops of two operations are changed so that
-  they can be fused, the reading one forgets that a third operation has changed its input
+* They may read an array before it is written. The compiler changes the loops of two operations
+  to fuse them; the one that reads then no longer waits for a third that writes its input
   (`index_put`, `scatter_add`, `diagonal_scatter`, the gradient of a gather; a write in place).
-* Writes into copies become writes in place if nothing reads the old values; with complex arrays,
-  which torch's own kernels compute, something may still read them (the second derivative of a
-  product of two `rfft`). Programs with complex arrays keep their copies.
+* They may overwrite values that are still read. A write into a copy becomes a write in place if
+  nothing seems to read the old values. Complex arrays are computed by torch's own kernels, and
+  something may still read them (the second derivative of a product of two `rfft`). Programs with
+  complex arrays keep their copies.
 * The same happens to an expanded array, whose rows share memory: every row is written to the same
   memory (`index_put`, and operations that become one, like `index_add`; `vmap` of
   `iso.at(zeros)`). Such an array is copied first.
@@ -34,9 +35,9 @@ TAG = "isomorph: what reads waits for what writes, complex and expanded arrays a
 
 @contextmanager
 def repaired() -> Iterator[None]:
-    """Within the block, an operation whose loops are changed still waits for the writes that it
-    waited for before, programs with complex arrays write nothing in place, and nothing is written
-    into an expanded array.
+    """Repair all three bugs in programs that are compiled inside the block. An operation whose
+    loops are changed still waits for the same writes as before. Programs with complex arrays write
+    nothing in place. An expanded array is copied before something is written into it.
     """
     for word in ("recompute_size_and_body", "reinplace_inplaceable_ops"):
         if not private.has(word):

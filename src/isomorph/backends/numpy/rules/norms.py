@@ -1,4 +1,4 @@
-"""Norms, with the gradient 0 at zero: the middle of the slopes there."""
+"""Norms. At zero, where a norm has a kink, the gradient is 0, the middle of its subgradients."""
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def vector_norm(x, order, axis, keepdims):
 
 
 def power(x, exponent):
-    """The gradient at 0 is 0, even where that of the power is infinite."""
+    """`x**exponent`, with the gradient 0 at x = 0, even where the true one is infinite."""
     zero = concrete(x) == 0
     at_zero = 0.0 if exponent > 0 else np.inf
     return np.where(zero, at_zero, np.where(zero, 1.0, x) ** exponent)
@@ -68,7 +68,7 @@ def other_norm(x, order, row, column, keepdims):
         y = np.max(s, -1) if order > 0 else np.min(s, -1)
     else:
         raise ValueError(
-            f"numpy.linalg.norm: needed an order NumPy has for matrices, got {order!r}"
+            f"numpy.linalg.norm: needed an order of a matrix norm in NumPy, got {order!r}"
         )
     return np.expand_dims(y, (min(row, column), max(row, column))) if keepdims else y
 
