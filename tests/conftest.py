@@ -290,7 +290,11 @@ def lacks(name, error):
     if name and isinstance(error, NotImplementedError):
         said = [f"{name} has no {verb}: {why}" for verb, why in load(name).lacks.items()]
         return next((words for words in said if str(error) == f"backend {words}"), None)
-    if name and isinstance(error, TypeError) and str(error).startswith(f"dtype: {name} has "):
+    if (
+        name
+        and isinstance(error, TypeError)
+        and str(error).startswith(f"dtype: needed a dtype of {name} ")
+    ):
         narrow = [n for n in ("float16", "bfloat16") if str(error).endswith(f", got {n!r}")]
         return f"{name} has no {narrow[0]}" if narrow else None
     return None
