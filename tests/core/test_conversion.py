@@ -1,9 +1,13 @@
 """Conversion between frameworks, and functional updates of parts of arrays."""
 
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from frameworks import torch
 
 import isomorph as iso
 from isomorph.backends.vocabulary import DTYPES as STANDARD
@@ -195,3 +199,41 @@ def test_sorting_knows_descending(backend, xp):
     weights = xp.asarray([1.0, 10.0, 100.0, 1000.0])
     g = iso.grad(lambda x: xp.sum(xp.sort(x, descending=True) * weights))(x)
     np.testing.assert_array_equal(numpy_of(g), [[1.0, 1000.0, 100.0, 10.0]])
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_convert_uses_the_default_device(backend):
+    """The device "meta" stands for an accelerator: it has no memory, but arrays can be on it."""
+    x, meta = np.ones(2, np.float32), torch.device("meta")
+    with meta:
+        assert iso.convert(x, "torch").device == meta
+        assert iso.convert(x, "torch", device="cpu").device.type == "cpu"
+        here = torch.ones(2, device="cpu")
+        assert iso.convert(here, "torch") is here
+    with iso.use_backend("torch", device=meta):
+        assert iso.convert([x], "torch")[0].device == meta
+        assert iso.convert(x, "torch", device="cpu").device.type == "cpu"
+    assert iso.convert(x, "torch").device.type == "cpu"
+
+
+SECOND = """
+import jax, numpy as np, isomorph as iso
+first, second = jax.devices("cpu")
+x = np.ones(2, np.float32)
+assert iso.convert(x, "jax").devices() == {first}
+with jax.default_device(second):
+    assert iso.convert(x, "jax").devices() == {second}
+with iso.use_backend("jax", device="cpu:1"):
+    assert iso.convert(x, "jax").devices() == {second}
+    assert iso.convert(x, "jax", device="cpu:0").devices() == {first}
+"""
+
+
+@pytest.mark.parametrize("backend", ["jax"], indirect=True)
+def test_convert_uses_the_default_device_of_jax(backend):
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    run = [sys.executable, "-c", SECOND]
+    done = subprocess.run(
+        run, env={**os.environ, **flags}, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr

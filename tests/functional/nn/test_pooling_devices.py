@@ -2,6 +2,9 @@
 canary watches the wrong GPU kernel.
 """
 
+import subprocess
+import sys
+
 import pytest
 from frameworks import NOT_INSTALLED, torch
 from frameworks import functional as F
@@ -52,3 +55,20 @@ def test_torchs_own_gradient_is_still_wrong_on_a_gpu(backend):
     pool = lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False)
     right = gradient(pool, last.contiguous())
     assert float((gradient(pool, last) - right).abs().max()) > 1e-3
+
+
+MISALIGNED = """
+import torch
+x = torch.ones((1, 2, 1), dtype=torch.float64, device="cuda").permute(0, 2, 1)
+torch.max_pool1d(x, 2, 2, 0)
+torch.cuda.synchronize()
+"""
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="the wrong kernel is for GPUs")
+def test_torchs_own_maximum_is_still_misaligned_on_a_gpu(backend):
+    """A canary, in a process of its own, which the error ends."""
+    done = subprocess.run([sys.executable, "-c", MISALIGNED], capture_output=True, text=True)
+    assert "misaligned address" in done.stderr
+    x = torch.ones((1, 2, 1), dtype=torch.float64, device="cuda")
+    assert float(iso.max_pool(x, 2).sum()) == 1.0
