@@ -231,9 +231,56 @@ def test_a_file_skipped_as_a_whole_stays_in_the_sum(project, workers):
 def test_an_axis_that_nobody_has(project):
     project.file("test_it.py", ONE.replace("backend", "engine"))
     out = project.run().stdout.str()
-    assert "no test has a parameter or fixture called backend or backends or xp" in out
+    assert "no test has a parameter with array libraries as values, or called backend" in out
     assert "(parameters seen: engine)" in out
     assert "--scoreboard-axis NAME" not in project.run("--scoreboard-axis", "engine").stdout.str()
+
+
+FOUND = {
+    "nx": "import pytest\n"
+    "class NumpyBackend: __name__ = 'numpy'\n"
+    "class TorchBackend: __name__ = 'torch'\n"
+    "@pytest.fixture(params=[NumpyBackend(), TorchBackend()])\n"
+    "def nx(request): return request.param\n"
+    "@pytest.mark.parametrize('size', [1, 2])\n"
+    "def test_it(nx, size): assert size\n",
+    "library": "import enum, pytest\n"
+    "class Backend(enum.Enum):\n"
+    "    NUMPY = 'numpy'\n"
+    "    TORCH = 'torch'\n"
+    "@pytest.fixture(params=list(Backend), ids=lambda b: b.value)\n"
+    "def library(request): return request.param\n"
+    "@pytest.fixture\n"
+    "def xp(library): return library\n"
+    "@pytest.mark.parametrize('size', [1, 2])\n"
+    "def test_it(xp, size): assert size\n",
+    "engine": "import pytest\n"
+    "@pytest.mark.parametrize('size', [1, 2])\n"
+    "@pytest.mark.parametrize('engine', ['numpy', 'torch'])\n"
+    "def test_it(engine, size): assert size\n",
+}
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("name", FOUND)
+def test_an_axis_is_found_by_its_values(project, name, workers):
+    """As in POT, in array-api-extra, and under a name of the project's own."""
+    project.file("test_it.py", FOUND[name])
+    out = project.run(*["-n", str(workers)] * bool(workers)).stdout.str()
+    libraries = {backend.lower() for _, _, backend in project.states()}
+    assert libraries == {"numpy", "torch"}
+    assert len(project.states()) == 4
+    assert f"backends are the values of {name}: its values are array libraries" in out
+
+
+def test_a_parameter_with_one_library_among_others_is_no_axis(project):
+    project.file(
+        "test_it.py",
+        "import pytest\n"
+        "@pytest.mark.parametrize('word', ['numpy', 'a', 'b', 'c'])\n"
+        "def test_it(word): assert word\n",
+    )
+    assert "no test has a parameter with array libraries" in project.run().stdout.str()
 
 
 def test_parameters_without_names(project):

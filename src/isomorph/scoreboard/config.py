@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-AXES = ("backend", "backends", "xp", "framework", "fw", "array_module")
-
 
 @dataclass(frozen=True)
 class Config:
@@ -19,7 +17,7 @@ class Config:
     title: str = ""
     database: str = ".scoreboard/board.db"
     ledger: str = "scoreboard.toml"
-    axis: str = ""  # the parameter or fixture that names the backend; '' means the first of AXES
+    axis: str = ""  # the parameter or fixture that names the backend; '' means that it is found
     reference: str = ""
     columns: tuple[str, ...] = ()
     suites: dict[str, str] = field(default_factory=dict)  # test file -> title

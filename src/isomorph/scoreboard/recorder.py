@@ -28,7 +28,6 @@ from typing import Any
 import pytest
 
 from . import states
-from .config import AXES
 from .progress import Progress
 from .store import Planned, Result, Store
 from .watching import Watcher
@@ -78,6 +77,7 @@ class Recorder:
         )
         self.store.db.commit()
         self.plan: dict[str, Planned] = {}
+        self.axis: list[str] = []  # how the backends of the tests were found
         self.told = Path(tempfile.mkdtemp(prefix="scoreboard-"), "plan.json")
         self.open: dict[str, dict[str, Any]] = {}  # tests between setup and teardown
         self.fresh: list[Result] = []
@@ -103,6 +103,7 @@ class Recorder:
     @pytest.hookimpl(trylast=True)  # the watcher has run by then
     def pytest_collection_finish(self) -> None:
         if not hasattr(self.config, "workerinput") and self.watcher.plan:
+            self.axis = self.watcher.axis.explained()
             self._planned(self.watcher.plan)
 
     @pytest.hookimpl(optionalhook=True)
@@ -200,7 +201,8 @@ class Recorder:
     def _read_plan(self) -> dict[str, Planned]:
         if not self.plan and self.told.is_file():
             said = json.loads(self.told.read_text())
-            self._planned({nodeid: Planned(*who) for nodeid, who in said.items()})
+            self.axis = said["axis"]
+            self._planned({nodeid: Planned(*who) for nodeid, who in said["plan"].items()})
         return self.plan
 
     def _planned(self, plan: dict[str, Planned]) -> None:
@@ -306,14 +308,9 @@ class Recorder:
         if self.run is None:
             out.write_line("no test ran, nothing is recorded")
             return
-        if self.plan and not any(who.backend for who in self.plan.values()):
-            names = ", ".join(sorted(self.watcher.parameters)) or "none"
-            wanted = self.watcher.axis or " or ".join(AXES)
-            out.write_line(
-                f"no test has a parameter or fixture called {wanted}: name the backend's with "
-                f"--scoreboard-axis NAME (parameters seen: {names})",
-                yellow=True,
-            )
+        found = any(who.backend for who in self.plan.values())
+        for line in self.axis if self.plan else []:
+            out.write_line(line, yellow=not found)
         out.write_line(f"run {self.run} in {self.path}")
 
     def pytest_unconfigure(self) -> None:

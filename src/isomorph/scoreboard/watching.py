@@ -15,7 +15,8 @@ from typing import Any
 import _pytest.assertion.rewrite as rewriting
 import pytest
 
-from .config import AXES, Config, read
+from .axis import Axis, name_of
+from .config import Config, read
 from .ledger import Ledger
 from .store import Planned
 from .tally import TALLY, Counters
@@ -72,7 +73,7 @@ class Watcher:
         self.config = config
         self.worker = worker
         self.settings: Config = read(config.rootpath)
-        self.axis = config.getoption("scoreboard_axis") or self.settings.axis
+        self.axis = Axis(config.getoption("scoreboard_axis") or self.settings.axis)
         hook = config.pluginmanager.rewrite_hook
         self.counts = isinstance(hook, rewriting.AssertionRewritingHook)
         helpers = [*self.settings.helpers, *config.getini("scoreboard_helpers")]
@@ -81,13 +82,14 @@ class Watcher:
         self.counters.catch_up()
         self.ledger = Ledger.read(self.settings.path(self.settings.ledger))
         self.plan: dict[str, Planned] = {}
-        self.parameters: set[str] = set()  # of tests without a backend
         self.item: pytest.Item | None = None
         self.told: tuple = ()  # the content of the last report
         self.usual = [self.settings.default_mode]
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        specs = (getattr(item, "callspec", None) for item in items)
+        self.axis.learn(spec.params for spec in specs if spec is not None)
         for item in items:
             item.stash[IDENTITY] = who = self.identity(item)
             item.stash[DECLARED] = self.declared(item)
@@ -102,7 +104,7 @@ class Watcher:
         told = getattr(self.config, "workerinput", {}).get("scoreboard_plan")
         if told and self.config.workerinput["workerid"] == "gw0":  # pyright: ignore
             part = Path(told + ".part")
-            part.write_text(json.dumps(self.plan))
+            part.write_text(json.dumps({"plan": self.plan, "axis": self.axis.explained()}))
             part.rename(told)
 
     @pytest.hookimpl(tryfirst=True)
@@ -159,11 +161,10 @@ class Watcher:
         node = rest[:-1] if rest.endswith("]") else rest
         if spec is None:
             return Planned(suite, name, "", file, "", node)
-        axis = self.axis or next((a for a in AXES if a in spec.params), "")
-        if axis not in spec.params:
-            self.parameters.update(spec.params)
+        axis = self.axis.of(spec.params)
+        if not axis:
             return Planned(suite, name, node, file, "", node)
-        backend = axis_name(spec.params[axis])
+        backend = name_of(spec.params[axis])
         if UNNAMED.search(backend):
             backend = ids(spec)[axis]
         return Planned(suite, name, self._variant(spec, axis, backend, node), file, backend, node)
@@ -210,10 +211,3 @@ def ids(spec: Any) -> dict[str, str]:
         k: str(v) if isinstance(v, (str, int, float, bool)) else f"{k}{spec.indices[k]}"
         for k, v in spec.params.items()
     }
-
-
-def axis_name(value: Any) -> str:
-    """A short name for the value of a parameter."""
-    if isinstance(value, (str, int, float, bool)) or value is None:
-        return str(value)
-    return str(getattr(value, "__name__", None) or getattr(value, "name", None) or value)[:80]
