@@ -366,3 +366,16 @@ def test_tracking_takes_nan_for_nan(backend):
             net(x, expected_submod_rets={"inner": [np.zeros(2, np.float32)]})
         with pytest.raises(ValueError, match=r"needed shape a number.*, got \(2,\)"):
             net(x, expected_submod_rets={"inner": 1.0})
+
+
+def test_variables_that_are_no_nest(backend):
+    class Odd(iso.Module):
+        def __init__(self):
+            self.inner = iso.Activation(iso.relu)
+
+        def forward(self, x):
+            return self.inner(x)
+
+    x = array(backend, np.ones(2, np.float32))
+    with pytest.raises(TypeError, match="Odd: needed a nest of arrays by their keys, got "):
+        Odd()(x, v=x)

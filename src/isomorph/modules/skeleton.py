@@ -190,7 +190,13 @@ class Skeleton:
         try:
             new = flat_like(nest, given)
         except ValueError:  # other keys, or lists instead of dicts with numbers as keys
-            by_path = dict(zip(tree.routes(given), tree.flatten(given)[0]))
+            routes = tree.routes(given)
+            if routes == [()]:
+                word = type(given).__name__
+                raise TypeError(
+                    f"{what}: needed a nest of arrays by their keys, got {word}"
+                ) from None
+            by_path = dict(zip(routes, tree.flatten(given)[0]))
             new = [by_path[path] for path in matched(what, nest.routes, by_path)]
         for number, x in zip(nest.numbers, new):
             leaves[number] = x
