@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 import pytest
 from edge_differences import smooth_gradients
-from edge_ledger import LEDGER
+from edge_ledger import LEDGER, X86
 from edge_running import CASES, differing, is_right, made, outcome, reference, shown
 
 import isomorph as iso
@@ -155,7 +155,8 @@ def told(case, what, apart, expected, got):
 
 # Cases whose derivative NumPy's tape refuses.
 NO_DERIVATIVE = {
-    *(("linalg.qr", edge) for edge in ("zero", "NaN")),
+    ("linalg.qr", "zero"),
+    *([] if X86 else [("linalg.qr", "NaN")]),  # there its LAPACK gives NaN
     *(("linalg.slogdet", edge) for edge in ("zero", "singular")),
 }
 
