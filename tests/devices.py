@@ -28,7 +28,7 @@ HOST_ONLY = {
     "where they can be read without waiting; torch ends the process instead",
     "training/test_step_writing.py::test_the_memory_of_the_state": "on a GPU the number of the "
     "step is not known without waiting, and arrays are made anew",
-    "training/test_unequal_parts.py::test_an_optimizer_that_writes": "as above",
+    "training/test_unequal_parts.py::test_an_optimizer_that_writes": "on a GPU its arrays are new",
     "core/test_dispatch.py": "which backend an array has, not what it computes",
     "core/test_host.py::test_without_arrays_it_is_called_as_it_is": "a call without arrays",
     "core/test_import_order.py": "imports in other processes",

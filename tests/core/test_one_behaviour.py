@@ -261,7 +261,10 @@ SUMMED = {
 @pytest.mark.parametrize("name", SUMMED)
 def test_an_axis_that_is_summed_does_not_broadcast(backend, xp, name, dtype):
     x, y = iso.convert([np.ones(1, dtype), np.ones((2, 2), dtype)], backend)
-    with pytest.raises((ValueError, TypeError, RuntimeError)):
+    product = name.partition(",")[0].removeprefix("linalg.")
+    ours = backend in ("tensorflow", "torch") and product in ("vecdot", "tensordot")
+    wanted = ValueError if ours else (ValueError, TypeError, RuntimeError)
+    with pytest.raises(wanted, match=product if ours else None):
         SUMMED[name](xp, x, y)
     if name != "cross":  # equal sizes work
         two = iso.convert(np.ones(2, dtype), backend)

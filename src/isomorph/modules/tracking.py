@@ -145,9 +145,9 @@ def _compare(chain: str, call: int, got: Any, want: Any, rtol: float, atol: floa
     if form != other:
         raise ValueError(f"{where}: needed the structure {other}, got {form}")
     for x, y in zip(mine, theirs):
-        shape, wanted = (getattr(z, "shape", "a number, without a shape") for z in (x, y))
-        if shape != wanted:
-            raise ValueError(f"{where}: needed shape {wanted}, got {shape}")
+        seen, wanted = (f"shape {z.shape}" if hasattr(z, "shape") else "a number" for z in (x, y))
+        if seen != wanted:
+            raise ValueError(f"{where}: needed {wanted}, got {seen}")
         close, error = closeness(x, y, rtol, atol)
         if not close:
             raise ValueError(

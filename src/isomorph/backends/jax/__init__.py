@@ -209,7 +209,8 @@ class JAX(Layers):
         return None if wide and not _has_64_bits() else super().borrow(x)
 
     def from_host(xp, x, device=None):
-        place = jax.config.jax_default_device if device is None else device  # pyright: ignore
+        default = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+        place = default if device is None else device
         if place is None and jax.default_backend() != "cpu":
             place = jax.devices()[0]
         is_host = all(d.platform == "cpu" for d in x.devices())

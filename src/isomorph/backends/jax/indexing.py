@@ -102,10 +102,7 @@ def _updated(x: Any, index: tuple, value: Any, how: str) -> Any:
     if how in COMBINE and not _repeats(x, index):  # JAX does not differentiate all of these
         value, how = COMBINE[how](x[index], value), "set"
     if how == "multiply" and jnp.issubdtype(x.dtype, jnp.inexact):
-        places = jnp.arange(x.size).reshape(x.shape)
-        where = places.at[index].get(mode="fill", fill_value=x.size)
-        value = jnp.broadcast_to(jnp.asarray(value, x.dtype), where.shape)
-        return _multiplied(x, value.reshape(-1), where.reshape(-1))
+        return _multiplied(x, *_flat(x, index, value))
     if how == "set" and not writes_in_order() and _repeats(x, index):
         return _last(x, index, value)
     return getattr(x.at[index], how)(value)
@@ -120,15 +117,23 @@ def writes_in_order() -> bool:
 
 def _last(x: Any, index: tuple, value: Any) -> Any:
     """`x` with `x[index]` set; if positions repeat, the last value counts."""
-    places = jnp.arange(x.size).reshape(x.shape)
-    where = places.at[index].get(mode="fill", fill_value=x.size)
-    value = jnp.broadcast_to(jnp.asarray(value, x.dtype), where.shape).reshape(-1)
+    value, where = _flat(x, index, value)
     if not value.size:
         return x
     none = jnp.full(x.size, -1)
-    last = none.at[where.reshape(-1)].max(jnp.arange(value.size), mode="drop")
+    last = none.at[where].max(jnp.arange(value.size), mode="drop")
     found = jnp.where(last < 0, x.reshape(-1), value[jnp.maximum(last, 0)])
     return found.reshape(x.shape)
+
+
+def _flat(x: Any, index: tuple, value: Any) -> tuple[Any, Any]:
+    """The values for `x[index]` and their positions in the flattened `x`; a position out of bounds
+    is `x.size`.
+    """
+    places = jnp.arange(x.size).reshape(x.shape)
+    where = places.at[index].get(mode="fill", fill_value=x.size)
+    value = jnp.broadcast_to(jnp.asarray(value, x.dtype), where.shape)
+    return value.reshape(-1), where.reshape(-1)
 
 
 @jax.custom_jvp
