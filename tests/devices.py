@@ -3,8 +3,13 @@
 The frameworks' own default device is set around each test, so arrays that a test makes without a
 word about devices lie there. A test during which nothing was allocated on the device fails: it
 would prove nothing. Matrix products and convolutions have full precision, as on a CPU.
+
+Where an index out of bounds ends the CUDA context, nothing works in that process afterwards: the
+process ends, and pytest-xdist starts another and says which test it was.
 """
 
+import os
+import sys
 from contextlib import ExitStack, contextmanager
 from functools import cache
 
@@ -40,6 +45,34 @@ HOST_ONLY = {
     "training/test_checkpoint_files.py::test_foreign_files_are_refused": "files",
     "training/test_checkpoints.py::test_jax_without_64_bits_does_not_round": "an error",
     "training/test_fit_resume.py": "training in other processes, on the host",
+    "core/test_conversion.py::test_convert_uses_the_default_device_of_jax": "another process",
+    "backends/test_promotion.py::test_python_numbers_beside_wide_integers": "torch has no "
+    "arithmetic of uint16, uint32 and uint64 on a GPU",
+    "backends/test_private_names.py": "names of the framework, and other processes",
+    "test_architecture.py": "files and imports",
+    "test_devices.py": "the axis itself",
+}
+NO_ARRAYS, EMPTY = "dtypes and names, no arrays", "an empty array takes no memory"
+# Tests that run there, though nothing is allocated.
+UNCOUNTED = {
+    "backends/test_contract.py::test_the_contract_is_kept[signature": NO_ARRAYS,
+    "backends/test_contract.py::test_the_contract_is_kept[vocabulary": NO_ARRAYS,
+    "backends/test_four_of_a_kind.py::test_every_name_was_drawn": NO_ARRAYS,
+    "backends/test_four_of_a_kind.py::test_the_four_agree[torch-from_dlpack": "memory of the host",
+    "backends/test_namespace.py::test_an_unknown_name": NO_ARRAYS,
+    "backends/test_namespace.py::test_can_cast": NO_ARRAYS,
+    "backends/test_namespace.py::test_constants": NO_ARRAYS,
+    "backends/test_namespace.py::test_inspection": NO_ARRAYS,
+    "backends/test_namespace.py::test_kinds_of_dtypes": NO_ARRAYS,
+    "backends/test_namespace.py::test_limits_of": NO_ARRAYS,
+    "backends/test_namespace.py::test_namespace_has_every_name": NO_ARRAYS,
+    "backends/test_namespace.py::test_promotion": NO_ARRAYS,
+    "borders/test_borders_leaving.py::test_the_ledger": NO_ARRAYS,
+    "borders/test_borders_ours.py::test_the_ledger": NO_ARRAYS,
+    "borders/test_borders_theirs.py::test_the_ledger": NO_ARRAYS,
+    "core/test_contracts.py::test_devices_are_kept": "the device is torch's meta device",
+    "core/test_gradient_edges.py::test_gradient_at_an_edge[empty_": EMPTY,
+    "core/test_one_behaviour.py::test_nothing_gives_nothing": EMPTY,
 }
 WARNINGS = (  # advice of torch about a GPU
     "ignore:TensorFloat32 tensor cores",
@@ -62,18 +95,45 @@ def device_of(backend, name):
 
 @contextmanager
 def made_on(backend, name):
-    """Within the block, the framework makes its arrays on this device."""
-    device = device_of(backend, name)
+    """Within the block, the framework makes its arrays on this device, and so does the other one
+    that has such a device: some tests move arrays between two.
+    """
     with ExitStack() as stack:
-        if backend == "jax":
-            stack.enter_context(jax.default_device(device))
-            stack.enter_context(jax.default_matmul_precision("highest"))
-        else:
-            for part in (torch.backends.cuda.matmul, torch.backends.cudnn):
-                stack.callback(setattr, part, "allow_tf32", part.allow_tf32)
-                part.allow_tf32 = False
-            stack.enter_context(torch.device(device))
+        for other in BACKENDS:
+            device = device_of(other, name if other == backend else ALIAS.get(name, name))
+            if device is not None:
+                stack.enter_context(FULL[other](device))
         yield
+
+
+@contextmanager
+def _torch_on(device):
+    with ExitStack() as stack:
+        for part in (torch.backends.cuda.matmul, torch.backends.cudnn):
+            stack.callback(setattr, part, "allow_tf32", part.allow_tf32)
+            part.allow_tf32 = False
+        with torch.device(device):
+            yield
+
+
+@contextmanager
+def _jax_on(device):
+    with jax.default_device(device), jax.default_matmul_precision("highest"):
+        yield
+
+
+ALIAS = {"cuda": "gpu", "gpu": "cuda"}  # torch's name, JAX's name
+FULL = {"jax": _jax_on, "torch": _torch_on}
+
+
+def end_if_broken(backend, name):
+    """End this process if the CUDA context of torch is no longer usable."""
+    if backend == "torch" and torch.device(device_of("torch", name)).type == "cuda":
+        try:
+            torch.cuda.synchronize()
+        except RuntimeError as error:
+            print(f"the CUDA context ended: {error}", file=sys.stderr, flush=True)
+            os._exit(70)
 
 
 def allocations(backend, name):

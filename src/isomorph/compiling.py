@@ -100,8 +100,10 @@ def jit(
         token = None if types in flat else LOOKED_AT.set(True)
         try:
             out = program(*args, **kw)
-        except BaseException:
+        except BaseException as error:
             end(notices, False)
+            if isinstance(error, Exception):
+                backend.explain(error)
             raise
         finally:
             if token is not None:

@@ -9,6 +9,7 @@ imported already.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -151,7 +152,20 @@ def backend_of(x: Any, *others: Any) -> Contract:
             found = backend
     if found is None:
         raise TypeError(f"needed at least one array, got {_types((x, *others))}")
+    if found.has_devices is not None and found.has_devices():
+        check_one_device(found, (x, *others))
     return found
+
+
+def check_one_device(backend: Contract, arrays: Iterable[Any], what: str = "one call") -> None:
+    """Raise if arrays of this backend are on different devices; others are ignored."""
+    found = [backend.fixed_device(x) for x in arrays if isinstance(x, backend.arrays)]
+    devices = list(dict.fromkeys(str(device) for device in found if device is not None))
+    if len(devices) > 1:
+        raise ValueError(
+            f"arrays on {len(devices)} devices in {what}: {' and '.join(devices)}; move them with "
+            f"iso.convert(x, {backend.name!r}, device={devices[0]!r}) first"
+        )
 
 
 def find_backend(x: Any) -> Contract | None:

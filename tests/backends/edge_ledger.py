@@ -155,3 +155,22 @@ LEDGER = [
     Entry("jax", "linalg.det", "NaN", "grad", FREE),
     Entry("jax", "linalg.det", "of size zero", "grad", "JAX reads the first row, and raises"),
 ]  # fmt: skip
+
+# What differs on a GPU alone, by backend.
+SIGN = "the sign of a zero"
+ON_GPU = {
+    "torch": [
+        Entry("torch", "maximum minimum", "specials", "value", SIGN, zeros),
+        Entry("torch", "hypot", "specials", "value", "the largest number overflows",
+              lambda inputs, values: np.abs(inputs[0]) == np.finfo(inputs[0].dtype).max),
+    ],
+    "jax": [
+        Entry("jax", "linalg.eigh linalg.eigvalsh", "not finite", "value",
+              "cuSOLVER may return the diagonal"),
+        Entry("jax", "linalg.eigh linalg.eigvalsh", "not finite", "grad",
+              "cuSOLVER may return the diagonal"),
+        Entry("jax", "linalg.cholesky", "NaN", "value", "all of the matrix is NaN"),
+        Entry("jax", "linalg.matrix_norm", "order *", "grad",
+              "of a singular matrix: the signs of null vectors are the framework's choice"),
+    ],
+}  # fmt: skip

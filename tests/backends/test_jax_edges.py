@@ -81,7 +81,9 @@ def test_index_means_what_numpy_means(backend, index):
             continue
         else:
             y[index] = value
-        np.testing.assert_array_equal(getattr(iso.at(x)[index], how)(jnp.asarray(value)), y)
+        got = getattr(iso.at(x)[index], how)(jnp.asarray(value))
+        # repeated factors may multiply in another order: one rounding each
+        np.testing.assert_allclose(got, y, rtol=4e-16 * (how == "multiply"))
 
 
 @pytest.mark.parametrize("index", OUTSIDE.values(), ids=OUTSIDE)

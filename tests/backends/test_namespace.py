@@ -14,7 +14,7 @@ from namespace_elementwise import BINARY, DTYPES, REAL, SAMPLES, SPECIAL, UNARY
 from namespace_examples import EXAMPLES, FFT_EXAMPLES, LINALG_EXAMPLES
 
 from isomorph.backends import vocabulary
-from oracles import name_of
+from oracles import name_of, numpy_of
 
 ARRAYS = {
     "numpy": ("ndarray", "generic"),
@@ -32,14 +32,14 @@ def make(xp, values, dtype):
 
 
 def dtype_of(x):
-    return np.asarray(x).dtype.name
+    return numpy_of(x).dtype.name
 
 
 def assert_array(backend, x, expected, dtype=None):
     """`x` is an array of the backend with these values, and with this dtype if one is given."""
     kinds = tuple(getattr(importlib.import_module(backend), kind) for kind in ARRAYS[backend])
     assert isinstance(x, kinds), f"needed an array of {backend}, got {type(x)}"
-    got = np.asarray(x.resolve_conj() if backend == "torch" else x)
+    got = numpy_of(x.resolve_conj() if backend == "torch" else x)
     assert dtype is None or got.dtype.name == dtype
     expected = np.array(expected)
     assert got.shape == expected.shape
@@ -231,7 +231,7 @@ def test_reductions_of_no_elements(backend, xp):
 @pytest.mark.parametrize("name", ["max", "min", "sum", "prod", "mean", "std"])
 def test_reductions_pass_nan_on(backend, xp, name):
     out = getattr(xp, name)(make(xp, [[1.0, math.nan], [2.0, 3.0]], "float64"), axis=1)
-    got = np.asarray(out)
+    got = numpy_of(out)
     assert got.shape == (2,)
     assert math.isnan(got[0])
     assert math.isfinite(got[1])

@@ -198,7 +198,7 @@ def test_torch_layouts_modes_and_captured_tensors(backend, xp):
     np.testing.assert_allclose(numpy_of(compiled(x.T)), numpy_of(x).T * 2 + 1)  # other strides
     c.add_(1)
     np.testing.assert_allclose(numpy_of(compiled(x)), numpy_of(x) * 2 + 2)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.autocast(x.device.type, dtype=torch.bfloat16):
         assert iso.jit(lambda x: x @ x)(x).dtype == torch.bfloat16
     with pytest.raises(TypeError, match="got a placeholder of a trace"):
         iso.jit(iso.to_numpy)(x)

@@ -150,7 +150,7 @@ def test_convert_shares_memory_where_it_says_so(backend, xp):
         iso.convert(values, "torch").add_(1.0)
         np.testing.assert_array_equal(values, [1.0, 2.0, 3.0, 4.0])
     elif backend == "torch":
-        tensor = torch.arange(4.0)
+        tensor = torch.arange(4.0, device="cpu")
         iso.to_numpy(tensor)[0] = 7.0
         assert tensor.tolist() == [7.0, 1.0, 2.0, 3.0]
         shared = torch.zeros(1024)
@@ -163,10 +163,14 @@ def test_convert_shares_memory_where_it_says_so(backend, xp):
 
 
 def test_a_device_has_a_name(backend):
-    here = load(backend).device_of(iso.zeros(2, backend=backend))
-    for name in ("cpu", "CPU", load(backend).devices()[0]):
+    here = load(backend).device_of(iso.zeros(2, device="cpu", backend=backend))
+    for name in ("cpu", "CPU", *(n for n in load(backend).devices() if n.startswith("cpu"))):
         x = iso.zeros(2, device=name, backend=backend)
         assert (kind_of(x), load(backend).device_of(x)) == (backend, here)
+    for name in load(backend).devices():
+        assert load(backend).device(name) == load(backend).device_of(
+            iso.zeros(2, device=name, backend=backend)
+        )
     with pytest.raises(ValueError, match="moon"):
         iso.zeros(2, device="moon", backend=backend)
 

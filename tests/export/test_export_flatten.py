@@ -107,13 +107,13 @@ FORMS = {
 
 def compared(backend, model, other, shape, first=False):
     x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
-    given = torch.from_numpy(x)
+    given = torch.tensor(x)
     with torch.no_grad():
         expected = other(given if first or x.ndim < 3 else given.movedim(-1, 1))
     if expected.ndim > 2:
         expected = expected.movedim(1, -1)
     found = iso.to_numpy(model(array(backend, x)))
-    np.testing.assert_allclose(found, expected.numpy(), rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(found, expected.cpu().numpy(), rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -154,7 +154,7 @@ def test_tokens_and_rows_need_nothing(backend):
     )
     model = load(made(backend, ours), theirs.state_dict())
     ids = np.arange(10).reshape(2, 5) % 7
-    expected = theirs(torch.from_numpy(ids)).detach().numpy()
+    expected = theirs(torch.tensor(ids)).detach().cpu().numpy()
     np.testing.assert_allclose(iso.to_numpy(model(array(backend, ids))), expected, rtol=1e-5)
     ours = lambda: iso.Sequential(iso.Flatten(), iso.Linear(20, 3))
     theirs = filled(nn.Sequential(nn.Flatten(), nn.Linear(20, 3)), torch.float32)
@@ -402,7 +402,7 @@ def test_no_false_alarm(backend, cls):
         x = wanted[chain]
         if x.ndim == 4:  # filters
             x = x.transpose((2, 3, 0, 1) if chain.startswith("up") else (3, 2, 0, 1))
-        given[name] = torch.from_numpy(x.copy())
+        given[name] = torch.tensor(x.copy())
     load(model, given)
     for path, x in values().items():
         np.testing.assert_array_equal(x, wanted[path], err_msg=path)
@@ -423,5 +423,5 @@ def test_the_other_way_the_model_computes_itself(backend):
     ours = lambda: iso.Sequential(iso.Conv2D(3, 4, 3), iso.Flatten(), iso.Linear(24, 5))
     model = made(backend, ours)
     x = np.random.default_rng(0).standard_normal((2, 2, 3, 3)).astype(np.float32)
-    found = iso.export.to_torch(model)(torch.from_numpy(x)).detach().numpy()
+    found = iso.export.to_torch(model)(torch.tensor(x)).detach().cpu().numpy()
     np.testing.assert_allclose(found, iso.to_numpy(model(array(backend, x))), rtol=1e-5, atol=1e-6)

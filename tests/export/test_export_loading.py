@@ -78,7 +78,7 @@ LAYERS = {
 
 def filled(layer, dtype, seed=0):
     """A torch layer whose parameters and buffers differ from their initial values."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator(torch.get_default_device()).manual_seed(seed)
     layer = layer.to(dtype).eval()
     with torch.no_grad():
         for x in (*layer.parameters(), *layer.buffers()):
@@ -103,14 +103,14 @@ def test_a_layer_computes_what_torch_does(backend, layer, dtype):
         x = np.array([[1, 4, 0]])
     else:
         x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
-    given = turned(torch.from_numpy(x))
+    given = turned(torch.tensor(x))
     with torch.no_grad():
         expected = chosen(other(*given) if isinstance(given, tuple) else other(given))
     found = leaves(model(array(backend, x)))
     assert len(found) == len(leaves(expected))
     close = 1e-5 if dtype == "float32" else 1e-10
     for a, b in zip(found, leaves(expected)):
-        np.testing.assert_allclose(iso.to_numpy(a), b.numpy(), rtol=close, atol=close)
+        np.testing.assert_allclose(iso.to_numpy(a), b.cpu().numpy(), rtol=close, atol=close)
 
 
 class Block(iso.Module):
@@ -148,7 +148,7 @@ def test_a_module_of_ones_own_of_the_same_form(backend):
     assert set(iso.export.torch_names(model)) == set(given) - {"norm.num_batches_tracked"}
     iso.export.from_torch_state_dict(model, given)
     x = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
-    expected = other(torch.from_numpy(x)).detach().numpy()
+    expected = other(torch.tensor(x)).detach().cpu().numpy()
     np.testing.assert_allclose(iso.to_numpy(model(array(backend, x))), expected, rtol=1e-5)
     kept = expected.copy()
     with torch.no_grad():  # the loaded model shares no memory with the source
@@ -164,7 +164,7 @@ def test_names_say_where_arrays_go(backend):
         rng.standard_normal(shape).astype(np.float32) for shape in ((3, 2, 3), (3,), (3, 2), (2,))
     )
     given = {"stem.kernel": conv, "stem.bias": bias, "1.weight": w, "1.bias": b, "steps": b}
-    given = {name: torch.from_numpy(x) for name, x in given.items()}
+    given = {name: torch.tensor(x) for name, x in given.items()}
     names = {
         "stem.kernel": "layers/0/w",  # a convolution's filters, so they are reordered
         "stem.bias": "layers/0/b",
@@ -229,7 +229,7 @@ def test_an_array_of_two_names(backend):
     given = {"first.weight": w, "first.bias": b, "tied.weight": w.clone(), "tied.bias": 2 * b}
     given |= {"again.weight": w, "again.bias": b}
     iso.export.from_torch_state_dict(model, given)
-    np.testing.assert_array_equal(iso.to_numpy(model.tied.w), w.numpy())
+    np.testing.assert_array_equal(iso.to_numpy(model.tied.w), w.cpu().numpy())
     assert model.tied.w is model.first.w
     del given["again.weight"]  # one of the two names is enough
     iso.export.from_torch_state_dict(model, given)

@@ -28,7 +28,7 @@ def test_parameters_are_named_by_their_key_chains(backend):
     for name, x in net.named_parameters():
         assert isinstance(x, torch.nn.Parameter)
         layer, _, key = name.partition(".")
-        np.testing.assert_array_equal(x.detach().numpy(), own[layer][key])
+        np.testing.assert_array_equal(x.detach().cpu().numpy(), own[layer][key])
 
 
 @pytest.mark.parametrize("kind", ["sgd", "adam"])
@@ -42,7 +42,7 @@ def test_torch_optim_trains_it(backend, kind):
         if kind == "sgd"
         else torch.optim.Adam(net.parameters(), ADAM["rate"], betas, ADAM["epsilon"])
     )
-    x, t, losses = torch.from_numpy(X32), torch.from_numpy(T32), []
+    x, t, losses = torch.tensor(X32), torch.tensor(T32), []
     for _ in range(STEPS):
         optimizer.zero_grad()
         loss = torch.nn.functional.mse_loss(net(x), t)
@@ -55,23 +55,25 @@ def test_torch_optim_trains_it(backend, kind):
             np.testing.assert_array_equal(values, before[layer][key])
     back = net.to_isomorph()
     torch.testing.assert_close(back(x), net(x).detach(), rtol=0, atol=0)
-    assert not np.array_equal(back.v["linear0"]["w"].numpy(), before["linear0"]["w"])
+    assert not np.array_equal(back.v["linear0"]["w"].cpu().numpy(), before["linear0"]["w"])
 
 
 def test_state_is_in_buffers_and_changes_in_train_mode_only(backend):
     net = exported(backend, iso.BatchNorm, 3, momentum=0.5)
     assert {name for name, _ in net.named_buffers()} == {"mean", "variance"}
-    mean, x = net.mean, torch.from_numpy(X32)
+    mean, x = net.mean, torch.tensor(X32)
     net(x).sum().backward()
     assert net.mean is mean  # updated in place, like torch's own layers
-    np.testing.assert_allclose(mean.numpy(), 0.5 * X32.mean(0), rtol=1e-5)
-    np.testing.assert_allclose(net.variance.numpy(), 0.5 + 0.5 * X32.var(0, ddof=1), rtol=1e-5)
+    np.testing.assert_allclose(mean.cpu().numpy(), 0.5 * X32.mean(0), rtol=1e-5)
+    np.testing.assert_allclose(
+        net.variance.cpu().numpy(), 0.5 + 0.5 * X32.var(0, ddof=1), rtol=1e-5
+    )
     kept = mean.clone()
     assert net.eval() is net
     y = net(x)
     assert torch.equal(net.mean, kept)
-    expected = (X32 - kept.numpy()) / np.sqrt(net.variance.numpy() + 1e-5)
-    np.testing.assert_allclose(y.detach().numpy(), expected, rtol=1e-4, atol=1e-6)
+    expected = (X32 - kept.cpu().numpy()) / np.sqrt(net.variance.cpu().numpy() + 1e-5)
+    np.testing.assert_allclose(y.detach().cpu().numpy(), expected, rtol=1e-4, atol=1e-6)
 
 
 def test_state_of_every_kind_is_kept(backend):
@@ -118,14 +120,14 @@ def test_dropout_draws_what_the_model_draws(backend):
     assert not torch.equal(first, second)
     with iso.use_backend("numpy"):
         source = iso.Dropout(0.5, key=3)
-    np.testing.assert_array_equal(first.numpy(), source(np.ones(40, np.float32)))
-    np.testing.assert_array_equal(second.numpy(), source(np.ones(40, np.float32)))
+    np.testing.assert_array_equal(first.cpu().numpy(), source(np.ones(40, np.float32)))
+    np.testing.assert_array_equal(second.cpu().numpy(), source(np.ones(40, np.float32)))
 
 
 def test_state_dicts_go_from_one_export_to_another(backend):
     build = lambda key: iso.Sequential(iso.Linear(3, 4, key=key), iso.BatchNorm(4))
     one, other = (exported(backend, build, key) for key in (0, 1))
-    x = torch.from_numpy(X32)
+    x = torch.tensor(X32)
     one(x)
     assert not torch.equal(one.eval()(x), other.eval()(x))
     assert str(other.load_state_dict(one.state_dict())) == "<All keys matched successfully>"
@@ -138,7 +140,7 @@ def test_dtype_and_device_move(backend):
     net = exported(backend, lambda: iso.Sequential(iso.Linear(3, 4, key=0), iso.BatchNorm(4)))
     net.to(torch.float64)
     assert {x.dtype for x in net.state_dict().values()} == {torch.float64}
-    assert net(torch.from_numpy(X32).double()).dtype == torch.float64
+    assert net(torch.tensor(X32).double()).dtype == torch.float64
     net.to("meta")
     assert net(torch.empty(5, 3, dtype=torch.float64, device="meta")).device.type == "meta"
 
@@ -146,16 +148,16 @@ def test_dtype_and_device_move(backend):
 def test_what_is_shared_is_one_parameter(backend):
     net = exported(backend, Tied)
     assert {name for name, _ in net.named_parameters()} == {"first.w", "first.b", "tied.b"}
-    x = torch.from_numpy(X32)
+    x = torch.tensor(X32)
     (net(x) ** 2).sum().backward()
-    a, b, c = (p.detach().double().numpy() for p in (net.first.w, net.first.b, net.tied.b))
+    a, b, c = (p.detach().double().cpu().numpy() for p in (net.first.w, net.first.b, net.tied.b))
     x1 = X32 @ a.T + b
     x2 = x1 @ a.T + b
     d3 = 2 * (x2 @ a.T + c)
     d2 = d3 @ a
     d1 = d2 @ a
     expected = d3.T @ x2 + d2.T @ x1 + d1.T @ X32
-    np.testing.assert_allclose(net.first.w.grad.numpy(), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(net.first.w.grad.cpu().numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_frozen_arrays_are_buffers(backend):
@@ -168,7 +170,7 @@ def test_frozen_arrays_are_buffers(backend):
 
 def test_torch_may_put_other_tensors_in_place(backend):
     net = exported(backend, iso.Linear, 3, 2, key=0)
-    x = torch.from_numpy(X32)
+    x = torch.tensor(X32)
     swapped = {"w": torch.zeros(2, 3), "b": torch.tensor([1.0, 2.0])}
     y = torch.func.functional_call(net, swapped, (x,))
     assert torch.equal(y, torch.tensor([[1.0, 2.0]]).expand(5, 2))
@@ -191,7 +193,7 @@ def test_torch_may_put_other_tensors_in_place(backend):
 
 def test_copies_and_files(backend):
     net = exported(backend, lambda: iso.Sequential(iso.Linear(3, 2, key=0), iso.BatchNorm(2)))
-    x, file = torch.from_numpy(X32), io.BytesIO()
+    x, file = torch.tensor(X32), io.BytesIO()
     twin = copy.deepcopy(net)
     torch.save(net, file)
     file.seek(0)
@@ -260,7 +262,7 @@ ONE_GRAPH = pytest.mark.skipif(
 @ONE_GRAPH
 def test_it_compiles_as_one_graph(backend):
     net = exported(backend, Plain)
-    compiled_like_eager(net, torch.from_numpy(X32))
+    compiled_like_eager(net, torch.tensor(X32))
     assert all(p.grad is not None for p in net.parameters())
 
 
@@ -287,7 +289,7 @@ LAYERS = {
 @pytest.mark.parametrize("layer", LAYERS)
 def test_layers_compile_as_one_graph(backend, layer):
     build, shape = LAYERS[layer]
-    x = torch.from_numpy(np.random.default_rng(0).standard_normal(shape, np.float32))
+    x = torch.tensor(np.random.default_rng(0).standard_normal(shape, np.float32))
     net = exported(backend, build)
     compiled_like_eager(net, x)
     assert all(p.grad is not None for p in net.parameters())

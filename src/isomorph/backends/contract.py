@@ -32,6 +32,7 @@ class Contract(Names):
     refused: tuple[type, ...] = ()  # types that look like arrays, but compute something else
     lacks: Mapping[str, str] = {}  # the verbs it cannot supply -> the reason
     namespace: Namespace  # returned by iso.namespace
+    has_devices: Callable[[], bool] | None = None  # whether arrays may be on several; None: never
     linalg: Names
     fft: Names
     __array_api_version__ = "2024.12"
@@ -49,6 +50,12 @@ class Contract(Names):
 
     def __repr__(xp) -> str:
         return f"<the backend {xp.name}>"
+
+    def fixed_device(xp, x: Any) -> Any:
+        """The device that all arrays used together with `x` must be on, or None; asked only if
+        `has_devices`.
+        """
+        return None
 
     # Differentiation. `func` takes the leaves one by one and returns a tuple of outputs and a tuple
     # of auxiliary arrays.

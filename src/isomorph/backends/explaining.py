@@ -35,6 +35,11 @@ LEAVES = (
     "array of x's own framework, and use the functions of iso.namespace(x)"
 )
 
+DEVICES = (
+    "isomorph: the arrays of one call are on different devices; move them to one with "
+    "iso.convert(x, backend, device=...)"
+)
+
 
 def add(error: BaseException, *sentences: str) -> None:
     """Append sentences to an error's message, once."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import random, tree
 from ..default_backend import host
-from ..dispatch import NUMBERS, find_backend
+from ..dispatch import NUMBERS, check_one_device, find_backend
 
 
 class Arrays:
@@ -139,6 +139,13 @@ def check_batch(name: str, batch: tuple, xp: Any) -> int:
             if not size:
                 raise ValueError(f"{name}: needed examples in a batch, got none at {path}")
     return size or 1
+
+
+def check_device(name: str, model: Any, batch: tuple, xp: Any) -> None:
+    """Raise if the arrays of a model and those of a batch are on different devices."""
+    if xp is not None and xp.has_devices is not None and xp.has_devices():
+        arrays = tree.flatten([model, batch])[0]
+        check_one_device(xp, arrays, f"a model and a batch of {name}")
 
 
 def check_taken(name: str, function: Callable[..., Any], batch: tuple) -> None:

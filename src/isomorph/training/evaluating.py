@@ -14,7 +14,7 @@ from ..means import Mean, Running, check_mean
 from ..modules.holding import gather, look
 from ..modules.module import Module
 from ..modules.skeleton import Held, Skeleton
-from .data import Arrays, Stream, batches, check_batch, check_taken
+from .data import Arrays, Stream, batches, check_batch, check_device, check_taken
 from .stepping import built, copied, held
 
 Metrics = Mapping[str, Callable[..., Any]]
@@ -60,6 +60,7 @@ class Evaluation:
         for batch in data.epoch(number if isinstance(data, Stream) else 0):
             size = check_batch(self.name, batch, xp)
             if not examples:  # the first batch
+                check_device(self.name, arrays, batch, xp)
                 for metric in self.metrics.values():
                     check_taken(self.name, metric, batch)
             for running, found in zip(sums, self.program(arrays, batch)):

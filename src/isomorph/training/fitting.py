@@ -29,7 +29,7 @@ from ..gradients.transforms import value_and_grad
 from ..means import Running
 from ..optimizers.pairs import Optimizer
 from .checkpoint import load, save
-from .data import Arrays, Stream, batches, check_batch, check_taken
+from .data import Arrays, Stream, batches, check_batch, check_device, check_taken
 from .errors import CheckpointError
 from .evaluating import Evaluation, check_metrics
 from .reporting import Log, Progress
@@ -264,6 +264,7 @@ class Training:
         for batch in self.data.epoch(record.epoch, record.position):
             rows = check_batch("fit", batch, self.xp)
             if not self.taken:
+                check_device("fit", self.state.arrays["variables"], batch, self.xp)
                 check_taken("fit", self.step.loss, batch)
                 self.taken = True
             self.state, loss, count, _ = self.step.run(self.state, batch)

@@ -115,7 +115,8 @@ def test_means_of_narrow_numbers_are_summed_wide(backend, xp, narrow, ignored):
             logits, xp.asarray(labels)
         )
         assert float(found.count) == (5001 if ignored is None else 5000)
-        assert (float(found.value), found.total.dtype) == (20.25, xp.float32)
+        assert found.total.dtype == xp.float32
+        assert float(found.value) == pytest.approx(20.25, rel=2e-7)  # a GPU adds in another order
         root = xp.astype(xp.asarray(rows[:, :1] * 0 + 4.5), dtype)
         square = run(lambda x: iso.mse(x, 0 * x))(root)
         assert (float(square), square.dtype) == (20.25, dtype)

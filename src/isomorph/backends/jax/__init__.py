@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from threading import get_ident
 from typing import Any
 
@@ -16,7 +17,7 @@ from ... import tree
 from ...compiling import TRACING
 from ...gradients.custom import check_outputs
 from ...slow_compilation import Notice, name_of
-from ..explaining import DECIDES, INDEX, LEAVES, MASK, NUMBER, add, explained
+from ..explaining import DECIDES, DEVICES, INDEX, LEAVES, MASK, NUMBER, add, explained
 from . import convolution, indexing, jitted_layers, names, random
 from .layers import Layers
 from .literals import LITERALS, native
@@ -135,6 +136,8 @@ class JAX(Layers):
             add(error, LEAVES)
         elif isinstance(error, jax.errors.ConcretizationTypeError):
             add(error, NUMBER)
+        elif isinstance(error, ValueError) and "incompatible devices" in str(error):
+            add(error, DEVICES)
 
     def is_watched(xp, x):
         return isinstance(x, Tracer)
@@ -222,6 +225,14 @@ class JAX(Layers):
 
     def is_tracing(xp, arrays):
         return any(isinstance(x, Tracer) for x in arrays)
+
+    has_devices = staticmethod(cache(lambda: len({*jax.devices(), *_hosts()}) > 1))
+
+    def fixed_device(xp, x):
+        if isinstance(x, (Tracer, *LITERALS)) or not x.committed or len(x.devices()) > 1:
+            return None  # JAX itself decides
+        (device,) = x.devices()
+        return f"{device.platform}:{device.id}"
 
     def device_of(xp, x):
         # a tracer asked for its device searches its whole program for a reason to have none

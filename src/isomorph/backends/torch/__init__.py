@@ -15,7 +15,7 @@ import torch
 
 from ...code_readers import reader
 from ...dispatch import dtype_of
-from ..explaining import DECIDES, INDEX, LEAVES, add
+from ..explaining import DECIDES, DEVICES, INDEX, LEAVES, add
 from ..memory import bfloat16
 from . import (
     attention,
@@ -33,6 +33,7 @@ from . import (
     recurrent,
     writing,
 )
+from .caller import Caller
 from .custom import Custom, Escapes, Replay
 from .layers import Layers
 from .private import (
@@ -46,12 +47,22 @@ from .private import (
 
 # Parts of torch's errors about tensors as indices.
 WORDS = ("can be converted to an index", "tensors used as indices must be")
-NUMPYS = ("numpy() on Tensor that requires grad", "numpy() is not supported for tensor subclasses")
+NUMPYS = (
+    "numpy() on Tensor that requires grad",
+    "numpy() is not supported for tensor subclasses",
+    "device type tensor to numpy",
+)
 
+APART = (
+    "all tensors to be on the same device",
+    "found two different devices",
+    "is not on the expected device",
+)
 
 # Parts of torch's errors about an operation that it cannot map.
 NOT_MAPPED = (
     "Batching rule not implemented",
+    "Cannot access data pointer of Tensor that doesn't have storage",
     "vmap over",
     "vmap: It looks like",
     "vmap: We do not",
@@ -135,6 +146,7 @@ class Torch(Layers):
                 "custom_vjp: a function with its own derivative cannot be traced by torch.compile, "
                 "which would drop its rule; compile it with iso.jit"
             )
+        rule.caller = Caller.of(arrays)
         return Custom.apply(rule, *arrays)[: rule.n_outs]
 
     def map_rows(xp, func, *rows):
@@ -180,10 +192,12 @@ class Torch(Layers):
             add(error, INDEX, DECIDES)  # it is not known what the tensor was used for
         elif isinstance(error, RuntimeError) and "data-dependent control flow" in said:
             add(error, DECIDES)
-        elif isinstance(error, RuntimeError) and any(words in said for words in NUMPYS):
+        elif any(words in said for words in NUMPYS):
             add(error, LEAVES)
         elif isinstance(error, (TypeError, IndexError)) and any(words in said for words in WORDS):
             add(error, INDEX)
+        elif isinstance(error, RuntimeError) and any(words in said for words in APART):
+            add(error, DEVICES)
 
     def is_local(xp, x):
         inside = is_functorch_wrapped_tensor(x) or isinstance(x, FakeTensor)
@@ -249,6 +263,11 @@ class Torch(Layers):
         if not x.flags.writeable or any(s < 0 for s in x.strides) or not x.dtype.isnative:
             x = np.array(x, x.dtype.newbyteorder("="))  # torch cannot share this byte order
         return xp.from_host(torch.from_numpy(x), device)
+
+    has_devices = staticmethod(torch.cuda.is_initialized)
+
+    def fixed_device(xp, x):
+        return None if x.is_cpu and not x.ndim else x.device  # one number may be anywhere
 
     def from_host(xp, x, device=None):
         if device is None:

@@ -18,6 +18,7 @@ import torch
 
 from ...slow_compilation import noticed
 from . import looping, private
+from .caller import Caller
 from .private import is_any_autocast_enabled, len_torch_dispatch_stack, peek_interpreter_stack
 from .repairs import repaired
 
@@ -233,7 +234,7 @@ class Node(torch.autograd.Function):
     @staticmethod
     # pyright: ignore[reportIncompatibleMethodOverride]
     def forward(ctx: Any, attached: Attached, *arrays: torch.Tensor) -> tuple:
-        ctx.attached = attached
+        ctx.attached, ctx.caller = attached, Caller.of(arrays)
         ctx.save_for_backward(*arrays)
         outs = tuple(attached.run(*(x.detach() for x in arrays)))
         ctx.mark_non_differentiable(*(y for y in outs if not is_float(y)))
@@ -245,7 +246,7 @@ class Node(torch.autograd.Function):
     # pyright: ignore[reportIncompatibleMethodOverride]
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple:
         upstream = tuple(g for g, float_ in zip(grads, ctx.outs) if float_)
-        return None, *ctx.attached.pullback(ctx.saved_tensors, upstream)
+        return None, *ctx.caller.run(ctx.attached.pullback, ctx.saved_tensors, upstream)
 
 
 def is_float(x: torch.Tensor) -> bool:

@@ -22,6 +22,7 @@ from .private import (
     get_unwrapped,
     is_batchedtensor,
     is_functorch_wrapped_tensor,
+    len_torch_dispatch_stack,
     maybe_get_bdim,
     maybe_get_level,
 )
@@ -250,7 +251,7 @@ def _part(x: torch.Tensor, i: Any) -> Any:
     if isinstance(i, torch.Tensor) and not (i.is_floating_point() or i.is_complex()):
         if i.dtype is torch.bool:
             return i.to(x.device) if i.ndim else bool(i)
-        return i.to(x.device, torch.int64)
+        return i.long() if i.ndim else i.to(x.device, torch.int64)
     if hasattr(i, "shape") and not isinstance(i, (np.ndarray, np.generic, torch.Tensor)):
         raise TypeError(
             f"at(x)[index]: needed an index of ints, slices, and arrays of torch or NumPy, got "
@@ -270,12 +271,32 @@ def _holds_tensor(i: Any) -> bool:
 
 def _beside_arrays(x: torch.Tensor, i: Any, axis: int) -> Any:
     if isinstance(i, torch.Tensor):
-        return i if i.ndim else i.reshape(1)
+        i = i if i.ndim else i.reshape(1)
+        if i.device == x.device:
+            return i
+        if i.is_cpu and axis < x.ndim:  # a GPU would end the CUDA context
+            _check_bounds(i, x, axis)
+        return i.to(x.device)
     if not isinstance(i, int):
         return i
     if axis < x.ndim and not -x.shape[axis] <= i < x.shape[axis]:
-        raise IndexError(f"index {i} is out of bounds for axis {axis} with size {x.shape[axis]}")
+        raise _out_of_bounds(i, x, axis)
     return torch.tensor([i], device=x.device)
+
+
+def _check_bounds(i: torch.Tensor, x: torch.Tensor, axis: int) -> None:
+    """Refuse an index in the memory of the host that is out of bounds, if it can be read: if
+    nothing traces or maps it.
+    """
+    maps, values = _mapped(i)
+    if maps or values is None or len_torch_dispatch_stack() or torch.compiler.is_compiling():
+        return
+    for wrong in values[(values < -x.shape[axis]) | (values >= x.shape[axis])].tolist():
+        raise _out_of_bounds(wrong, x, axis)
+
+
+def _out_of_bounds(i: int, x: torch.Tensor, axis: int) -> IndexError:
+    return IndexError(f"index {i} is out of bounds for axis {axis} with size {x.shape[axis]}")
 
 
 def _axes(x: torch.Tensor, index: tuple) -> list[tuple[Any, int]]:

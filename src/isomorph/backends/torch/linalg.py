@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import array_api_compat.torch as compat
@@ -15,9 +17,9 @@ from .private import (
     is_functorch_wrapped_tensor,
     len_torch_dispatch_stack,
 )
-from .promotion import alike, differentiated, direct, evened
+from .promotion import alike, differentiated, direct, evened, promoted, result_type
 
-matmul = direct("matmul")
+_matmul = direct("matmul")
 outer = alike(native.outer)
 cross = alike(native.cross)
 
@@ -30,6 +32,51 @@ def cholesky(x, /, *, upper=False):
         hermitian = (x + x.mH) / 2  # exactly x if x is Hermitian
         x = hermitian + (x - hermitian).detach()
     return torch.linalg.cholesky(x, upper=upper)
+
+
+# CUDA has no products of integers. They are made of exact products of float64.
+DIGIT = 16  # bits; the product of two digits has 32
+EXACT = 2 ** (53 - 2 * DIGIT)  # how many of these float64 can add without rounding
+
+
+def matmul(x1, x2, /):
+    if not _needs_digits(x1, x2):
+        return _matmul(x1, x2)
+    x1, x2 = promoted(x1, x2)
+    ends = x1.split(EXACT, -1), x2.split(EXACT, -2 if x2.ndim > 1 else 0)
+    return sum(product_of_digits(torch.matmul, a, b) for a, b in zip(*ends))
+
+
+def product_of_digits(
+    product: Callable[..., torch.Tensor], x1: torch.Tensor, x2: torch.Tensor
+) -> torch.Tensor:
+    """A sum of products of integers, modulo the size of their dtype, as on a CPU. `product` gets
+    float64: the integers' digits of 16 bits, lowest first. No more than `EXACT` may be added.
+    """
+    count = max(1, x1.dtype.itemsize * 8 // DIGIT)
+    digits = [
+        [(x.long() >> DIGIT * k & 2**DIGIT - 1).double() for k in range(count)] for x in (x1, x2)
+    ]
+    pairs = [(i, j) for i in range(count) for j in range(count - i)]
+    parts = (product(digits[0][i], digits[1][j]).long() * 2 ** (DIGIT * (i + j)) for i, j in pairs)
+    return sum(parts).to(x1.dtype)  # pyright: ignore
+
+
+def _needs_digits(x1: torch.Tensor, x2: torch.Tensor) -> bool:
+    """Whether both are integers on a GPU."""
+    return getattr(x1, "is_cuda", False) and not any(
+        x.is_floating_point() or x.is_complex() or x.dtype is torch.bool for x in (x1, x2)
+    )
+
+
+def einsum(subscripts, /, *operands):
+    """`torch.einsum` of operands that may differ in dtype."""
+    if len({x.dtype for x in operands}) > 1:
+        dtype = result_type(*(x.dtype for x in operands))
+        operands = [x.to(dtype) for x in operands]
+    if len(operands) == 2 and _needs_digits(*operands):
+        return product_of_digits(partial(torch.einsum, subscripts), *operands)
+    return torch.einsum(subscripts, *operands)
 
 
 _tensordot = alike(compat.tensordot)
@@ -46,6 +93,8 @@ def tensordot(x1, x2, /, *, axes: Any = 2):
         raise ValueError(
             f"tensordot: needed equal sizes along axes {axes}, got {x1.shape} and {x2.shape}"
         )
+    if _needs_digits(x1, x2):
+        return product_of_digits(partial(torch.tensordot, dims=axes), *promoted(x1, x2))
     return _tensordot(x1, x2, axes=axes)
 
 
@@ -58,7 +107,8 @@ def vecdot(x1, x2, /, *, axis=-1):
     if x1.dtype is x2.dtype and x1.dtype.is_floating_point:
         return torch.linalg.vecdot(x1, x2, dim=axis)
     x1, x2 = evened(x1, x2)
-    if not (is_functorch_wrapped_tensor(x1) or is_functorch_wrapped_tensor(x2)):
+    mapped = is_functorch_wrapped_tensor(x1) or is_functorch_wrapped_tensor(x2)
+    if not (mapped or _needs_digits(x1, x2)):
         return compat.vecdot(x1, x2, axis=axis)
     product = x1.movedim(axis, -1).conj() * x2.movedim(axis, -1)  # vmap has no rule for moveaxis
     return torch.sum(product, -1, dtype=product.dtype)

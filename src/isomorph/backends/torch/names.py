@@ -14,10 +14,12 @@ import torch
 from .. import edges
 from ..limits import FloatInfo, IntInfo
 from .fused import is_foreign
+from .linalg import einsum as einsum
 from .linalg import matmul as matmul
 from .linalg import tensordot as tensordot
 from .linalg import vecdot as vecdot
-from .promotion import differentiated, direct, evened, is_wide, promoted, result_type
+from .promotion import differentiated, direct, evened, is_wide, promoted
+from .promotion import result_type as result_type
 
 add = direct("add")
 atan2 = direct("atan2")
@@ -320,11 +322,3 @@ class __array_namespace_info__(compat.__array_namespace_info__):
         count = torch.accelerator.device_count() if accelerator else 0
         kind = accelerator.type if accelerator else ""
         return [torch.device("cpu"), *(torch.device(kind, i) for i in range(count))]
-
-
-def einsum(subscripts, /, *operands):
-    """`torch.einsum` of operands that may differ in dtype."""
-    if len({x.dtype for x in operands}) > 1:
-        dtype = result_type(*(x.dtype for x in operands))
-        operands = [x.to(dtype) for x in operands]
-    return torch.einsum(subscripts, *operands)

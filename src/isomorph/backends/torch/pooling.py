@@ -53,10 +53,11 @@ def mean(
     x: torch.Tensor, window: Sizes, strides: Sizes, ends: Sizes, counts_pads: bool
 ) -> torch.Tensor:
     """The kernel; on CUDA its gradient with padding is wrong if channels are last in memory (torch
-    2.11), so x is made contiguous there.
+    2.11), so x is copied there. One channel may be first and last, and then `contiguous` would
+    leave the strides as they are.
     """
-    if any(ends) and x.device.type == "cuda":
-        x = x.contiguous()
+    if any(ends) and x.is_cuda:
+        x = x.contiguous() if x.shape[1] > 1 else x.clone(memory_format=torch.contiguous_format)
     return MEAN[len(window)](x, window, strides, ends, False, counts_pads)
 
 
