@@ -51,6 +51,11 @@ HOST_ONLY = {
     "backends/test_private_names.py": "names of the framework, and other processes",
     "test_architecture.py": "files and imports",
     "test_devices.py": "the axis itself",
+    "backends/test_torch_accelerators.py": "what a GPU needs, tested without one",
+    "backends/test_torch_zeros.py::test_a_zero_of_torch_itself": "a tensor without memory",
+    "borders/test_borders_theirs.py::test_torch_compile_over_ours": "torch.compile cannot trace "
+    "functions of NumPy under a default device",
+    "core/test_flow.py::test_torch_lifts_constants": "it captures a tensor of the host",
 }
 NO_ARRAYS, EMPTY = "dtypes and names, no arrays", "an empty array takes no memory"
 # Tests that run there, though nothing is allocated.
@@ -62,6 +67,7 @@ UNCOUNTED = {
     "backends/test_namespace.py::test_an_unknown_name": NO_ARRAYS,
     "backends/test_namespace.py::test_can_cast": NO_ARRAYS,
     "backends/test_namespace.py::test_constants": NO_ARRAYS,
+    "backends/test_namespace.py::test_elementwise_of_no_elements": EMPTY,
     "backends/test_namespace.py::test_inspection": NO_ARRAYS,
     "backends/test_namespace.py::test_kinds_of_dtypes": NO_ARRAYS,
     "backends/test_namespace.py::test_limits_of": NO_ARRAYS,

@@ -158,11 +158,23 @@ LEDGER = [
 
 # What differs on a GPU alone, by backend.
 SIGN = "the sign of a zero"
+SPREADS = "what is not finite spreads to other elements"
+WAITS = "NaN, and no error, which would have to be waited for"
+NULL = "of a singular matrix: the signs of null vectors are the framework's choice"
 ON_GPU = {
     "torch": [
         Entry("torch", "maximum minimum", "specials", "value", SIGN, zeros),
         Entry("torch", "hypot", "specials", "value", "the largest number overflows",
-              lambda inputs, values: np.abs(inputs[0]) == np.finfo(inputs[0].dtype).max),
+              lambda inputs, values: np.max(np.abs(inputs), 0) == np.finfo(inputs[0].dtype).max,
+              "float64"),
+        Entry("torch", "iso.elu", "specials", "grad", "the kernel loses a NaN", unknown),
+        Entry("torch", "fft.ifft fft.irfft fft.hfft fft.rfft", "NaN", "value", SPREADS),
+        Entry("torch", "fft.ifftn", "infinite", "value", SPREADS),
+        Entry("torch", "linalg.qr", "NaN", "value", "other columns of Q are NaN"),
+        Entry("torch", "linalg.svd linalg.svdvals", "NaN", "value", WAITS),
+        Entry("torch", "linalg.matrix_norm", "NaN, order *", "value", WAITS),
+        Entry("torch", "linalg.matrix_norm", "order *", "grad", NULL),
+        Entry("torch", "linalg.svdvals", "equal, zero and singular", "grad", NULL),
     ],
     "jax": [
         Entry("jax", "linalg.eigh linalg.eigvalsh", "not finite", "value",
@@ -170,7 +182,6 @@ ON_GPU = {
         Entry("jax", "linalg.eigh linalg.eigvalsh", "not finite", "grad",
               "cuSOLVER may return the diagonal"),
         Entry("jax", "linalg.cholesky", "NaN", "value", "all of the matrix is NaN"),
-        Entry("jax", "linalg.matrix_norm", "order *", "grad",
-              "of a singular matrix: the signs of null vectors are the framework's choice"),
+        Entry("jax", "linalg.matrix_norm", "order *", "grad", NULL),
     ],
 }  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 from frameworks import torch
 
 import isomorph as iso
-from oracles import central_gradient, verbs_of
+from oracles import central_gradient, numpy_of, verbs_of
 
 pytestmark = pytest.mark.parametrize("backend", ["torch"], indirect=True)
 RNG = np.random.default_rng(3)
@@ -54,11 +54,15 @@ def test_batch_norm(backend, shape, layout, parts):
     kept = mean.clone(), variance.clone()
     kw = {"data_format": layout, "training": True, "momentum": 0.3}
     found = iso.batch_norm(x, mean, variance, weight=w, bias=b, **kw)
-    array = lambda t: None if t is None else t.numpy()
-    y, new_mean, new_variance = normal(x.numpy(), array(w), array(b), axis)
-    np.testing.assert_allclose(found[0], y, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(found[1], 0.7 * mean.numpy() + 0.3 * new_mean, rtol=1e-12)
-    np.testing.assert_allclose(found[2], 0.7 * variance.numpy() + 0.3 * new_variance, rtol=1e-12)
+    array = lambda t: None if t is None else t.cpu().numpy()
+    y, new_mean, new_variance = normal(x.cpu().numpy(), array(w), array(b), axis)
+    np.testing.assert_allclose(numpy_of(found[0]), y, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        numpy_of(found[1]), 0.7 * mean.cpu().numpy() + 0.3 * new_mean, rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        numpy_of(found[2]), 0.7 * variance.cpu().numpy() + 0.3 * new_variance, rtol=1e-12
+    )
     assert torch.equal(mean, kept[0])  # the inputs are not written
     assert torch.equal(variance, kept[1])
 
@@ -76,9 +80,9 @@ def test_second_derivatives_of_batch_norm(backend, parts):
     iso.check_gradients(func, x, *given, order=2)
     places = tuple(range(1 + len(given)))
     found = iso.hessian(func, argnums=places)(x, *given)
-    slope = lambda p: iso.grad(func)(x, *given[:-1], torch.tensor(p)).numpy().sum()
-    want = central_gradient(slope, given[-1].numpy())
-    np.testing.assert_allclose(found[0][-1].sum((0, 1)), want, rtol=1e-6, atol=1e-8)
+    slope = lambda p: iso.grad(func)(x, *given[:-1], torch.tensor(p)).cpu().numpy().sum()
+    want = central_gradient(slope, given[-1].cpu().numpy())
+    np.testing.assert_allclose(numpy_of(found[0][-1].sum((0, 1))), want, rtol=1e-6, atol=1e-8)
 
 
 def test_batch_norm_mapped_over(backend):
@@ -93,7 +97,7 @@ def test_batch_norm_of_mixed_dtypes_and_by_statistics(backend):
     kw = {"weight": one.float(), "training": True}
     assert iso.batch_norm(x, 0 * one, one, **kw)[0].dtype == torch.float64
     grad = iso.grad(lambda m: torch.sum(iso.batch_norm(x, m, one, training=True)[1]))(0 * one)
-    np.testing.assert_allclose(grad, 0.9 * np.ones(2))  # the weight of the old mean
+    np.testing.assert_allclose(numpy_of(grad), 0.9 * np.ones(2))  # the weight of the old mean
 
 
 @pytest.mark.parametrize("spread", [1e-4, 1e-6])
@@ -101,13 +105,13 @@ def test_running_variance_of_small_variances(backend, spread):
     x = tensor(64, 3, dtype=torch.float32) * spread
     zero = torch.zeros(3)
     found = iso.batch_norm(x, zero, zero, training=True, momentum=1.0)[2]
-    np.testing.assert_allclose(found, x.double().numpy().var(0, ddof=1), rtol=1e-5)
+    np.testing.assert_allclose(numpy_of(found), x.double().cpu().numpy().var(0, ddof=1), rtol=1e-5)
 
 
 def test_batch_norm_of_a_constant_without_epsilon(backend):
     one = torch.ones(2, dtype=torch.float64)
     found = iso.batch_norm(torch.ones(4, 2).double(), 0 * one, one, training=True, epsilon=0.0)
-    np.testing.assert_allclose(found[2], [0.9, 0.9])
+    np.testing.assert_allclose(numpy_of(found[2]), [0.9, 0.9])
 
 
 def naive(x, w):
@@ -130,26 +134,26 @@ def test_filters_in_any_order_of_memory(backend, sizes, dtype, turned):
     if turned:
         w = verbs_of(iso.namespace(w)).slot(w, False)
     close = lambda a, b: np.testing.assert_allclose(
-        a, b, rtol=1e-4, atol=1e-12 if dtype is torch.float64 else 1e-4
+        numpy_of(a), b, rtol=1e-4, atol=1e-12 if dtype is torch.float64 else 1e-4
     )
     y = iso.conv2d(x, w, 1, 0)
-    close(y, naive(x.double().numpy(), w.double().numpy()))
+    close(y, naive(x.double().cpu().numpy(), w.double().cpu().numpy()))
     # y is linear in w: the gradient of ⟨g, y⟩ is that of the naive sum of patches
     g = tensor(*y.shape, dtype=dtype)
     found = iso.grad(lambda w: torch.sum(g * iso.conv2d(x, w, 1, 0)))(w)
-    want, wide = np.zeros(w.shape), x.double().numpy()
+    want, wide = np.zeros(w.shape), x.double().cpu().numpy()
     for i in range(3):
         for j in range(3):
             part = wide[:, i : i + y.shape[1], j : j + y.shape[2]]
-            want[i, j] = np.tensordot(part, g.double().numpy(), ((0, 1, 2), (0, 1, 2)))
+            want[i, j] = np.tensordot(part, g.double().cpu().numpy(), ((0, 1, 2), (0, 1, 2)))
     close(found, want)
 
 
 def test_transposed_convolution_of_one_channel(backend):
     x, w = tensor(1, 4, 4, 1), tensor(3, 3, 1, 4)
     func = lambda w: torch.sum(torch.sin(iso.conv2d_transpose(x, w, 1, "VALID")))
-    want = central_gradient(lambda w: float(func(torch.tensor(w))), w.numpy())
-    np.testing.assert_allclose(iso.grad(func)(w), want, rtol=1e-6, atol=1e-8)
+    want = central_gradient(lambda w: float(func(torch.tensor(w))), w.cpu().numpy())
+    np.testing.assert_allclose(numpy_of(iso.grad(func)(w)), want, rtol=1e-6, atol=1e-8)
 
 
 def test_steps_over_filters_follow_the_formula(backend):

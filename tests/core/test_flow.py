@@ -432,7 +432,7 @@ def test_torch_compile_reads_them(backend, xp):
         up = lambda i, v: v * y + 1.0
         chosen = iso.cond(x > 0, lambda x: x * y, lambda x: x, x)
         until = iso.while_loop(lambda v: v < 100, lambda v: v * 3, x + 0.5)
-        last, ys = iso.scan(lambda c, x: (c + x, c * limit), x, torch.arange(3.0))
+        last, ys = iso.scan(lambda c, x: (c + x, c * limit), x, torch.arange(3.0, device=x.device))
         return chosen, until, iso.fori_loop(0, 3, up, x), last, ys
 
     read = torch.compile(func, fullgraph=True, backend="aot_eager")

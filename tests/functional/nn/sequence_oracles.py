@@ -109,7 +109,8 @@ def check(xp, func, reference, arrays, second=True, compiled=False, rtol=1e-10):
     With `compiled`, also compiled, and values and first derivatives in float32 within 1e-5. JAX
     compiles each eager operation by itself, so its second derivatives are only checked compiled.
     """
-    expected = derivatives(reference, arrays, second)
+    with torch.device("cpu"):  # on a GPU torch's recurrent layers have no second derivative
+        expected = derivatives(reference, arrays, second)
     given = [xp.asarray(x) for x in arrays]
     run = program(xp, func, len(given), second)
     first = program(xp, func, len(given), False)
@@ -118,7 +119,9 @@ def check(xp, func, reference, arrays, second=True, compiled=False, rtol=1e-10):
     ways = [(eager, given, rtol)]
     if compiled:
         narrow = [xp.asarray(x.astype(np.float32)) for x in arrays]
-        ways += [(iso.jit(run), given, rtol), (quick(first), narrow, 1e-5)]
+        # on a GPU the tanh of cuDNN is an approximation
+        near = 1e-4 if getattr(narrow[0], "is_cuda", False) else 1e-5
+        ways += [(iso.jit(run), given, rtol), (quick(first), narrow, near)]
     for call, inputs, tolerance in ways:
         for order, (ours, theirs) in enumerate(zip(call(*inputs), expected)):
             assert len(ours) == len(theirs)

@@ -48,6 +48,19 @@ def test_gradients_are_those_of_the_composed_meaning(
     assert found.device == x.device
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("pool", [iso.avg_pool, iso.max_pool])
+def test_one_channel_is_first_and_last(backend, monkeypatch, device, pool):
+    """torch then takes any order of memory for either."""
+    x = image(device)[..., :1]
+    for run in (lambda x: pool(x, 2, 1, 1), lambda x: pool(x[:, :, 0], 3, 1, 1)):
+        with monkeypatch.context() as patch:
+            value, found = run(x), gradient(run, x)
+            patch.setattr(type(load("torch")), "pool", Backend.pool)
+            torch.testing.assert_close(value, run(x), rtol=1e-12, atol=1e-12)
+            torch.testing.assert_close(found, gradient(run, x), rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="the wrong kernel is for GPUs")
 def test_torchs_own_gradient_is_still_wrong_on_a_gpu(backend):
     """A canary: if this fails, torch has fixed its kernel, and `pooling.py` need not avoid it."""

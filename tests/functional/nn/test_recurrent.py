@@ -67,7 +67,7 @@ def test_the_kernel_is_the_meaning(backend, xp, kind):
         ours = quick(iso.grad(lambda *a: loss(call, *a), tuple(range(len(there)))))(*there)
         theirs = quick(iso.grad(lambda *a: loss(plain, *a), tuple(range(len(there)))))(*there)
         for a, b in zip(call(*given), plain(*given)):
-            np.testing.assert_allclose(numpy_of(a), numpy_of(b), rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(numpy_of(a), numpy_of(b), rtol=1e-5, atol=1e-5)
         for a, b in zip(ours, theirs):
             np.testing.assert_allclose(numpy_of(a), numpy_of(b), rtol=1e-4, atol=1e-5)
     compiled = iso.jit(iso.value_and_grad(lambda *a: loss(call, *a), (0, 1)))
@@ -82,13 +82,16 @@ def test_other_derivatives_of_a_recurrence(backend, xp, kind):
     call, gates = {"lstm": (lstm, 4), "gru": (gru, 3)}[kind]
     reference = torch_recurrent({"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}[kind], gates)
     arrays = arrays_of(gates, time=2, size=2, out=2)
-    given, tensors = tuple(map(xp.asarray, arrays)), tuple(map(torch.tensor, arrays))
-    wanted = torch.autograd.functional.jvp(reference, tensors, tensors)[1]
+    given = tuple(map(xp.asarray, arrays))
+    with torch.device("cpu"):  # on a GPU torch's recurrent layers have no second derivative
+        tensors = tuple(map(torch.tensor, arrays))
+        wanted = torch.autograd.functional.jvp(reference, tensors, tensors)[1]
+        of_x = lambda x: reference(x, *tensors[1:])[0]
+        jacobian = torch.autograd.functional.jacobian(of_x, tensors[0])
     for ours, theirs in zip(iso.jvp(call, given, given)[1], wanted):
         np.testing.assert_allclose(numpy_of(ours), theirs.cpu().numpy(), atol=1e-12)
     jac = iso.jac(lambda x: call(x, *given[1:])[0])(given[0])
-    wanted = torch.autograd.functional.jacobian(lambda x: reference(x, *tensors[1:])[0], tensors[0])
-    np.testing.assert_allclose(numpy_of(jac), wanted.cpu().numpy(), atol=1e-12)
+    np.testing.assert_allclose(numpy_of(jac), jacobian.numpy(), atol=1e-12)
     mapped = iso.vmap(lambda x: call(x, *(h[0] for h in given[1 : gates - 1]), *given[gates - 1 :]))
     hs = numpy_of(mapped(given[0])[0])
     np.testing.assert_allclose(hs[0], numpy_of(call(*given)[0])[0], rtol=1e-12)

@@ -18,7 +18,7 @@ from ...compiling import TRACING
 from ...gradients.custom import check_outputs
 from ...slow_compilation import Notice, name_of
 from ..explaining import DECIDES, DEVICES, INDEX, LEAVES, MASK, NUMBER, add, explained
-from . import convolution, indexing, jitted_layers, names, random
+from . import convolution, indexing, jitted_layers, linalg, names, random
 from .layers import Layers
 from .literals import LITERALS, native
 
@@ -347,5 +347,5 @@ def _register(cls: Any) -> None:
     jax.tree_util.register_pytree_node(cls, take, cls.put_whole)
 
 
-backend = JAX(names, jnp, linalg=[names, jnp.linalg], fft=[jnp.fft])
+backend = JAX(names, jnp, linalg=[linalg, names, jnp.linalg], fft=[jnp.fft])
 tree.register_nodes(_register)

@@ -114,7 +114,49 @@ def vecdot(x1, x2, /, *, axis=-1):
     return torch.sum(product, -1, dtype=product.dtype)
 
 
+# Solutions by LU factors and singular values. On a GPU cuSOLVER takes a NaN in a matrix for 0.
+
+
+def _keep_nan(x: torch.Tensor, y: torch.Tensor, axes: int) -> torch.Tensor:
+    """On a GPU, the result of a matrix with a NaN becomes NaN, and so does its gradient. `axes` is
+    how many axes `y` has for each matrix.
+    """
+    if not x.is_cuda:
+        return y
+    lost = torch.isnan(x).any(-1).any(-1)
+    factor = torch.ones_like(lost, dtype=x.dtype.to_real()).masked_fill(lost, torch.nan)
+    return y * factor.reshape(factor.shape + (1,) * axes)
+
+
+def inv(x, /):
+    return _keep_nan(x, torch.linalg.inv(x), 2)
+
+
+def slogdet(x, /):
+    found = torch.linalg.slogdet(x)
+    return type(found)([_keep_nan(x, y, 0) for y in found]) if x.is_cuda else found
+
+
+def svd(x, /, *, full_matrices=True):
+    found = torch.linalg.svd(x, full_matrices=full_matrices)
+    if not x.is_cuda:
+        return found
+    return type(found)([_keep_nan(x, y, n) for y, n in zip(found, (2, 1, 2))])
+
+
+def svdvals(x, /):
+    return _keep_nan(x, torch.linalg.svdvals(x), 1)
+
+
+def pinv(x, /, *, rtol=None):
+    return _keep_nan(x, torch.linalg.pinv(x, rtol=rtol), 2)
+
+
 def solve(x1, x2, /):
+    return _keep_nan(x1, _solve(x1, x2), 1 if x2.ndim == 1 else 2)
+
+
+def _solve(x1, x2):
     """Under vmap, torch misinterprets vectors and operands that need broadcasting: there all become
     matrices with the same batch.
     """
@@ -139,6 +181,8 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
 def matrix_norm(x, /, *, keepdims=False, ord: Any = "fro"):
     """The gradient at zero is 0."""
     y = native.matrix_norm(x, keepdims=keepdims, ord=ord)  # pyright: ignore
+    if ord in (2, -2, "nuc"):
+        y = _keep_nan(x, y, 2 if keepdims else 0)
     if ord in ("fro", None) or not differentiated(x):
         return y
     some = torch.any((x != 0).flatten(-2), -1)
@@ -149,9 +193,8 @@ def det(x, /):
     """Torch's second derivative at a singular matrix is NaN, or wrong for a complex one. Where
     values cannot be read, torch's own is used.
     """
-    if x.ndim < 2 or not differentiated(x) or _is_blind():
-        return torch.linalg.det(x)
-    return Det.apply(x)
+    own = x.ndim < 2 or not differentiated(x) or _is_blind()
+    return _keep_nan(x, torch.linalg.det(x) if own else Det.apply(x), 0)
 
 
 def _is_blind() -> bool:
