@@ -1,5 +1,5 @@
-"""float32 as users get it on a GPU: the frameworks may round factors to TF32, which has 10 bits. Our
-layers are then as near to float64 as the framework's own. (The rest of the suite has full
+"""float32 as users get it on a GPU: the frameworks may round factors to TF32, which has 10 bits.
+Our layers are then as near to float64 as the framework's own. (The rest of the suite has full
 precision: `tests/devices.py`.)
 """
 
