@@ -202,8 +202,9 @@ def pytest_runtest_call(item):
     before = devices.allocations(name, device)
     result = yield
     uncounted = item.nodeid.startswith(tuple(f"tests/{part}" for part in devices.UNCOUNTED))
-    if before is not None and not uncounted and devices.allocations(name, device) == before:
-        pytest.fail(f"no array was made on {device}: the test proves nothing there")
+    after = devices.allocations(name, device)
+    if before is not None and not uncounted and after == before:
+        pytest.fail(f"no array was made on {device}: the test proves nothing there ({after})")
     return result
 
 

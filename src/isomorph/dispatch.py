@@ -157,7 +157,7 @@ def backend_of(x: Any, *others: Any) -> Contract:
     return found
 
 
-def check_one_device(backend: Contract, arrays: Iterable[Any], what: str = "one call") -> None:
+def check_one_device(backend: Any, arrays: Iterable[Any], what: str = "one call") -> None:
     """Raise if arrays of this backend are on different devices; others are ignored."""
     found = [backend.fixed_device(x) for x in arrays if isinstance(x, backend.arrays)]
     devices = list(dict.fromkeys(str(device) for device in found if device is not None))

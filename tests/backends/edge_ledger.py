@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from frameworks import older
 
 X86 = platform.machine() == "x86_64"  # TensorFlow's complex kernels differ there
 
@@ -106,6 +107,9 @@ LEDGER = [
     Entry("torch", "nextafter", "specials", "grad",
           "the neighbour of a number towards itself is the other argument", equal),
     Entry("jax", "nextafter", "specials", "grad", "JAX has no derivative, and raises"),
+    *([
+        Entry("torch", "nextafter", "specials", "grad", "no derivative before 2.13, and raises"),
+    ] if older("torch", 2, 13) else []),
     Entry("numpy jax tensorflow torch", "iso.relu iso.leaky_relu", "specials", "grad", FREE,
           unknown),
     Entry("tensorflow", "iso.elu", "specials", "grad", FREE, unknown),
@@ -159,7 +163,6 @@ LEDGER = [
 # What differs on a GPU alone, by backend.
 SIGN = "the sign of a zero"
 SPREADS = "what is not finite spreads to other elements"
-WAITS = "NaN, and no error, which would have to be waited for"
 NULL = "of a singular matrix: the signs of null vectors are the framework's choice"
 ON_GPU = {
     "torch": [
@@ -167,12 +170,11 @@ ON_GPU = {
         Entry("torch", "hypot", "specials", "value", "the largest number overflows",
               lambda inputs, values: np.max(np.abs(inputs), 0) == np.finfo(inputs[0].dtype).max,
               "float64"),
-        Entry("torch", "iso.elu", "specials", "grad", "the kernel loses a NaN", unknown),
+        Entry("torch", "iso.elu", "specials", "grad", "the kernel loses a NaN", unknown,
+              "float64"),
         Entry("torch", "fft.ifft fft.irfft fft.hfft fft.rfft", "NaN", "value", SPREADS),
         Entry("torch", "fft.ifftn", "infinite", "value", SPREADS),
         Entry("torch", "linalg.qr", "NaN", "value", "other columns of Q are NaN"),
-        Entry("torch", "linalg.svd linalg.svdvals", "NaN", "value", WAITS),
-        Entry("torch", "linalg.matrix_norm", "NaN, order *", "value", WAITS),
         Entry("torch", "linalg.matrix_norm", "order *", "grad", NULL),
         Entry("torch", "linalg.svdvals", "equal, zero and singular", "grad", NULL),
     ],

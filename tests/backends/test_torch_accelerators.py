@@ -26,17 +26,16 @@ def test_a_product_of_integers_from_digits(backend, dtype):
     a, b = (rng.integers(low, high, s, dtype, endpoint=True) for s in ((3, 2, 4), (3, 4, 5)))
     wanted = np.matmul(a, b)
     assert not np.array_equal(wanted, np.matmul(a.astype(float), b.astype(float)))  # they wrap
-    got = linalg.product_of_digits(torch.matmul, *map(torch.tensor, (a, b)))
+    got = linalg.product_of_digits(torch.matmul, *map(torch.tensor, (a, b)), 4)
     np.testing.assert_array_equal(numpy_of(got), wanted)
     assert numpy_of(got).dtype == dtype
-    full = np.full(3 * linalg.EXACT, high, dtype)  # as many terms as float64 can add, and more
-    exact = linalg.product_of_digits(torch.matmul, *(torch.tensor(full[: linalg.EXACT]),) * 2)
-    assert int(numpy_of(exact)) == int(
-        np.sum(full[: linalg.EXACT] * full[: linalg.EXACT], dtype=dtype)
-    )
+    for terms in (linalg.EXACT, linalg.EXACT + 8):  # digits of 16 bits, and of 8
+        full = np.full(terms, high, dtype)
+        exact = linalg.product_of_digits(torch.matmul, *[torch.tensor(full)] * 2, terms)
+        assert int(numpy_of(exact)) == int(np.sum(full * full, dtype=dtype))
 
 
-def test_long_integer_products_are_split(backend, monkeypatch):
+def test_every_product_of_integers(backend, monkeypatch):
     linalg = room("linalg")
     monkeypatch.setattr(linalg, "_needs_digits", lambda x1, x2: True)
     a = np.arange(3 * linalg.EXACT, dtype=np.int64)

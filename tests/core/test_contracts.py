@@ -167,10 +167,9 @@ def test_a_device_has_a_name(backend):
     for name in ("cpu", "CPU", *(n for n in load(backend).devices() if n.startswith("cpu"))):
         x = iso.zeros(2, device=name, backend=backend)
         assert (kind_of(x), load(backend).device_of(x)) == (backend, here)
-    for name in load(backend).devices():
-        assert load(backend).device(name) == load(backend).device_of(
-            iso.zeros(2, device=name, backend=backend)
-        )
+    for name in load(backend).devices() if backend in ("jax", "torch") else ():
+        x = iso.zeros(2, device=name, backend=backend)
+        assert str(load(backend).device(name)) == str(load(backend).device_of(x))
     with pytest.raises(ValueError, match="moon"):
         iso.zeros(2, device="moon", backend=backend)
 

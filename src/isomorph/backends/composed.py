@@ -268,6 +268,12 @@ class Backend(Contract):
         """
         return x if device is None else xp.asarray(x, device=device)
 
+    def fixed_device(xp, x: Any) -> Any:
+        """The device that all arrays used together with `x` must be on, or None; asked only if
+        `has_devices`.
+        """
+        return None
+
     def device_of(xp, x: Any) -> Any:
         """The device of an array, as creation functions take it."""
         return x.device

@@ -51,12 +51,6 @@ class Contract(Names):
     def __repr__(xp) -> str:
         return f"<the backend {xp.name}>"
 
-    def fixed_device(xp, x: Any) -> Any:
-        """The device that all arrays used together with `x` must be on, or None; asked only if
-        `has_devices`.
-        """
-        return None
-
     # Differentiation. `func` takes the leaves one by one and returns a tuple of outputs and a tuple
     # of auxiliary arrays.
 

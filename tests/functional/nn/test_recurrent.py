@@ -68,13 +68,15 @@ def test_the_kernel_is_the_meaning(backend, xp, kind):
         theirs = quick(iso.grad(lambda *a: loss(plain, *a), tuple(range(len(there)))))(*there)
         for a, b in zip(call(*given), plain(*given)):
             np.testing.assert_allclose(numpy_of(a), numpy_of(b), rtol=1e-5, atol=1e-5)
+        # on a GPU the tanh of cuDNN is an approximation
+        near = 1e-4 if getattr(there[0], "is_cuda", False) else 1e-5
         for a, b in zip(ours, theirs):
-            np.testing.assert_allclose(numpy_of(a), numpy_of(b), rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(numpy_of(a), numpy_of(b), rtol=1e-4, atol=near)
     compiled = iso.jit(iso.value_and_grad(lambda *a: loss(call, *a), (0, 1)))
     value, grads = compiled(*there)
     np.testing.assert_allclose(numpy_of(value), numpy_of(loss(plain, *there)), rtol=1e-5)
     for a, b in zip(grads, theirs):
-        np.testing.assert_allclose(numpy_of(a), numpy_of(b), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(numpy_of(a), numpy_of(b), rtol=1e-4, atol=near)
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])

@@ -3,6 +3,8 @@ Our layers are then as near to float64 as the framework's own. (The rest of the 
 precision: `tests/devices.py`.)
 """
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 from frameworks import functional as F
@@ -36,8 +38,24 @@ def theirs_of_jax(name, x, w):
     return jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=form)
 
 
+@contextmanager
+def rounding(backend, precision):
+    """The framework's setting, as users set it."""
+    if backend == "jax":
+        with jax.default_matmul_precision(precision):
+            yield
+        return
+    parts = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = [part.allow_tf32 for part in parts]
+    for part in parts:
+        part.allow_tf32 = precision != "highest"
+    yield
+    for part, was in zip(parts, before):
+        part.allow_tf32 = was
+
+
 @pytest.mark.parametrize("name", ["linear", "conv2d"])
-def test_as_near_as_the_framework(backend, name, monkeypatch):
+def test_as_near_as_the_framework(backend, name):
     ours = iso.linear if name == "linear" else lambda x, w: iso.conv2d(x, w, 1, "SAME")
     arrays = (X, W) if name == "linear" else (IMAGE, FILTERS)
     theirs = {"torch": theirs_of_torch, "jax": theirs_of_jax}[backend]
@@ -47,13 +65,8 @@ def test_as_near_as_the_framework(backend, name, monkeypatch):
     given = [to(x, np.float32) for x in arrays]
     scale = np.abs(exact).max()
     for precision in ("highest", "tensorfloat32"):
-        if backend == "torch":
-            for part in (torch.backends.cuda.matmul, torch.backends.cudnn):
-                monkeypatch.setattr(part, "allow_tf32", precision != "highest")
+        with rounding(backend, precision):
             found, native = ours(*given), theirs(name, *given)
-        else:
-            with jax.default_matmul_precision(precision):
-                found, native = ours(*given), theirs(name, *given)
         off, native_off = (np.abs(numpy_of(y) - exact).max() / scale for y in (found, native))
         assert off <= 2 * native_off + 1e-7
         assert off <= (1e-6 if precision == "highest" else TF32)

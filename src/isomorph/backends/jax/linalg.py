@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial, wraps
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -22,7 +21,8 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     if ord in ("fro", None) and x.ndim >= 2:
         return _compiled_norm(x, (-2, -1), keepdims, 2)
-    return _other_norm(x, keepdims, ord)
+    y = _other_norm(x, keepdims, ord)
+    return _keep_nan(x, y, 2 if keepdims else 0) if ord in (2, -2, "nuc") else y
 
 
 @partial(jax.jit, static_argnums=(1, 2))
@@ -73,7 +73,7 @@ def _sharp_norm(x, axis, keepdims, ord):
 _compiled_norm = jax.jit(_norm, static_argnums=(1, 2, 3))
 
 
-# Solutions by LU factors. On a GPU cuSOLVER takes a NaN in a matrix for 0.
+# Solutions by LU factors and singular values. On a GPU cuSOLVER takes a NaN in a matrix for 0.
 
 
 @cache
@@ -81,39 +81,51 @@ def _has_gpu() -> bool:
     return jax.default_backend() == "gpu"
 
 
-def keeps_nan(axes: Callable[..., int]) -> Callable[..., Any]:
-    """On a GPU, a matrix with a NaN gives NaN, and so does the derivative. `axes` is how many axes
-    a result has for each matrix.
+def _keep_nan(x: Any, y: Any, axes: int) -> Any:
+    """On a GPU, the result of a matrix with a NaN becomes NaN, and so does its derivative. `axes`
+    is how many axes `y` has for each matrix.
     """
-
-    def decorate(func: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(func)
-        def call(x, /, *args):
-            y = func(x, *args)
-            if not _has_gpu() or not jnp.issubdtype(x.dtype, jnp.inexact):
-                return y
-            factor = jnp.where(jnp.isnan(x).any((-2, -1)), jnp.nan, jnp.real(x).dtype.type(1))
-            factor = factor.reshape(factor.shape + (1,) * axes(*args))
-            return jax.tree.map(lambda part: part * factor, y)
-
-        return call
-
-    return decorate
+    if not _has_gpu() or not jnp.issubdtype(x.dtype, jnp.inexact):
+        return y
+    factor = jnp.where(jnp.isnan(x).any((-2, -1)), jnp.nan, jnp.real(x).dtype.type(1))
+    return y * factor.reshape(factor.shape + (1,) * axes)
 
 
-inv = keeps_nan(lambda: 2)(jnp.linalg.inv)
-slogdet = keeps_nan(lambda: 0)(jnp.linalg.slogdet)
-solve = keeps_nan(lambda b: 1 if b.ndim == 1 else 2)(jnp.linalg.solve)
+def inv(x, /):
+    return _keep_nan(x, jnp.linalg.inv(x), 2)
 
 
-@keeps_nan(lambda: 0)
+def pinv(x, /, *, rtol=None):
+    return _keep_nan(x, jnp.linalg.pinv(x, rtol=rtol), 2)
+
+
+def slogdet(x, /):
+    found = jnp.linalg.slogdet(x)
+    return found._replace(logabsdet=_keep_nan(x, found.logabsdet, 0))
+
+
+def solve(x1, x2, /):
+    return _keep_nan(x1, jnp.linalg.solve(x1, x2), 1 if x2.ndim == 1 else 2)
+
+
+def svd(x, /, *, full_matrices=True):
+    found = jnp.linalg.svd(x, full_matrices=full_matrices)
+    return type(found)(*(_keep_nan(x, y, n) for y, n in zip(found, (2, 1, 2))))
+
+
+def svdvals(x, /):
+    return _keep_nan(x, jnp.linalg.svdvals(x), 1)
+
+
 def det(x, /):
     """`jnp.linalg.det`, also differentiable for an empty matrix, whose determinant is the constant
     1.
     """
     if x.ndim > 1 and x.shape[-2:] == (0, 0):
         return jnp.ones(x.shape[:-2], x.dtype)
-    return _small_det(x) if x.ndim > 1 and x.shape[-2:] in ((2, 2), (3, 3)) else jnp.linalg.det(x)
+    if x.ndim > 1 and x.shape[-2:] in ((2, 2), (3, 3)):
+        return _small_det(x)
+    return _keep_nan(x, jnp.linalg.det(x), 0)
 
 
 @jax.custom_jvp

@@ -264,7 +264,10 @@ class Torch(Layers):
             x = np.array(x, x.dtype.newbyteorder("="))  # torch cannot share this byte order
         return xp.from_host(torch.from_numpy(x), device)
 
-    has_devices = staticmethod(torch.cuda.is_initialized)
+    @staticmethod
+    def has_devices():
+        # torch.compile traces new tensors as if there were no default device
+        return torch.cuda.is_initialized() and not torch.compiler.is_compiling()
 
     def fixed_device(xp, x):
         return None if x.is_cpu and not x.ndim else x.device  # one number may be anywhere

@@ -1,9 +1,11 @@
 """Torch's fast kernels that cannot be differentiated twice, extended by everything else torch can
 do.
 
-`fused` runs such a kernel below all levels of torch.func, with autograd's own graph, and uses that
-graph for the backward pass. If the backward pass is itself differentiated or mapped, the composed
-formula is used instead; also if a transform other than `grad` is active from the start.
+Outside of torch.func the kernel is part of autograd's graph, and `Twice` decides in the backward
+pass: if that is differentiated as well, the gradient is that of the composed formula. Inside
+torch.func, `fused` runs the kernel below all levels, with a graph of its own, and uses that graph
+for the backward pass. If the backward pass is differentiated or mapped, the composed formula is
+used instead; also if a transform other than `grad` is active from the start.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from .private import (
     get_interpreter_stack,
     len_torch_dispatch_stack,
     maybe_get_level,
+    peek_interpreter_stack,
     unwrap_if_dead,
 )
 
@@ -41,6 +44,9 @@ def fused(
         whole = None
     if not any(map(is_watched, arrays)):
         return whole[0](*arrays) if whole else native(*arrays)
+    if whole is None and peek_interpreter_stack() is None:
+        outs = native(*arrays)
+        return Twice.apply(composed, len(outs), *outs, *arrays)  # pyright: ignore
     return Fused.apply(Call(native, composed, whole), *arrays)  # pyright: ignore
 
 
@@ -54,6 +60,31 @@ def is_foreign() -> bool:
 def is_watched(x: torch.Tensor) -> bool:
     """Whether torch.func or autograd differentiates `x`."""
     return maybe_get_level(x) > 0 or (x.requires_grad and torch.is_grad_enabled())
+
+
+class Twice(torch.autograd.Function):
+    """The outputs of a kernel. Their gradients go to the kernel, or, if they will be differentiated
+    themselves, through the composed formula to its arguments.
+    """
+
+    @staticmethod
+    # pyright: ignore[reportIncompatibleMethodOverride]
+    def forward(ctx: Any, composed: Func, n: int, *both: torch.Tensor) -> tuple:
+        ctx.composed, ctx.n = composed, n
+        ctx.save_for_backward(*both[n:])
+        ctx.set_materialize_grads(False)
+        return tuple(y.detach() for y in both[:n])
+
+    @staticmethod
+    # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx: Any, *grads: Any) -> tuple:
+        arrays = ctx.saved_tensors
+        if not torch.is_grad_enabled() and peek_interpreter_stack() is None:  # nothing maps it
+            return None, None, *grads, *(None for _ in arrays)
+        used = [i for i, g in enumerate(grads) if g is not None]
+        chosen = lambda *arrays: tuple(y for i, y in enumerate(ctx.composed(*arrays)) if i in used)
+        slopes = torch.func.vjp(chosen, *arrays)[1](tuple(grads[i] for i in used))  # pyright: ignore
+        return None, None, *(None for _ in grads), *slopes
 
 
 class Call:

@@ -35,30 +35,29 @@ def cholesky(x, /, *, upper=False):
 
 
 # CUDA has no products of integers. They are made of exact products of float64.
-DIGIT = 16  # bits; the product of two digits has 32
-EXACT = 2 ** (53 - 2 * DIGIT)  # how many of these float64 can add without rounding
+EXACT = 2**21  # how many products of two digits of 16 bits float64 can add without rounding
 
 
 def matmul(x1, x2, /):
     if not _needs_digits(x1, x2):
         return _matmul(x1, x2)
-    x1, x2 = promoted(x1, x2)
-    ends = x1.split(EXACT, -1), x2.split(EXACT, -2 if x2.ndim > 1 else 0)
-    return sum(product_of_digits(torch.matmul, a, b) for a, b in zip(*ends))
+    return product_of_digits(torch.matmul, *promoted(x1, x2), x1.shape[-1])
 
 
 def product_of_digits(
-    product: Callable[..., torch.Tensor], x1: torch.Tensor, x2: torch.Tensor
+    product: Callable[..., torch.Tensor], x1: torch.Tensor, x2: torch.Tensor, terms: int
 ) -> torch.Tensor:
     """A sum of products of integers, modulo the size of their dtype, as on a CPU. `product` gets
-    float64: the integers' digits of 16 bits, lowest first. No more than `EXACT` may be added.
+    the digits of the integers as float64, and adds at most `terms` products: digits are so short
+    that no sum is rounded.
     """
-    count = max(1, x1.dtype.itemsize * 8 // DIGIT)
+    bits = 16 if terms <= EXACT else 8
+    count = max(1, x1.dtype.itemsize * 8 // bits)
     digits = [
-        [(x.long() >> DIGIT * k & 2**DIGIT - 1).double() for k in range(count)] for x in (x1, x2)
+        [(x.long() >> bits * k & 2**bits - 1).double() for k in range(count)] for x in (x1, x2)
     ]
     pairs = [(i, j) for i in range(count) for j in range(count - i)]
-    parts = (product(digits[0][i], digits[1][j]).long() * 2 ** (DIGIT * (i + j)) for i, j in pairs)
+    parts = (product(digits[0][i], digits[1][j]).long() * 2 ** (bits * (i + j)) for i, j in pairs)
     return sum(parts).to(x1.dtype)  # pyright: ignore
 
 
@@ -75,7 +74,9 @@ def einsum(subscripts, /, *operands):
         dtype = result_type(*(x.dtype for x in operands))
         operands = [x.to(dtype) for x in operands]
     if len(operands) == 2 and _needs_digits(*operands):
-        return product_of_digits(partial(torch.einsum, subscripts), *operands)
+        x1, x2 = operands
+        at_most = max(x1.numel(), x2.numel()) ** 2
+        return product_of_digits(partial(torch.einsum, subscripts), x1, x2, at_most)
     return torch.einsum(subscripts, *operands)
 
 
@@ -85,16 +86,17 @@ _tensordot = alike(compat.tensordot)
 def tensordot(x1, x2, /, *, axes: Any = 2):
     """torch broadcasts an axis of one that is summed; the standard and the others refuse it."""
     if isinstance(axes, int):
-        pairs = zip(x1.shape[x1.ndim - axes :], x2.shape[:axes])
+        pairs = [*zip(x1.shape[x1.ndim - axes :], x2.shape[:axes])]
     else:
         first, second = axes = tuple([at] if isinstance(at, int) else list(at) for at in axes)
-        pairs = ((x1.shape[i], x2.shape[j]) for i, j in zip(first, second))
+        pairs = [(x1.shape[i], x2.shape[j]) for i, j in zip(first, second)]
     if any(m != n for m, n in pairs):
         raise ValueError(
             f"tensordot: needed equal sizes along axes {axes}, got {x1.shape} and {x2.shape}"
         )
     if _needs_digits(x1, x2):
-        return product_of_digits(partial(torch.tensordot, dims=axes), *promoted(x1, x2))
+        product = partial(torch.tensordot, dims=axes)
+        return product_of_digits(product, *promoted(x1, x2), math.prod(m for m, _ in pairs))
     return _tensordot(x1, x2, axes=axes)
 
 
