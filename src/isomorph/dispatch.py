@@ -89,8 +89,8 @@ def registered() -> dict[str, Any]:
             first = "isomorph itself" if entry.name in OWN else known.value
             if first != entry.value:
                 raise ImportError(
-                    f"backend {entry.name!r} is registered by {first} and by {entry.value}: needed "
-                    "one name for each; uninstall one of them"
+                    f"backend {entry.name!r} is registered by {first} and by {entry.value}: a name "
+                    "can stand for one backend only; uninstall one of them"
                 )
         REGISTERED[GROUP] = found
     return REGISTERED[GROUP]

@@ -125,23 +125,23 @@ def scan(
     return kept.nest(state), tree.unflatten(after["form"], ys)
 
 
-# ---- meanings ------------------------------------------------------------------------------------
+# ---- the same in plain Python, for backends and cases without an operation of their own ----------
 
 
 def chosen(xp: Any, pred: Any, true: Callable, false: Callable, arrays: tuple) -> tuple:
-    """The meaning of `cond`."""
+    """`cond` as a Python `if`."""
     return true(*arrays) if bool(pred) else false(*arrays)
 
 
 def repeated(xp: Any, goes_on: Callable, body: Callable, arrays: tuple) -> tuple:
-    """The meaning of `while_loop`."""
+    """`while_loop` as a Python loop."""
     while bool(goes_on(*arrays)):
         arrays = body(*arrays)
     return arrays
 
 
 def counted(xp: Any, lower: Any, upper: Any, body: Callable, arrays: tuple) -> tuple:
-    """The meaning of `fori_loop`."""
+    """`fori_loop` as a Python loop."""
     for i in range(int(lower), int(upper)):
         arrays = body(xp.counter(i, arrays), *arrays)
     return arrays
@@ -150,7 +150,9 @@ def counted(xp: Any, lower: Any, upper: Any, body: Callable, arrays: tuple) -> t
 def looped(
     xp: Any, step: Callable, carry: tuple, xs: tuple, n: int, reverse: bool = False
 ) -> tuple[tuple, tuple]:
-    """The meaning of `scan`, of flat tuples: `step(carry, x) -> (carry, ys)`."""
+    """`scan` as a Python loop. Carries, rows and outputs are flat tuples of arrays:
+    `step(carry, x) -> (carry, ys)`.
+    """
     if n == 0:
         row = tuple(xp.ones(x.shape[1:], dtype=x.dtype, device=xp.device_of(x)) for x in xs)
         ys = step(carry, row)[1]

@@ -16,7 +16,9 @@ BACKEND = "tensorflow"
 
 
 class Weights:
-    """The weights of one variable, or of one value of state, which may have several arrays."""
+    """The Keras weights for one variable of the model or for one of its states. A state may be a
+    nest, and then it has one weight per array.
+    """
 
     def __init__(self, layer: Any, part: Part, trainable: bool):
         self.number, self.is_state = part.number, part.is_state

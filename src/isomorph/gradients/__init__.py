@@ -1,1 +1,3 @@
-"""Differentiation: transforms written once on top of the verbs of the backends."""
+"""Differentiation: transforms written once, with the methods that each backend must have (its
+"verbs", `backends/contract.py`).
+"""

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 def vmap(func: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, R]:
     """`func`, mapped over an extra axis of its array arguments; keyword arguments are not mapped.
 
-    `in_axes` says which axis of an argument is mapped: one value for all arguments, or one per
-    argument, each an int, None if the argument is not mapped, or a nest of these like the argument.
-    `out_axes` says where the axis goes in the outputs: an int, or a nest like the output.
+    `in_axes` says which axis of an argument is mapped: one value for all arguments, or a tuple with
+    one value per argument. A value is an int, None if the argument is not mapped, or a nest of
+    these like the argument. `out_axes` says where the axis goes in the outputs: an int, or a nest
+    of ints like the output.
 
     >>> square = lambda w, x: np.sum((w * x) ** 2)
     >>> iso.vmap(iso.grad(square), in_axes=(None, 0))(np.array([1.0, 2.0]), np.eye(2))
@@ -72,7 +73,9 @@ def _axes(in_axes: Any, args: tuple) -> list[int | None]:
 
 
 def _spread(name: str, word: str, axes: Any, nest: Any, what: str) -> list[Any]:
-    """The axis of every leaf of `nest`, from a nest of axes that may be less deep than `nest`."""
+    """The axis of every leaf of `nest`. `axes` is a nest that may be less deep: an axis then counts
+    for all leaves below it.
+    """
     if axes is None or type(axes) is int:
         return [axes] * len(tree.flatten(nest)[0])
     pairs = None

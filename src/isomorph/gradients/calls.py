@@ -1,4 +1,4 @@
-"""One call of a function to be differentiated: the steps before and after, shared by all
+"""One call of a function that is differentiated: the steps before and after it, shared by all
 transforms.
 
 The chosen arguments are flattened, their arrays determine the backend, the function runs once, and
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 
 class Pulled(NamedTuple):
-    """A function that was run: the leaves of its output, and the pullback to the leaves of its
-    input. `in_form` is None if one argument was chosen and it is an array, the usual case.
+    """The result of running a function to differentiate it: the leaves of its output, and the
+    pullback to the leaves of its input. `in_form` is None in the usual case, in which one argument
+    was chosen and is an array.
     """
 
     backend: Contract
@@ -45,8 +46,10 @@ def pulled(
     once: bool = False,
     alone: bool = False,
 ) -> Pulled:
-    """Run `func(*args, **kw)`, to be differentiated with respect to the arguments at `places`.
-    `alone` promises that nothing else is differentiated, neither captured arrays nor the result.
+    """Run `func(*args, **kw)` and return what is needed to differentiate it with respect to the
+    arguments at `places`. `one_scalar` needs a scalar output, `once` promises that the pullback is
+    called at most once, and `alone` promises that nothing else is differentiated, neither captured
+    arrays nor the result.
     """
     where = chosen_places(name, places, args)
     chosen = tuple([args[i] for i in where])
@@ -125,10 +128,11 @@ def chosen_places(name: str, places: tuple[int, ...], args: tuple) -> tuple[int,
 def settle(
     name: str, leaves: Sequence[Any], paths: Callable[[], list[str]], beside: Any = None
 ) -> tuple[Contract, tuple]:
-    """The one backend of a call, and the leaves to differentiate as floating arrays of it.
+    """The one backend of a call, and the leaves to differentiate, as floating-point arrays of that
+    backend.
 
-    `paths` returns the key chains of the leaves, for error messages. `beside` is a nest of
-    everything that the function is called with, if that is more than the leaves.
+    `paths` returns the names of the leaves, for error messages. `beside` is a nest of everything
+    that the function is called with, if that is more than the leaves.
     """
     around = leaves if beside is None else tree.flatten(beside)[0]
     found = {}  # a dict and not a set: compilers that read code do not support sets of objects
@@ -159,7 +163,9 @@ def settle(
 
 
 def like(backend: Contract, name: str, what: str, y: Any, g: Any) -> Any:
-    """A gradient or tangent given for the array `y`: an array like it, or a number if it is 0-d."""
+    """`g`, a gradient or tangent for the array `y`, checked to have its shape and dtype. If `y` is
+    0-d, `g` may be a number.
+    """
     if type(g) in (int, float, complex):
         g = backend.asarray(g, dtype=y.dtype, device=backend.device_of(y))
     alike = backend_of(y, g) and tuple(g.shape) == tuple(y.shape)
@@ -186,7 +192,9 @@ def split_aux(name: str, result: Any) -> tuple[Any, Any]:
 
 
 def scalar(name: str, backend: Contract, value: Any) -> Any:
-    """The value of a function to differentiate, checked to be one real floating-point number."""
+    """The output of a function to differentiate, checked to be a scalar, real and
+    floating-point.
+    """
     floats = (backend.float32, backend.float64)
     usual = BACKENDS.get(type(value)) is backend and value.dtype in floats
     if usual and not len(value.shape):
@@ -212,7 +220,7 @@ def is_floating(backend: Contract, x: Any) -> bool:
 
 
 def refuse_output(name: str, backend: Contract, y: Any, path: str) -> NoReturn:
-    """Raise, saying why an output cannot be differentiated."""
+    """Raise an error that says why an output cannot be differentiated."""
     at = f" at output {path}" if path else ""
     own = find_backend(y)
     if own is None:
@@ -226,8 +234,8 @@ def refuse_output(name: str, backend: Contract, y: Any, path: str) -> NoReturn:
 
 
 def arrays_of(backend: Contract, nest: Any) -> tuple[tuple, Callable[[Sequence[Any]], Any]]:
-    """The arrays of an aux nest, and the function that puts (untraced) arrays back among the other
-    leaves.
+    """The arrays among the leaves of an aux nest, and a function that rebuilds the nest with other
+    arrays (no longer traced) in their places.
     """
     leaves, form = tree.flatten_whole(nest)
     where = [i for i, x in enumerate(leaves) if find_backend(x) is backend]

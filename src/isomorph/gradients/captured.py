@@ -1,8 +1,8 @@
 """The arrays that a function captures, turned into arguments.
 
-`checkpoint` and implicit functions run a function outside the surrounding differentiation. They
-must be told of every array whose gradient matters. Arrays in the closure are found here: in cells,
-defaults, partials, bound objects, and in functions captured by it.
+`checkpoint` and implicit functions run a function outside the surrounding differentiation. So they
+need every array whose gradient matters as an argument. This module finds the arrays that a function
+captures: in cells of its closure, defaults, partials, bound objects, and in functions it captures.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ SEQUENCES = (list, tuple, deque, set, frozenset)
 
 
 def hoist(func: Any, every: bool = False) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
-    """The floating-point arrays that `func` captures, each once, and a function that takes other
-    arrays in their place and returns a copy of `func` that captures these. With `every`, arrays of
-    all dtypes, also those that it uses as globals. `func` may also be a tuple of functions.
+    """The floating-point arrays that `func` captures, each once, and a function `rebuild`. It takes
+    other arrays for them, and returns a copy of `func` that captures the others instead.
+
+    With `every`, arrays of all dtypes are found, and also global arrays that `func` uses. `func`
+    may also be a tuple of functions.
     """
     arrays: list[Any] = []
     holds: dict[int, bool] = {}  # which objects hold one of the arrays, by id
@@ -53,7 +55,7 @@ def _find(x: Any, arrays: list[Any], holds: dict[int, bool], every: bool) -> boo
 
 
 def _parts(x: Any) -> list[Any]:
-    """The objects that `x` is made of, if it can be rebuilt with others."""
+    """The objects that `x` holds, if `x` is of a kind that can be rebuilt with other objects."""
     if isinstance(x, FunctionType):
         cells = [c.cell_contents for c in x.__closure__ or () if not is_empty(c)]
         defaults = [*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
@@ -100,7 +102,7 @@ def _names(slots: Any) -> tuple:
 
 
 def _swap(x: Any, new: dict[int, Any], holds: dict[int, bool], done: dict[int, Any]) -> Any:
-    """`x` with the arrays exchanged; the same object if it holds none of them."""
+    """A copy of `x` that holds the new arrays; `x` itself if it holds none of the old ones."""
     if id(x) in new:
         return new[id(x)]
     if not holds.get(id(x)):
@@ -140,7 +142,7 @@ def _swap(x: Any, new: dict[int, Any], holds: dict[int, bool], done: dict[int, A
     else:
         made = copy(x)
         done[id(x)] = made
-        if made is not x:  # otherwise it cannot be rebuilt, and keeps its contents
+        if made is not x:  # otherwise x cannot be rebuilt, and keeps its contents
             for name, part in _attributes(x).items():
                 object.__setattr__(made, name, swap(part))
     done[id(x)] = made

@@ -1,4 +1,4 @@
-"""Check derivatives against finite differences, for users to test their own functions."""
+"""Compare derivatives with finite differences, for users who test their own functions."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ def check_gradients(
     """Compare the derivatives of `func` up to `order` with central differences; raise if they
     differ.
 
-    `func` takes nests of floating-point arrays and returns one; outputs are summed with fixed
-    weights. The message names the argument, leaf and index with the largest error, and the error.
+    `func` takes nests of floating-point arrays and returns such a nest; all outputs are summed with
+    fixed weights. The message names the argument, leaf and index with the largest error, and its
+    size.
     Every element is varied, so give small arrays, in float64 where the framework has it. The
     default tolerances are a hundred times the expected error of the differences in the arrays'
     dtype.
@@ -63,7 +64,9 @@ def check_gradients(
 
 
 def _contracted(backend: Contract, gradient: Callable[..., Any]) -> Callable[..., Any]:
-    """A scalar computed from a gradient: differentiating it again checks the next order."""
+    """A function that computes a scalar from the gradient. Checking its gradient checks the next
+    order.
+    """
     return lambda *leaves: _weighted(backend, gradient(*leaves))
 
 

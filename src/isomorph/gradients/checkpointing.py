@@ -17,7 +17,7 @@ from .custom import gradients_of, ruled, unseen
 if TYPE_CHECKING:
     from ..array_types import P, R
 
-# Whether a function is running that will be computed again: it must not change any state.
+# True while a function runs that will be computed again. It must not change any state.
 AGAIN: ContextVar[bool] = ContextVar("isomorph.again", default=False)
 
 
@@ -28,14 +28,14 @@ def is_repeated() -> bool:
 
 
 def checkpoint(func: Callable[P, R]) -> Callable[P, R]:
-    """`func`, of which only the arguments are kept for the gradient; the rest is computed again in
-    the backward pass: less memory, more time.
+    """`func`, but only its arguments are kept for the gradient. The values in between are computed
+    again in the backward pass, which takes less memory and more time.
 
     Gradients reach the arguments and the arrays that `func` captures in its closure, also inside
-    objects and functions it holds; a global array under differentiation raises. `func` must be
-    pure: what it writes to its closure is lost. Torch's own random generator is reset, so the
+    objects and functions that it captures; a global array under differentiation raises. `func` must
+    be pure: what it writes to its closure is lost. Torch's own random generator is reset, so the
     second run draws the same numbers; other random numbers should use explicit keys. A module that
-    changes its state inside raises.
+    changes its state inside `func` raises.
 
     >>> iso.grad(iso.checkpoint(lambda x: np.sum(np.sin(x) ** 2)))(np.array([0.0]))
     array([0.])
@@ -58,7 +58,9 @@ def checkpoint(func: Callable[P, R]) -> Callable[P, R]:
 
 
 def recomputed(xp: Any, func: Callable, args: tuple, kw: dict[str, Any]) -> Any:
-    """The meaning of `checkpoint`."""
+    """`checkpoint` by a custom rule: only the arguments and captured arrays are saved, and the
+    backward pass runs `func` again.
+    """
     captured, rebuild = hoist(func)
     again = xp.replay()
 

@@ -28,8 +28,8 @@ def custom_vjp(
     gradients are arrays of the arguments' framework: a Python float, or an array of another
     framework, raises, because its gradient would be lost. Integers, strings and None among the
     outputs are kept, and residuals may be anything. Gradients flow to the arguments only: values
-    that the functions capture are constants. In higher orders the output is differentiated by the
-    rule again, while the residuals and the rule itself are differentiated as written.
+    that the functions capture are constants. For higher orders, the rule is used for the output
+    again, while the residuals and the code of the rule are differentiated as usual.
 
     >>> clipped = iso.custom_vjp(
     ...     np.exp, lambda x: (np.exp(x), np.exp(x)), lambda y, g: (np.clip(g * y, -1.0, 1.0),)
@@ -46,8 +46,8 @@ def custom_vjp(
 def ruled(
     name: str, func: Callable, fwd: Callable, bwd: Callable, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """`custom_vjp` under another name in messages. With `has_aux` the output is `(out, aux)`, and
-    no gradient flows through aux, which may be anything.
+    """`custom_vjp`, with `name` in its error messages. With `has_aux` the output is `(out, aux)`;
+    aux may be anything, and no gradient flows through it.
     """
 
     @wraps(func)
@@ -64,7 +64,9 @@ def ruled(
 
 
 class Rule:
-    """One call of a custom function, on flat arrays, for a backend."""
+    """One call of a function with a custom rule, as functions of flat arrays, which a backend
+    calls.
+    """
 
     def __init__(
         self, name: str, backend: Contract, func: Callable, fwd: Callable, bwd: Callable,
@@ -84,7 +86,7 @@ class Rule:
         return tree.unflatten(self.form, full)
 
     def func(self, *arrays: Any) -> tuple:
-        """The outputs."""
+        """The outputs of the function."""
         return self._outputs(self.plain(*self._args(arrays)))
 
     def _outputs(self, out: Any) -> tuple:
@@ -104,8 +106,8 @@ class Rule:
         return outs, residuals
 
     def bwd(self, residuals: tuple, upstream: tuple, arrays: tuple) -> tuple:
-        """One gradient per array: zeros where the rule gives None, None for arrays without a
-        gradient.
+        """One gradient per array: zeros if the rule returned None for it; None if the array is not
+        of floating point.
         """
         given = self.backward(self.rebuild_residuals(residuals), self.rebuild_out(upstream))
         args = self._args(arrays)
@@ -181,7 +183,7 @@ def check_outputs(name: str, backend: Contract, out: Any) -> None:
 
 
 def _kind(x: Any) -> str:
-    """The name of a type, with its module if it is an array's."""
+    """The name of the type of `x`; for an array, with its module."""
     kind = type(x)
     return kind.__name__ if find_backend(x) is None else f"{kind.__module__}.{kind.__qualname__}"
 
@@ -214,8 +216,8 @@ def bind_custom_gradient_function(
 
 
 def unseen(name: str, xp: Any, func: Callable, args: tuple) -> Any:
-    """`func(*args)` with nothing recorded. Raises if `func` uses other arrays under differentiation
-    than its arguments, because their gradient would be lost.
+    """`func(*args)`, hidden from differentiation. Raises if `func` uses an array under
+    differentiation that is not an argument, because its gradient would be lost.
     """
     out, seen = xp.run_unseen(func, stop_gradient(args, preserve_type=False))
     if seen:
@@ -227,8 +229,8 @@ def unseen(name: str, xp: Any, func: Callable, args: tuple) -> Any:
 
 
 def gradients_of(xp: Any, func: Callable, args: tuple, upstream: Any) -> tuple:
-    """The gradients of `func(*args)` for `upstream`: one nest per argument, in which leaves that
-    are not floating-point arrays are kept.
+    """The gradients of `func(*args)` for the gradient `upstream` of its output: one nest per
+    argument. Leaves that are not floating-point arrays appear in it unchanged.
     """
     leaves, form = tree.flatten(args)
     wanted = [i for i, x in enumerate(leaves) if find_backend(x) is xp and xp.is_float(x.dtype)]

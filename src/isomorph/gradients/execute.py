@@ -28,11 +28,13 @@ def execute_with_gradients(
     """`(func(xs), gradients)`, running `func` once on the nest `xs`.
 
     `xs_grad_idxs` and `ret_grad_idxs` are lists of paths, such as `[[0], ["a", 1]]`, that choose
-    the inputs and the outputs to differentiate; None means all. Gradients are a nest like `xs`,
-    with None at leaves that are not floating-point arrays; for one chosen input, a nest like that
-    input; for several, a list of these. Several outputs give a dict of these, keyed by the output's
-    path joined with `/`. The same array twice in `xs` is one variable: both places get the sum. The
-    results cannot be differentiated further unless `retain_grads` is True.
+    the inputs and the outputs to differentiate; None means all. The chosen outputs must be scalars.
+
+    The gradients are a nest like `xs`, with None at leaves that are not floating-point arrays. For
+    one chosen input they are a nest like that input, for several a list of such nests. If there are
+    several outputs, a dict has the gradients of each, keyed by its path joined with `/`. An array
+    that is in `xs` twice is one variable: both places get the sum. The results cannot be
+    differentiated further unless `retain_grads` is True.
 
     >>> iso.execute_with_gradients(lambda p: np.sum(p["w"] ** 2), {"w": np.array([1.0, 2.0])})
     (np.float64(5.0), {'w': array([2., 4.])})
@@ -89,7 +91,7 @@ def _is_variable(x: Any) -> bool:
 
 
 def _chosen(name: str, argument: str, nest: Any, paths: Sequence[Path] | None) -> list[set[int]]:
-    """For each path the places, in flattening order, of the leaves under it."""
+    """For each path, the positions of the leaves under it in the flattened nest."""
     leaves, form = tree.flatten(nest)
     if paths is None:
         return [set(range(len(leaves)))]

@@ -18,16 +18,16 @@ def host_function(
     *,
     like: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
-    """A function that gets its arguments as NumPy arrays, on every backend, and whose NumPy results
-    become arrays of the arguments' framework: also in compiled code, under `vmap` and with
-    gradients.
+    """`func`, which gets its arguments as NumPy arrays, as a function for every backend. Its NumPy
+    results become arrays of the arguments' framework. It works in compiled code and under `vmap`
+    too, and has a gradient if `vjp` is given.
 
-    The gradient is `vjp((x, ret), upstream)`, also in NumPy; with several arguments `x` is their
-    tuple and `vjp` returns a tuple of gradients. `vjp` itself cannot be differentiated: for a
-    second order, write the rule with `custom_vjp` and `host_function`s. The arrays are copies, so
-    `func` may write to them. A compiler needs the shapes and dtypes of the results beforehand; they
-    are those of `like`, or else those that `func` returns when it is called, while compiling, with
-    arrays of ones like the arguments.
+    The gradient is `vjp((x, ret), upstream)`, also on NumPy arrays; with several arguments, `x` is
+    the tuple of them and `vjp` returns a tuple of gradients. `vjp` itself cannot be differentiated:
+    for second derivatives, write the rule with `custom_vjp` and `host_function`s. The arrays are
+    copies, so `func` may write to them. A compiler needs the shapes and dtypes of the results
+    beforehand. They are those of the results of `like`; without `like`, `func` itself is called
+    while compiling, with arrays of ones like the arguments.
 
     >>> from math import erf
     >>> curve = iso.host_function(
@@ -57,7 +57,7 @@ def host_function(
 
 
 class Call(NamedTuple):
-    """A host function of flat arrays, for a backend."""
+    """One call of a host function, as functions of flat arrays, which a backend calls."""
 
     func: Callable[..., list[Any]]  # NumPy arrays in, NumPy arrays or numbers out
     like: Callable[..., list[Any]]  # arrays of ones in, examples of the results out

@@ -1,5 +1,5 @@
-"""Implicit functions: solutions of equations. Their gradients come from the equation, not from the
-steps that found the solution.
+"""Implicit functions, that is, solutions of equations. Their gradients are computed from the
+equation, not from the steps that found the solution.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """The x with matvec(x) = b, found by `solve(matvec, b)`, with the gradients of the equation."""
+    """The x with matvec(x) = b, found by `solve(matvec, b)`. Its gradients come from the
+    equation.
+    """
     captured, rebuild = hoist(matvec)
     solve = _constant(solve)
     if symmetric:
@@ -43,9 +45,10 @@ def custom_linear_solve(
         g = upstream[0] if has_aux else upstream
         if transpose_solve is None:
             raise TypeError(
-                "custom_linear_solve: needed transpose_solve or symmetric=True to be differentiated"
+                "custom_linear_solve: needed transpose_solve or symmetric=True for a gradient, got "
+                "neither"
             )
-        if _watched(xp, (captured, b)):  # a higher order: x depends on them again
+        if _watched(xp, (captured, b)):  # for a higher order, x must depend on them again
             x = run(captured, b)
             x = x[0] if has_aux else x
         apply = rebuild(captured)
@@ -71,7 +74,9 @@ def custom_root(
     tangent_solve: Callable,
     has_aux: bool = False,
 ) -> Any:
-    """The x with f(x) = 0, found by `solve(f, initial_guess)`, with gradients of the equation."""
+    """The x with f(x) = 0, found by `solve(f, initial_guess)`. Its gradients come from the
+    equation.
+    """
     captured, rebuild = hoist(f)
     solve = _constant(solve)
 
@@ -116,7 +121,9 @@ def _watched(xp: Any, nest: Any) -> bool:
 
 
 def _unseen_at(xp: Any, rebuild: Callable, captured: list, x: Any) -> Any:
-    """Evaluate the equation at its solution to check what it uses: `solve` may not have done so."""
+    """The equation at its solution, evaluated to check which arrays it uses; `solve` may not have
+    evaluated it.
+    """
     at = lambda captured, x: rebuild(captured)(x)
     return unseen("custom_root, custom_linear_solve", xp, at, (captured, x))
 

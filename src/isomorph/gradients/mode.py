@@ -18,7 +18,7 @@ MODES: ContextVar[tuple[bool, ...]] = ContextVar("isomorph.with_grads", default=
 
 
 def with_grads(*, with_grads: bool | None = None) -> bool:
-    """The given flag, or the current mode if it is None: True unless it was set.
+    """`with_grads` if it is given, else the current mode, which is True until it is set.
 
     >>> iso.with_grads(), iso.with_grads(with_grads=False)
     (True, False)
@@ -30,7 +30,7 @@ def with_grads(*, with_grads: bool | None = None) -> bool:
 
 
 def set_with_grads(flag: bool, /) -> None:
-    """Push a mode, which is valid until `unset_with_grads` in this thread or task.
+    """Set the mode in this thread or task until `unset_with_grads` is called; calls can be nested.
 
     >>> iso.set_with_grads(False)
     >>> iso.with_grads()
@@ -41,7 +41,7 @@ def set_with_grads(flag: bool, /) -> None:
 
 
 def unset_with_grads() -> None:
-    """Pop the mode pushed last; without one nothing changes.
+    """Undo the last `set_with_grads`; if there is none, nothing changes.
 
     >>> iso.unset_with_grads()
     >>> iso.with_grads()

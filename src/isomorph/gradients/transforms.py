@@ -1,4 +1,6 @@
-"""Differentiation, written once on top of the verb `vjp` of each backend."""
+"""The transforms `grad`, `vjp`, `jvp`, `jac` and so on, written once with the method `vjp` that
+each backend has.
+"""
 
 from __future__ import annotations
 
@@ -82,9 +84,9 @@ def value_and_grad(
 
 
 def value_and_grad_alone(name: str, func: Callable[..., Any]) -> Callable[..., Any]:
-    """`value_and_grad` with `has_aux`; error messages begin with `name`. The caller must not
-    differentiate the results, nor with respect to what `func` captures: then a backend may use a
-    faster way.
+    """`value_and_grad` with `has_aux=True`; error messages begin with `name`. A backend may compute
+    it in a faster way, because the caller promises to differentiate neither the results nor with
+    respect to arrays that `func` captures.
     """
     return _value_and_grad(name, func, 0, True, alone=True)
 
@@ -148,7 +150,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 def jvp(func: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[R, R]:
     """`(func(*primals), tangent)`: the directional derivative along `tangents`, one per primal.
 
-    Computed by differentiating the pullback, which is linear, so custom rules are used here too.
+    It is computed by differentiating the pullback, which is linear. So custom backward rules are
+    used here too.
 
     >>> iso.jvp(np.sin, (np.array([0.0, 0.0]),), (np.array([1.0, 2.0]),))
     (array([0., 0.]), array([1., 2.]))
@@ -199,7 +202,9 @@ def _jac(name: str, func: Callable[..., Any], argnums: int | Sequence[int]) -> C
 
 
 def _rows(run: Pulled, place: int, y: Any) -> list[Any]:
-    """The derivatives of one output with respect to every leaf: one pullback per element."""
+    """The derivatives of the output `y` with respect to every leaf: the pullback is called once per
+    element of `y`.
+    """
     xp, shape = run.backend, tuple(y.shape)
     size = prod(shape)
     basis = xp.reshape(xp.eye(size, dtype=y.dtype, device=xp.device_of(y)), (size, *shape))
@@ -216,8 +221,8 @@ def _rows(run: Pulled, place: int, y: Any) -> list[Any]:
 def hessian(func: Callable[P, Any], argnums: int | Sequence[int] = 0) -> Callable[P, Any]:
     """The function that returns the matrix of second derivatives of a scalar `func`.
 
-    For every pair of leaves an array of shape `x.shape + y.shape`, nested like the chosen inputs
-    twice.
+    The result has, for every pair of leaves x and y of the chosen inputs, an array of shape
+    `x.shape + y.shape`: a nest like the chosen inputs, in which each leaf is such a nest again.
 
     >>> iso.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
     array([[4., 2.],
@@ -252,8 +257,8 @@ def stop_gradient(nest: Any, /, *, preserve_type: bool) -> Any: ...
 def stop_gradient(nest: Any, /, *, preserve_type: bool = True) -> Any:
     """The same values, through which no gradient flows; leaves that are not arrays are kept.
 
-    With `preserve_type`, a variable or a tensor that requires gradients comes back as a new one of
-    its own type, where nothing is compiled; otherwise as a plain array.
+    With `preserve_type`, a variable, or a tensor that requires gradients, becomes a new one of the
+    same type, unless a program is being compiled. Otherwise the result is a plain array.
 
     >>> iso.grad(lambda x: np.sum(iso.stop_gradient(x) * x))(np.array([1.0, 2.0]))
     array([1., 2.])

@@ -21,9 +21,9 @@ def dropout(
     """Each element of `x` is zero with probability `prob`, otherwise divided by 1 − `prob` unless
     `scale` is False. `x` itself when not training.
 
-    `rng` is a key of `iso.random`, on the backend of `x`; it and the shape decide which elements
-    are dropped, equally on every backend. Along axes where `noise_shape` is 1 or None, elements are
-    dropped together. `dtype` is the dtype of the result.
+    `rng` is a key of `iso.random`, on the backend of `x`. The key and the shape decide which
+    elements are dropped, the same ones on every backend. Along axes where `noise_shape` is 1 or
+    None, elements are dropped together. `dtype` is the dtype of the result.
 
     >>> iso.dropout(np.ones(5), 0.5, rng=iso.random.key(0))
     array([0., 0., 2., 2., 0.])

@@ -1,4 +1,4 @@
-"""Shapes, and arguments that mean one number per axis, with their checks and messages.
+"""Checks of shapes and of arguments such as strides and padding, which have one value per axis.
 
 Results are cached (`remembered`), because computing them costs more than a small layer.
 """
@@ -51,7 +51,7 @@ def shape_of(name: str, word: str, x: Any) -> Any:
 
 
 def known(shape: Any) -> Sizes:
-    """A shape for `reshape`: -1 for the one size that is not known."""
+    """A shape for `reshape`: the size that is not known (None) becomes -1."""
     return tuple([-1 if n is None else n for n in shape])
 
 
@@ -104,8 +104,8 @@ def is_first(name: str, word: str, value: Any, formats: tuple[str, str]) -> bool
 
 
 def other_side(shape: Any, fits: bool, first: bool, formats: tuple[str, str] = GENERAL) -> str:
-    """The end of a message for an x whose channels seem to be on the other side: the shape `fits`
-    then, and the number of channels differs from the neighbouring size.
+    """The end of an error message, if the channels of x seem to be on the other side; else "".
+    They do if the shape `fits` with the channels there, and if they differ from the size beside.
     """
     beside = slice(-2, None) if first else slice(1, 3)
     if not fits or len(shape) < 3 or len(set(shape[beside])) < 2:
@@ -118,7 +118,9 @@ def other_side(shape: Any, fits: bool, first: bool, formats: tuple[str, str] = G
 
 
 def broadcast(*shapes: tuple) -> tuple | None:
-    """The shape that shapes broadcast to, or None; unknown sizes fit any."""
+    """The common shape that `shapes` broadcast to; None if there is none. A size that is not known
+    (None) fits any size.
+    """
     first = shapes[0]
     if all(s == first for s in shapes[1:]):
         return first

@@ -1,4 +1,5 @@
-"""The formula of each layer (its "meaning") over the array API: behind each public function in
-`layers/`, and the reference that every fast path is tested against. `backends/composed.py` makes
-them methods of a backend.
+"""The formula of each layer (its "meaning"), written once with the functions of the array API.
+
+Each public function in `layers/` uses its formula, unless the backend has a faster way, which is
+tested against the formula. `backends/composed.py` makes the formulas methods of a backend.
 """

@@ -1,5 +1,6 @@
-"""Activations. A branch is chosen before a function that could overflow is called, so that
-gradients stay finite; each branch is the exact function, so that values agree where they meet.
+"""Activations. Where a function could overflow for some inputs, `xp.where` replaces these inputs
+before the call, so that gradients stay finite. Each branch is the exact function, so that values
+agree where two branches meet.
 """
 
 from __future__ import annotations
@@ -7,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-FAR = 1e4  # beyond this a ramp equals its limits
+FAR = 1e4  # beyond ±FAR, gelu, silu and mish equal relu
 
 
 def relu(xp: Any, x: Any) -> Any:
@@ -25,7 +26,7 @@ def elu(xp: Any, x: Any, alpha: float) -> Any:
 def gelu(xp: Any, x: Any, approximate: bool) -> Any:
     if not approximate:
         return ramped(xp, x, lambda x: 0.5 * x * (1 + xp.erf(x * math.sqrt(0.5))))
-    near = xp.clip(x, -100.0, 100.0)  # beyond, tanh is 1, and powers overflow
+    near = xp.clip(x, -100.0, 100.0)  # beyond, tanh is ±1, and powers could overflow
     inner = math.sqrt(2 / math.pi) * (near + 0.044715 * near * near * near)
     return ramped(xp, x, lambda x: 0.5 * x * (1 + xp.tanh(inner)))
 
@@ -80,8 +81,8 @@ def logsumexp(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def ramped(xp: Any, x: Any, func: Any) -> Any:
-    """`func(x)`, which tends to relu(x) on both sides: far out, where a product with 0 overflows or
-    is NaN, relu(x) is used.
+    """`func(x)`, for a function that approaches relu(x) on both sides. Beyond ±`FAR`, where `func`
+    could overflow or give NaN, the result is relu(x).
     """
     far = xp.abs(x) > FAR
     return xp.where(far, xp.relu(x), func(xp.where(far, xp.zeros_like(x), x)))

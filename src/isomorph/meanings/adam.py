@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class AdamStep(NamedTuple):
-    """The numbers of one step of Adam with decoupled decay."""
+    """The numbers of one step of Adam with decoupled weight decay."""
 
     step: int  # counted from 1
     lr: float
@@ -21,7 +21,9 @@ def adam(
     beta1: Any, rest1: Any, beta2: Any, rest2: Any, epsilon: Any, fix1: Any, fix2: Any,
     floor: float = 0.0,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    """Adam's direction and the moments after it; `fix1` and `fix2` are 1 / (1 − βᵗ)."""
+    """Adam's direction, and both moments after the step. `rest1` and `rest2` are 1 − β, `fix1` and
+    `fix2` are 1 / (1 − βᵗ), and `floor` is added under the square root.
+    """
     m = beta1 * m + rest1 * g
     v = beta2 * v + rest2 * (g * g)
     square = v * fix2

@@ -22,7 +22,9 @@ def attention(
 
 
 def attention_weights(xp: Any, query: Any, key: Any, scale: Any, mask: Any, is_causal: bool) -> Any:
-    """The weight of each value for each query: `[..., L, S]`; rows sum to 1 or are zero."""
+    """The weight of each value for each query, `[..., L, S]`. Each row sums to 1, or is zero if all
+    its keys are masked.
+    """
     if key.shape[-2] == 0:
         return xp.matmul(query, xp.matrix_transpose(key))
     scores, alive = _scores(xp, query, key, scale, mask, is_causal)
@@ -40,7 +42,9 @@ def weighted(
     is_causal: bool,
     drop: Callable[[Any], Any] | None,
 ) -> tuple[Any, Any]:
-    """Attention by explicit weights, some of which `drop` drops, and these weights."""
+    """The result of attention, and the weights it used. `drop`, if given, sets some weights to
+    zero before that.
+    """
     weights = xp.attention_weights(query, key, scale, mask, is_causal)
     if drop is not None:
         weights = drop(weights)
@@ -48,8 +52,8 @@ def weighted(
 
 
 def _scores(xp: Any, query: Any, key: Any, scale: Any, mask: Any, is_causal: bool) -> tuple:
-    """The input of the softmax, with at least one finite value in each row, and which rows attend
-    to any key: `[..., L, 1]`, None for all of them.
+    """The input of the softmax, in which no row is fully masked, and which rows may attend to at
+    least one key: `[..., L, 1]`, or None if all may.
     """
     scores = xp.matmul(query * scale, xp.matrix_transpose(key))
     if mask is None and is_causal:
@@ -64,7 +68,9 @@ def _scores(xp: Any, query: Any, key: Any, scale: Any, mask: Any, is_causal: boo
 
 
 def settled(xp: Any, mask: Any) -> tuple[Any, Any]:
-    """The mask with fully masked rows opened, and which rows are not fully masked."""
+    """The mask, in which fully masked rows are now not masked at all, and which rows were not fully
+    masked.
+    """
     if mask.dtype == xp.bool:
         alive = xp.any(mask, axis=-1, keepdims=True)
         return xp.logical_or(mask, xp.logical_not(alive)), alive

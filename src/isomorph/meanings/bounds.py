@@ -1,4 +1,4 @@
-"""Integers that select rows or classes, and those outside the range."""
+"""Checks of integers that select rows or classes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 
 def strays(xp: Any, name: str, numbers: Any, size: int, what: str) -> Any:
-    """Which of `numbers`, for example labels, are outside 0 … `size` - 1; None if all are inside.
+    """Check that `numbers`, for example labels, are within 0 … `size` - 1.
 
-    If they can be read without waiting for a device, this raises instead; otherwise the caller
-    makes their results NaN.
+    If they can be read without waiting for a device, a number outside raises, and the result is
+    None. Otherwise the result says which numbers are outside; the caller makes their results NaN.
     """
     inside = xp.is_inside(numbers, size)
     if inside is None:
         low = numbers < 0
-        # a narrow dtype may not hold the size: then no number is too large
+        # if the dtype is too narrow for `size`, no number can be too large
         return low | (numbers >= size) if size <= xp.iinfo(numbers.dtype).max else low
     if not inside:
         refuse(xp, name, numbers, size, what)

@@ -9,8 +9,8 @@ from ..layers.conv_plan import Plan, plan_of
 
 
 def conv(xp: Any, x: Any, w: Any, bias: Any, plan: Plan) -> Any:
-    """Every convolution: the sum, over the places of the filter, of a slice of x times the matrix
-    at that place.
+    """Every convolution. The result is a sum over the positions in the filter: at each position, a
+    slice of x is multiplied by the matrix `[in, out]` of the filter there.
     """
     n, groups = len(plan.size), plan.groups
     x = xp.moveaxis(x, 1, -1) if plan.first else x
@@ -40,8 +40,8 @@ def conv(xp: Any, x: Any, w: Any, bias: Any, plan: Plan) -> Any:
 
 
 def conv_transpose(xp: Any, x: Any, w: Any, bias: Any, plan: Plan) -> Any:
-    """Every transposed convolution: x with zeros between its elements, convolved with the flipped
-    filters.
+    """Every transposed convolution: zeros are put between the elements of x, and the result is
+    convolved with the flipped filters.
     """
     n, groups = len(plan.size), plan.groups
     if plan.filters_first:
@@ -86,7 +86,7 @@ def dilated(xp: Any, x: Any, dilations: tuple[int, ...]) -> Any:
 
 
 def padded(xp: Any, x: Any, pads: tuple[tuple[int, int], ...]) -> Any:
-    """`x`, channels last, with zeros around it; negative numbers crop."""
+    """`x`, channels last, with zeros around it; negative pads crop it."""
     if any(min(pair) < 0 for pair in pads):
         sizes = tuple(x.shape)[1:]
         x = x[
@@ -102,5 +102,5 @@ def padded(xp: Any, x: Any, pads: tuple[tuple[int, int], ...]) -> Any:
 
 
 def _batch(x: Any) -> int:
-    """The size of the batch for a reshape, which may be unknown while a graph is traced."""
+    """The size of the batch for a reshape: -1 if it is unknown while a graph is traced."""
     return -1 if x.shape[0] is None else x.shape[0]

@@ -8,7 +8,7 @@ from .bounds import strays
 
 
 def take_rows(xp: Any, weight: Any, ids: Any) -> Any:
-    """The meaning of `embedding`."""
+    """The formula of `iso.embedding`: the row of `weight` for each id."""
     shape = (*tuple(ids.shape), *tuple(weight.shape)[1:])
     lost = strays(xp, "embedding", ids, weight.shape[0], "ids")
     if lost is not None:

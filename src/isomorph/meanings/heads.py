@@ -11,8 +11,8 @@ from .attention import causal_mask, weighted
 
 
 def apart(xp: Any, arrays: Arrays, plan: HeadsPlan) -> tuple[Any, Any, Any]:
-    """Queries, keys and values, projected and with the additional keys, ready for attention:
-    `[N, heads, L, D]`.
+    """Queries, keys and values `[N, heads, L, D]`, as attention takes them: projected, and with the
+    additional keys and values.
     """
     n, heads, depth = plan.scores[0], plan.scores[1], plan.depth
     q, k, v = _projected(xp, arrays, plan)
@@ -40,7 +40,9 @@ def attended(
     arrays: Arrays,
     plan: HeadsPlan,
 ) -> Any:
-    """The result of `multi_head_attention`, from the output of `apart`; `drop` drops weights."""
+    """The result of `multi_head_attention` for the output of `apart`. `drop`, if given, sets some
+    attention weights to zero.
+    """
     mask, is_causal = _mask(xp, q, k, scoring, plan)
     scale = plan.depth**-0.5 if scoring.scale is None else scoring.scale
     if drop is None and not plan.weighs:
@@ -57,7 +59,9 @@ def attended(
 
 
 def _projected(xp: Any, arrays: Arrays, plan: HeadsPlan) -> Sequence[Any]:
-    """The projected query, key and value; with one product if they are the same array."""
+    """The projected query, key and value. If they are the same array, one product computes all
+    three.
+    """
     whole, bias, width = arrays.in_proj_weights, arrays.in_proj_bias, plan.width
     inputs = [_batch(xp, x, plan) for x in arrays[:3]]
     if plan.one:
@@ -94,7 +98,7 @@ def _longer(xp: Any, x: Any, row: Any) -> Any:
 
 
 def _together(xp: Any, y: Any, arrays: Arrays, plan: HeadsPlan) -> Any:
-    """The results of the heads, side by side, projected, with the shape of the query."""
+    """The results of the heads, joined and projected, in the layout of the caller's query."""
     y = xp.reshape(xp.moveaxis(y, 1, 2), plan.joined)
     if arrays.out_proj_weights is not None:
         y = xp.linear(y, arrays.out_proj_weights, arrays.out_proj_bias)
@@ -107,7 +111,9 @@ def _together(xp: Any, y: Any, arrays: Arrays, plan: HeadsPlan) -> Any:
 
 
 def _mask(xp: Any, q: Any, k: Any, scoring: Scoring, plan: HeadsPlan) -> tuple[Any, bool]:
-    """All masks as one, where True attends; and whether attention is also causal."""
+    """All masks combined into one, in which True attends; and whether attention must also be
+    causal.
+    """
     keys, extra = plan.scores[-1], plan.extra
     own, is_causal = scoring.mask, scoring.is_causal
     if own is not None and extra:
@@ -136,7 +142,7 @@ def _mask(xp: Any, q: Any, k: Any, scoring: Scoring, plan: HeadsPlan) -> tuple[A
 
 
 def _excluding(xp: Any, scoring: Scoring, plan: HeadsPlan) -> list[Any]:
-    """The masks in which True excludes, with the axes of the scores."""
+    """The masks in which True excludes, reshaped to broadcast to the scores."""
     keys, found = plan.scores[-1], []
     mask, padding = scoring.attention_mask, scoring.key_padding_mask
     if mask is not None:
@@ -150,7 +156,7 @@ def _excluding(xp: Any, scoring: Scoring, plan: HeadsPlan) -> list[Any]:
 
 
 def _widened(xp: Any, mask: Any, keys: int) -> Any:
-    """The mask with its full key axis, so that additional keys can be appended."""
+    """The mask with all `keys` along its last axis, so that additional keys can be appended."""
     shape = tuple(mask.shape)
     return mask if shape[-1:] == (keys,) else xp.broadcast_to(mask, (*shape[:-1], keys))
 

@@ -35,7 +35,7 @@ def cross_entropy(
         scores = xp.log_softmax(logits, axis)
         each = -xp.picked(scores, labels, axis)
         each = (1 - smoothing) * each - smoothing / classes * xp.sum(scores, axis=axis)
-    if lost is not None:  # a factor, so that the gradient of its row is NaN too
+    if lost is not None:  # a factor NaN, so that the gradient of its row is NaN too
         each = each * xp.where(lost, xp.nan * xp.ones_like(each), xp.ones_like(each))
     if counts is None:
         return xp.reduced(each, reduction)
@@ -43,7 +43,7 @@ def cross_entropy(
 
 
 def label_scores(xp: Any, logits: Any, labels: Any, axis: int) -> Any:
-    """log softmax(logits) at the labels."""
+    """The elements of log softmax(logits) at the labels."""
     return xp.picked(xp.log_softmax(logits, axis), labels, axis)
 
 
@@ -54,11 +54,11 @@ def picked(xp: Any, x: Any, labels: Any, axis: int) -> Any:
 
 
 def reduced(xp: Any, each: Any, reduction: str, counts: Any = None) -> Any:
-    """The losses `each`, reduced as `reduction` says: "none" returns them, "sum" their sum,
-    "counted" an `iso.Mean` with total and count, "mean" their mean.
+    """The losses `each`, reduced: "none" returns them as they are, "sum" their sum, "mean" their
+    mean, and "counted" an `iso.Mean` with their total and count.
 
     With `counts`, only the losses where it is True are counted; the others must be 0. Narrow dtypes
-    are summed in float32, because float16 ends at 65504.
+    are summed in float32, because the largest float16 is 65504.
     """
     if reduction == "none":
         return each

@@ -1,4 +1,6 @@
-"""Normalisations. Divisions are per row, not per element, which would cost several times more."""
+"""Normalisations. They divide once per row and then multiply: a division per element would cost
+several times more.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ def rms_norm(xp: Any, x: Any, weight: Any, axes: tuple, epsilon: float) -> Any:
 
 
 class BatchNormPlan(NamedTuple):
-    """A batch normalisation without its arrays."""
+    """The settings of a batch normalisation."""
 
     training: bool
     momentum: float
@@ -100,7 +102,7 @@ def moved(xp: Any, old: Any, new: Any, momentum: float) -> Any:
 
 
 def _along(xp: Any, part: Any, ndim: int, axes: tuple) -> Any:
-    """An array with the shape of `axes`, reshaped to broadcast against `ndim` axes."""
+    """`part`, which has only the axes `axes`, reshaped to broadcast with `ndim` axes."""
     if axes == tuple(range(ndim - len(axes), ndim)):
         return part
     sizes = iter(part.shape)

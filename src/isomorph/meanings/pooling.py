@@ -9,7 +9,7 @@ from ..layers.shapes import Pairs, Sizes
 
 
 class PoolPlan(NamedTuple):
-    """A pooling without its array."""
+    """The settings of a pooling."""
 
     window: Sizes
     strides: Sizes
@@ -56,7 +56,9 @@ def adaptive_pool(xp: Any, x: Any, size: Sizes, first: bool, largest: bool) -> A
 
 
 def _windows(x: Any, window: Sizes, strides: Sizes, size: Sizes, start: int) -> list[Any]:
-    """One array for every place in the window: the elements there, for all windows."""
+    """One array for each position in the window, with the element at that position of every
+    window.
+    """
     found = []
     for place in product(*map(range, window)):
         cuts = [slice(p, p + (n - 1) * s + 1, s) for p, n, s in zip(place, size, strides)]

@@ -1,4 +1,4 @@
-"""Positions of tokens."""
+"""Embeddings of the positions of tokens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from ..layers.shapes import known
 
 
 def rotate_pairs(xp: Any, x: Any, positions: Any, base: float, interleaved: bool) -> Any:
-    """The meaning of `rotary_embedding`."""
+    """The formula of `iso.rotary_embedding`: pairs of features, rotated by angles that grow with
+    the position.
+    """
     *lead, length, size = known(x.shape)
     wide = x.dtype if x.dtype in (xp.float32, xp.float64) else xp.float32
     device = xp.device_of(x)

@@ -1,14 +1,15 @@
-"""How random numbers are made: a counter and a key are hashed to 32-bit words, which are turned
+"""How random numbers are made: a key and a counter are hashed to 32-bit words, which are turned
 into numbers.
 
-The hash is threefry2x32 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3"): number `i`
-of a draw depends on the counter `i` alone, so that a draw can be computed in blocks and on any
-device. The words are integers and therefore the same everywhere; so are uniform numbers, which are
-words scaled by a power of two. Functions that need a logarithm are computed in float64 and rounded,
-because libraries disagree on the last digit: then they agree on all digits of a float32, except for
-about one number in 10⁸ that lies between two of them.
+The hash is threefry2x32 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3"). Number `i`
+of a draw depends only on the key and the counter `i`, so a draw can be computed in blocks and on
+any device. The words are integers and therefore the same everywhere. So are uniform numbers, which
+are words scaled by a power of two. Libraries disagree on the last digit of a logarithm, so
+functions that need one are computed in float64 and rounded to float32. Then all digits agree,
+except for about one number in 10⁸, which lies in the middle between two float32.
 
-A meaning here is `(xp, key, start, count, …)` -> the numbers `start` to `start + count` of a draw.
+Most functions here take `(xp, key, start, count, …)` and return `count` numbers of a draw, from
+number `start` on.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MASK = 0xFFFFFFFF
 
 
 def words(xp: Any, key: Any, counts: Any) -> tuple[Any, Any]:
-    """The two 32-bit words that `key` makes from every counter, in the dtype `xp.word`."""
+    """The two 32-bit words for each counter, hashed with `key`, in the dtype `xp.word`."""
     xor, left, right = xp.bitwise_xor, xp.bitwise_left_shift, xp.bitwise_right_shift
     first, second = xp.astype(key[0:1], counts.dtype), xp.astype(key[1:2], counts.dtype)
     keys = first, second, xor(xor(first, second), xp.full_like(first, PARITY))
@@ -39,7 +40,7 @@ def words(xp: Any, key: Any, counts: Any) -> tuple[Any, Any]:
 
 
 def hashed(first: int, second: int, count: int) -> tuple[int, int]:
-    """The words of one counter, with Python integers: the fastest way for a few."""
+    """`words` for one counter, with Python integers: the fastest way for a few counters."""
     keys = first, second, first ^ second ^ PARITY
     x, y = first, (count + second) & MASK
     for i in range(5):
@@ -69,7 +70,7 @@ def keys(xp: Any, key: Any, start: int, count: int) -> Any:
 
 
 def fold_in(xp: Any, key: Any, data: Any) -> Any:
-    """The key for an array without axes."""
+    """A new key from a key and the integer `data`, an array without axes."""
     values, number = xp.at_hand(key), xp.at_hand(data)
     if values is not None and number is not None:
         return xp.draw(keys, key, int(number) & MASK, (1,))[0, ...]
@@ -78,7 +79,7 @@ def fold_in(xp: Any, key: Any, data: Any) -> Any:
 
 
 def bits(xp: Any, key: Any, start: int, count: int, dtype: str) -> Any:
-    """Unsigned integers whose bits are 0 or 1 with equal probability."""
+    """Unsigned integers, each bit of which is 0 or 1 with equal probability."""
     if dtype == "uint64":
         wide = xp.uint64 if xp.word == "uint32" else getattr(xp, xp.word)
         high, low = (xp.astype(x, wide) for x in _drawn(xp, key, start, count))
@@ -91,7 +92,7 @@ def bits(xp: Any, key: Any, start: int, count: int, dtype: str) -> Any:
 
 
 def unit(xp: Any, key: Any, start: int, count: int, dtype: str, digits: int = 23) -> Any:
-    """Multiples of 2⁻ᵈⁱᵍⁱᵗˢ in [0, 1); of 2⁻⁵² in float64."""
+    """Uniform numbers in [0, 1): multiples of 2⁻ᵈⁱᵍⁱᵗˢ, in float64 of 2⁻⁵²."""
     if dtype == "float64":
         high, low = _drawn(xp, key, start, count)
         low = xp.astype(_shifted(xp, low, 12), xp.float64)
@@ -103,7 +104,7 @@ def unit(xp: Any, key: Any, start: int, count: int, dtype: str, digits: int = 23
 def uniform(
     xp: Any, key: Any, start: int, count: int, dtype: str, digits: int, low: float, high: float
 ) -> Any:
-    """Numbers in [low, high)."""
+    """Uniform numbers in [low, high)."""
     numbers = unit(xp, key, start, count, dtype, digits)
     if (low, high) == (0.0, 1.0):
         return numbers
@@ -111,9 +112,9 @@ def uniform(
 
 
 def stretched(xp: Any, numbers: Any, low: float, high: float) -> Any:
-    """Numbers in [0, 1) spread over [low, high)."""
+    """Numbers in [0, 1), stretched to [low, high)."""
     kind = numbers.dtype
-    if kind == xp.float32:  # the product of two float32 is exact in float64, fused or not
+    if kind == xp.float32:  # in float64 the product is exact, with or without fused multiply-add
         low, high = single(low), single(high)
         span = single(high - low)
         numbers = xp.astype(xp.astype(numbers, xp.float64) * span + low, kind)
@@ -140,7 +141,7 @@ def chosen(xp: Any, key: Any, start: int, count: int, p: float) -> Any:
 def normal(xp: Any, key: Any, start: int, count: int, dtype: str) -> Any:
     """Normally distributed numbers, by the inverse of the distribution function."""
     numbers = xp.astype(unit(xp, key, start, count, dtype), xp.float64)
-    # shifted by a quarter of the spacing: never 0, and exact
+    # shifted by a quarter of the spacing, so that q + ½ is never 0; this is exact
     quarter = 2.0**-54 if dtype == "float64" else 2.0**-25
     q = (numbers - 0.5) + quarter
     return xp.astype(xp.probit(q, 0.5 - xp.abs(q)), getattr(xp, dtype))
@@ -176,8 +177,8 @@ def order(xp: Any, key: Any, count: int) -> Any:
     return xp.argsort(xp.astype(word, getattr(xp, xp.word)), stable=True)
 
 
-# Wichura's algorithm AS 241: quotients of polynomials, with relative error about 10⁻¹⁶. One for
-# the middle, one for each part of the tails; highest power first.
+# Coefficients of Wichura's algorithm AS 241, the highest power first: quotients of polynomials with
+# a relative error of about 10⁻¹⁶. One is for the middle, two are for the tails.
 MIDDLE = (
     (
         2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457,
@@ -212,7 +213,7 @@ FAR = (
         5.9983220655588793769e-1, 1.0,
     ),
 )  # fmt: skip
-EDGE = 0.425  # of the middle
+EDGE = 0.425  # the middle is |q| <= EDGE
 
 
 def probit(xp: Any, q: Any, tail: Any) -> Any:
@@ -221,12 +222,12 @@ def probit(xp: Any, q: Any, tail: Any) -> Any:
 
 
 def middle(q: Any) -> Any:
-    """`probit` near the middle."""
+    """`probit` for |q| <= `EDGE`."""
     return q * _ratio(MIDDLE, 0.180625 - q * q)
 
 
 def outer(xp: Any, q: Any, tail: Any) -> Any:
-    """`probit` elsewhere."""
+    """`probit` for |q| > `EDGE`."""
     r = xp.sqrt(-xp.log(tail))
     y = xp.where(r <= 5.0, _ratio(NEAR, r - 1.6), _ratio(FAR, r - 5.0))
     return xp.where(q < 0, -y, y)

@@ -1,5 +1,5 @@
-"""Recurrent layers. The loop is `xp.scan`, which compiles to one body, not one per step, where the
-framework has such a loop.
+"""Recurrent layers. The loop is `xp.scan`. If the framework has loops, its compiled program has one
+body and not one per step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def lstm(
     recurrent_bias: Any,
     time_major: bool,
 ) -> tuple[Any, Any, Any]:
-    """The meaning of `lstm_update`."""
+    """The formula of `iso.lstm_update`."""
     n = recurrent.shape[0]
 
     def step(carry: tuple, row: tuple) -> tuple:
@@ -44,7 +44,7 @@ def gru(
     recurrent_bias: Any,
     time_major: bool,
 ) -> tuple[Any, Any]:
-    """The meaning of `gru_update`."""
+    """The formula of `iso.gru_update`."""
     n = recurrent.shape[0]
 
     rows, own = _projected(xp, x, kernel, bias, time_major)
@@ -64,20 +64,21 @@ def gru(
 
 
 def joint(bias: Any, recurrent_bias: Any) -> Any:
-    """Two biases that are only ever added, as one; None if there are none."""
+    """The sum of two biases, each of which may be None; None if both are."""
     if bias is None or recurrent_bias is None:
         return recurrent_bias if bias is None else bias
     return bias + recurrent_bias
 
 
 def turned(xp: Any, x: Any, time_major: bool, source: int, target: int) -> Any:
-    """`x` with the time axis moved between the caller's position and the front."""
+    """`x` with the time axis moved from `source` to `target`, unless time is already first."""
     return x if time_major or len(x.shape) == 2 else xp.moveaxis(x, source, target)
 
 
 def _projected(xp: Any, x: Any, kernel: Any, bias: Any, time_major: bool) -> tuple[Any, Any]:
-    """The inputs of the loop, time first, and the function from a row of them to its gates: either
-    products of all steps with the kernel, or the steps themselves.
+    """The rows of the loop, time first, and a function from a row to the inputs of its gates.
+    Usually the product with the kernel is computed for all steps at once, before the loop. If
+    `xp.has_quick_steps()`, the rows are x itself, and each step computes its own product.
     """
 
     def gates(x: Any) -> Any:

@@ -1,5 +1,5 @@
-"""Convolutions as modules. `w` is `[*k, in / groups, out]`, for transposes `[*k, in, out /
-groups]`; `b` is `[out]`.
+"""Convolutions as modules. The filters `w` have the shape `[*k, in / groups, out]`, those of a
+transposed convolution `[*k, in, out / groups]`; the bias `b` has the shape `[out]`.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ class Conv3D(Conv):
 
 
 class ConvTranspose(Conv):
-    """The common part of the transposes; `output_shape` chooses one of the possible sizes."""
+    """The common part of the transposed convolutions; `output_shape` chooses one of the possible
+    sizes of the result.
+    """
 
     transposed = True
 

@@ -85,8 +85,8 @@ class Module(Base, Called):
         return self
 
     def __init__(self, *, v: Any = None, with_partial_v: bool = False):
-        """Set the variables to `v`: all of them, or some `with_partial_v`. If your `__init__` takes
-        `v`, call this last.
+        """Set the variables to `v`: all of them, or only those in `v` if `with_partial_v` is True.
+        If your own `__init__` takes `v`, call this at its end.
         """
         if v is not None:
             self._assign(v, with_partial_v)

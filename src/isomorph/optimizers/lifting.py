@@ -49,7 +49,9 @@ class Lift:
     def apply(
         self, rule: Callable[..., tuple[Any, ...]], numbers: Sequence[Any], stop: bool, count: int
     ) -> tuple[Any, ...]:
-        """The `count` nests that `rule(xp, *arrays, *numbers)` returns."""
+        """Apply `rule(xp, *arrays, *numbers)`, which returns `count` arrays, to each leaf; return
+        `count` nests. With `stop`, no gradient flows through them.
+        """
         results = map(partial(rule, self.xp), *self.columns, *numbers)
         return tuple([self.nest(c, stop) for c in list(zip(*results)) or [()] * count])
 
@@ -60,14 +62,16 @@ class Lift:
     # Numbers. A Python number takes the dtype of its array, an array is cast to it.
 
     def each(self, make: Callable[[Any], Any]) -> list[Any]:
-        """The column of `make(dtype)` for each leaf's dtype, called once per dtype."""
+        """A column with `make(dtype)` for each leaf; `make` is called once per dtype."""
         made = {kind: make(kind) for kind in self.kinds}
         if len(made) == 1:
             return [*made.values()] * len(self.dtypes)
         return [made[dtype] for dtype in self.dtypes]
 
     def constant(self, value: float) -> list[Any]:
-        """The column of one number: 0-d arrays if that loses no digits and changes no device."""
+        """A column that repeats one number, as 0-d arrays if they are float32 or float64 and on
+        the device of the leaves, else as a Python number.
+        """
         return self.each(lambda dtype: self._array(value, dtype))
 
     def _array(self, value: float, dtype: Any) -> Any:
@@ -78,8 +82,8 @@ class Lift:
         return made if self.devices == {xp.device_of(made)} else value
 
     def counts(self) -> bool:
-        """Whether 0-d results of this backend can be Python numbers: Python may compare them, at a
-        fraction of the cost of 0-d arrays.
+        """Whether a 0-d result of this backend is also a Python number, as `np.float64` is. Then
+        Python can compare it, much faster than a 0-d array.
         """
         return isinstance(self.xp.sum(self.xp.asarray(0.0)), Real)
 
@@ -170,8 +174,8 @@ class Lift:
         return xp
 
     def _devices(self) -> set[Any]:
-        """The devices of the first leaves; an empty set while a compiler traces, which keeps a
-        number as a constant.
+        """The devices of the leaves of the first nest. The set is empty while a compiler traces:
+        then numbers stay Python numbers, which the compiler keeps as constants.
         """
         leaves = self.columns[0]
         return set() if self.xp.is_tracing(leaves) else set(map(self.xp.device_of, leaves))

@@ -1,7 +1,7 @@
 """One step of an optimizer: gradient descent, Adam, LARS and LAMB.
 
-Each formula is a rule for one array, written over `xp`. `Lift` applies a rule to nests and has all
-checks of them; the public functions say which nests and numbers their rule takes.
+Each formula is a rule for one array, written with the functions of `xp`. `Lift` checks the nests
+and applies a rule to them; the public functions say which nests and numbers their rule takes.
 """
 
 from __future__ import annotations
@@ -200,7 +200,9 @@ def lamb(
 
 
 def smooth_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None, eta: float) -> Any:
-    """With a gradient that is finite everywhere: the branch not taken is finite too."""
+    """The ratio, with a gradient that is finite everywhere, because the branches that are not
+    chosen are finite too.
+    """
 
     def norm(x: Any) -> Any:
         square = xp.sum(xp.square(wide(xp, x)))
@@ -213,7 +215,9 @@ def smooth_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None, eta: 
 
 
 def plain_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None, eta: float) -> Any:
-    """Without a gradient, by the norm of a matrix: one operation on most frameworks."""
+    """The ratio where no gradient is needed, by the norm of a matrix, which is one operation on
+    most frameworks.
+    """
 
     def norm(x: Any) -> Any:
         x = wide(xp, x)
@@ -224,7 +228,9 @@ def plain_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None, eta: f
 
 
 def counted_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None, eta: float) -> Any:
-    """As a Python number, if arrays give numbers: 0-d arrays are five times slower there."""
+    """The ratio as a Python number, for backends whose 0-d results are Python numbers: there 0-d
+    arrays are five times slower.
+    """
     x, y = wide(xp, w).reshape(-1), wide(xp, u).reshape(-1)
     try:
         a, b = math.sqrt(xp.vecdot(x, x)), math.sqrt(xp.vecdot(y, y))
@@ -237,7 +243,7 @@ def counted_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None, eta:
 
 
 def capped(xp: Any, known: Any, ratio: Any, cap: float | None, dtype: Any, eta: float) -> Any:
-    """A ratio of at most `cap` in a dtype, and 1 where it is not `known`."""
+    """`eta` times the ratio, at most `cap`, in that dtype; 1 where the ratio is not `known`."""
     if eta != 1:
         ratio = eta * ratio
     if cap is not None:
@@ -246,5 +252,7 @@ def capped(xp: Any, known: Any, ratio: Any, cap: float | None, dtype: Any, eta: 
 
 
 def wide(xp: Any, x: Any) -> Any:
-    """The array for a sum of squares, in float32 if it has half precision: that ends at 65504."""
+    """`x` as it is summed in squares: in float32 if it has a narrower dtype, because the largest
+    float16 is 65504.
+    """
     return x if x.dtype in (xp.float32, xp.float64) else xp.astype(x, xp.float32)

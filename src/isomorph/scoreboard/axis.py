@@ -1,8 +1,8 @@
 """Which parameter of a test names its backend.
 
 It is the one that the project's settings or the command line name. Without such a name, it is the
-parameter whose values are array libraries, for most of the tests that have it; and if there is no
-such parameter, one with a usual name. A parameter may belong to a test or to a fixture.
+parameter whose values are array libraries in at least half of the tests that have it; and if there
+is no such parameter, one with a usual name. A parameter may belong to a test or to a fixture.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Axis:
         self.chosen: Counter[str] = Counter()
 
     def learn(self, parameters: Iterable[dict[str, Any]]) -> None:
-        """Look at the parameters of all tests."""
+        """Count, for each parameter, the tests that have it and those where it is a library."""
         for params in parameters:
             for name, value in params.items():
                 self.tests[name] += 1

@@ -42,12 +42,13 @@ class Ledger:
                 raise ValueError(f"{path}: needed [[expected]] tables, got expected = {said!r}")
             if missing := [k for k in NEEDED if not entry.get(k)]:
                 raise ValueError(
-                    f"{path}: expected failure {i + 1} needed {', '.join(missing)}, got {entry}"
+                    f"{path}: entry {i + 1} of [[expected]] needed {', '.join(missing)}, "
+                    f"got {entry}"
                 )
             if unknown := sorted(set(entry) - {*NEEDED, "variant"}):
                 raise ValueError(
-                    f"{path}: expected failure {i + 1} needed keys among {', '.join(NEEDED)} and "
-                    f"variant, got {', '.join(unknown)}"
+                    f"{path}: entry {i + 1} of [[expected]] needed keys among {', '.join(NEEDED)} "
+                    f"and variant, got {', '.join(unknown)}"
                 )
             entries.append(Expected(**{k: str(v) for k, v in entry.items()}))
         return cls(tuple(entries))

@@ -351,7 +351,7 @@ class Store:
         )
 
     def before(self, run: int) -> sqlite3.Row | None:
-        """The run before this one, seeds included."""
+        """The run before `run`, or None. Run 0, the imported seeds, counts as a run."""
         runs = self.runs()
         at = [row["run"] for row in runs].index(run)
         return runs[at - 1] if at else None

@@ -101,7 +101,9 @@ def read(file: FileIO) -> Content:
     except Unread as error:
         raise CheckpointError(f"load: {path}: {error}") from None
     except RecursionError:
-        raise CheckpointError(f"load: the header of {path} is damaged: nested too deep") from None
+        raise CheckpointError(
+            f"load: the header of {path} is damaged: it is nested too deeply"
+        ) from None
     except ValueError as error:
         raise CheckpointError(f"load: the header of {path} is damaged: {error}") from None
     position = max((tensor.end for tensor in tensors.values()), default=0)

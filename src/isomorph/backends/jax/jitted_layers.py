@@ -20,7 +20,9 @@ NARROW = (jnp.bfloat16, jnp.float16)
 def attention(
     xp: Any, query: Any, key: Any, value: Any, scale: Any, mask: Any, is_causal: bool
 ) -> Any:
-    """By cuDNN if it has a kernel (a GPU, narrow floats) and no row is fully masked."""
+    """Attention. cuDNN computes it if there is no mask, except the causal one, and if it has a
+    kernel: on a GPU, for float16 and bfloat16.
+    """
     if mask is None and query.dtype in NARROW and _is_fused(query, key, value, scale):
         q, k, v = (jnp.swapaxes(x, 1, 2) for x in (query, key, value))
         y = jax.nn.dot_product_attention(

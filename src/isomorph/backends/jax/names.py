@@ -37,7 +37,7 @@ def take(x, indices, /, *, axis=None):
 
 
 def take_along_axis(x, indices, /, *, axis=-1):
-    """As `take`."""
+    """`jnp.take_along_axis`, with the same rules for indices out of bounds as `take`."""
     size = x.shape[axis]
     mode = _bounded("take_along_axis", x, indices, size)
     if mode is None:

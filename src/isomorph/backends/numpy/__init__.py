@@ -1,4 +1,6 @@
-"""NumPy: the namespace is NumPy's own, differentiation is ours (`tape`, `rules`)."""
+"""NumPy. Its namespace consists of NumPy's own functions; differentiation is ours (`tape`,
+`rules`).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from .updating import updated
 class NumPy(Backend):
     name = "numpy"
     arrays = (np.ndarray, np.generic, Traced)
-    refused = (np.matrix, np.ma.MaskedArray)  # * multiplies matrices; masks would be lost
+    refused = (np.matrix, np.ma.MaskedArray)  # their * is a matrix product; masks would be lost
 
     def vjp(xp, func, leaves, once=False, has_aux=True):
         return vjp(func, leaves)
@@ -39,7 +41,7 @@ class NumPy(Backend):
     def explain(xp, error):
         cause = error.__cause__
         if isinstance(error, ValueError) and type(cause) is TypeError and LOST in str(cause):
-            add(error, ASSIGN)  # NumPy appends its own text about a sequence to ours
+            add(error, ASSIGN)  # NumPy's own message speaks only of a sequence
         elif isinstance(error, TypeError) and "list indices must be" in str(error):
             add(error, INDEX)
 
@@ -67,8 +69,8 @@ class NumPy(Backend):
 
     def expect_repeats(xp):
         # The C library of Linux returns freed memory to the system, and allocating it again costs
-        # more than the computation. But it keeps up to twice the largest freed array so far, up to
-        # this size; so one such array is made and freed.
+        # more than the computation. But it keeps up to twice the size of the largest array freed so
+        # far, if that is no larger than this one. So one such array is made and freed.
         np.empty((1 << 25) - (1 << 13), np.uint8)
 
     def at_hand(xp, x):
@@ -76,7 +78,7 @@ class NumPy(Backend):
 
     def is_inside(xp, x, size):
         x = concrete(x)
-        if x.dtype.kind == "i":  # one comparison: unsigned, a negative number is large
+        if x.dtype.kind == "i":  # one comparison is enough: viewed as unsigned, negatives are large
             unsigned = np.dtype(f"u{x.dtype.itemsize}")
             size = min(size, 1 << (8 * unsigned.itemsize - 1))
             x = x.view(unsigned.newbyteorder(x.dtype.byteorder))
@@ -112,11 +114,11 @@ class NumPy(Backend):
         return np.asarray(x, device=device)
 
     def lend(xp, x):
-        # torch.from_dlpack aborts the process on negative strides; from_numpy shares too
+        # torch.from_dlpack aborts the process on negative strides; from_numpy shares memory too
         return None
 
     def borrow(xp, x):
-        return None  # to_numpy shares too
+        return None  # to_numpy shares memory too
 
     def is_tracing(xp, arrays):
         return False
@@ -162,7 +164,7 @@ class NumPy(Backend):
         return fused.label_scores(composed, logits, labels, axis)
 
     def counter(xp, i, beside):
-        return i  # an integer array would widen the dtype of products
+        return i  # not an integer array, which would widen the dtype of products
 
     def index_get(xp, x, index):
         return x[index]
@@ -189,13 +191,13 @@ class NumPy(Backend):
         return np.pad(x, widths, constant_values=constant_values)
 
     def sort(xp, x, /, *, axis=-1, descending=False, stable=True):
-        """`np.sort`, which has no `descending`."""
+        """`np.sort`, also `descending`, which older NumPy lacks."""
         if not descending:
             return np.sort(x, axis=axis, stable=stable)
         return np.take_along_axis(x, xp.argsort(x, axis=axis, descending=True), axis)
 
     def argsort(xp, x, /, *, axis=-1, descending=False, stable=True):
-        """`np.argsort`, which has no `descending`: ties keep their order."""
+        """`np.argsort`, also `descending`, which older NumPy lacks; ties then keep their order."""
         if not descending:
             return np.argsort(x, axis=axis, stable=stable)
         turned = np.argsort(np.flip(x, axis), axis=axis, stable=True)
@@ -224,7 +226,7 @@ class NumPy(Backend):
     def narrow(xp, name):
         return np.float16 if name == "float16" else None
 
-    if isinstance(np.count_nonzero(1), int):  # NumPy 2.1 counts over all axes into an int
+    if isinstance(np.count_nonzero(1), int):  # NumPy 2.1 returns an int if it counts all elements
 
         def count_nonzero(xp, x, /, *, axis=None, keepdims=False):
             found = np.count_nonzero(x, axis=axis, keepdims=keepdims)

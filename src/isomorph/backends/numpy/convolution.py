@@ -1,14 +1,14 @@
 """Convolution in NumPy: windows of x laid out as rows of a matrix (im2col), times the filters.
 
-A convolution is linear in x, in the filters and, as ⟨conv(x, w), g⟩, in its cotangent. The three
-primitives here are the three derivatives of that number, so each is the derivative of the others,
-and all orders follow.
+The number ⟨conv(x, w), g⟩ is linear in x, in the filters w and in the cotangent g. Its derivatives
+with respect to g, x and w are the three primitives here: `conv`, `back_x` and `back_w`. So the
+derivatives of each are the other two, and all orders follow.
 
 The matrix of windows is made in pieces: as many samples as fit into `PIECE` bytes, or, if one
-sample does not fit, as many rows of its output, at least one. All other arrays are as large as the
-padded x or the result. Everything is computed with channels last: an x with channels first is
-copied once, when it is padded anyway, and its result is a view of an array with channels last,
-which the next convolution takes without a copy.
+sample does not fit, as many rows of its output as fit, at least one. All other arrays are as large
+as the padded x or the result. Everything is computed with channels last. An x with channels first
+is copied once, when it is padded anyway. Its result is a view of an array with channels last, which
+the next convolution takes without a copy.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ...layers.conv_plan import Plan
 from .rules.elementwise import conj
 from .tape import primitive, rule
 
-np: Any = numpy  # its stubs have no traced values
-PIECE = 1 << 21  # bytes of windows made at a time: what fits into the cache of a core
+np: Any = numpy  # its type stubs do not know traced values
+PIECE = 1 << 21  # bytes of windows made at a time, so that they fit into the cache of a core
 
 
 @primitive
@@ -66,7 +66,7 @@ def back_x(g: Any, w: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         for piece in _split(whole, k, plan):
             rows = _grouped(g[piece], plan)
             buffer = _room(buffer, (*rows.shape[:2], matrices.shape[-1]), g.dtype)
-            parts = windows[(slice(None), *piece)]  # they overlap: add one place at a time
+            parts = windows[(slice(None), *piece)]  # windows overlap: add one position at a time
             terms = np.reshape(np.matmul(rows, matrices, out=buffer), parts.shape)
             for place in product(*map(range, k)):
                 at = (..., *place, slice(None))
@@ -104,8 +104,8 @@ def back_w(x: Any, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
 
 
 def transposed(x: Any, w: Any, plan: Plan) -> Any:
-    """The transposed convolution, without bias: `back_x` of the convolution that it is the gradient
-    of, whose filters, channels last, are `[*k, out/groups, in]`.
+    """The transposed convolution, without bias. It is `back_x` of an ordinary convolution, whose
+    filters, with channels last, are `[*k, out/groups, in]`.
     """
     w, each = (w, w.shape[1]) if plan.filters_first else (np.swapaxes(w, -1, -2), w.shape[-1])
     out = each * plan.groups
@@ -162,24 +162,24 @@ def _filters(w: Any, plan: Plan) -> Any:
 
 
 def _is_depthwise(w: Any, plan: Plan) -> bool:
-    """Whether each channel is convolved on its own: then there is no matrix product."""
+    """Whether each channel is convolved on its own, which needs no matrix product."""
     return w.shape[-2] == 1 and plan.groups > 1
 
 
 def _matrices(w: Any, plan: Plan) -> Any:
-    """The filters as one matrix per group, `[groups, places·in, out]`."""
+    """The filters as one matrix per group, `[groups, prod(k)·in/groups, out/groups]`."""
     rows, each = prod(w.shape[:-1]), w.shape[-1] // plan.groups
     return np.moveaxis(np.reshape(w, (rows, plan.groups, each)), 1, 0)
 
 
 def _grouped(y: Any, plan: Plan) -> Any:
-    """A piece of the output as one matrix per group, a view of it."""
+    """A view of a piece of the output as one matrix per group, `[groups, rows, out/groups]`."""
     each = y.shape[-1] // plan.groups
     return np.swapaxes(np.reshape(y, (prod(y.shape[:-1]), plan.groups, each)), 0, 1)
 
 
 def _places(k: tuple[int, ...], plan: Plan) -> list[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """Each place in the filter, and the elements of a padded sample that it is multiplied with."""
+    """Each position in the filter, and the slices of a padded sample that it is multiplied with."""
     found = []
     for place in product(*map(range, k)):
         starts = [i * d for i, d in zip(place, plan.dilations)]
@@ -189,7 +189,7 @@ def _places(k: tuple[int, ...], plan: Plan) -> list[tuple[tuple[int, ...], tuple
 
 
 def _windows(x: Any, k: tuple[int, ...], plan: Plan) -> Any:
-    """The windows of a padded x, `[groups, batch, *sizes, *k, in]`, all views of x."""
+    """A view of all windows of a padded x, `[groups, batch, *sizes, *k, in/groups]`."""
     each = x.shape[-1] // plan.groups
     batch, *axes, channel = x.strides
     strides = [a * s for a, s in zip(axes, plan.strides)]
@@ -202,7 +202,9 @@ def _windows(x: Any, k: tuple[int, ...], plan: Plan) -> Any:
 
 
 def _split(x: Any, k: tuple[int, ...], plan: Plan) -> list[tuple[slice, slice]]:
-    """The pieces of the output, by sample and first axis, whose windows fit into `PIECE`."""
+    """Slices of the samples and of the first axis of the output. Together they cover the output,
+    and the windows of each pair fit into `PIECE` bytes, if those of one row do.
+    """
     row = prod(plan.size[1:]) * prod(k) * x.shape[-1] * x.itemsize
     samples, height = max(1, PIECE // (row * plan.size[0])), max(1, PIECE // row)
     return [
@@ -213,8 +215,8 @@ def _split(x: Any, k: tuple[int, ...], plan: Plan) -> list[tuple[slice, slice]]:
 
 
 def _pieces(x: Any, k: tuple[int, ...], plan: Plan) -> Iterator[tuple[Any, tuple[slice, ...]]]:
-    """The windows of a padded x as rows, `[groups, rows, places·in]`, piece by piece, all in the
-    same memory, and the place of each piece in the output.
+    """Yield, piece by piece, the windows of a padded x as rows `[groups, rows, prod(k)·in/groups]`,
+    and where the piece is in the output. All pieces use the same memory.
     """
     if prod(k) == prod(plan.strides) == plan.groups == 1 and x.flags.c_contiguous:
         yield np.reshape(x, (1, prod(x.shape[:-1]), x.shape[-1])), (slice(None),)
@@ -230,7 +232,7 @@ def _pieces(x: Any, k: tuple[int, ...], plan: Plan) -> Iterator[tuple[Any, tuple
 
 
 def _room(buffer: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """An array of that shape: the buffer, if it has that shape."""
+    """The buffer, if it has that shape; else a new array."""
     return buffer if buffer is not None and buffer.shape == shape else np.empty(shape, dtype)
 
 
@@ -255,7 +257,7 @@ def _padded_sizes(sizes: tuple[int, ...], plan: Plan) -> tuple[int, ...]:
 def _inside(
     sizes: tuple[int, ...], padded: tuple[int, ...], plan: Plan
 ) -> tuple[list[slice], list[slice]]:
-    """The place of x in the padded array, and the part of x there: all that is not cropped."""
+    """Where x is in the padded array, and which part of x is there: all that is not cropped."""
     inside, kept = [], []
     for n, size, e, (low, _) in zip(sizes, padded, plan.x_dilations, plan.pads):
         start = -(min(low, 0) // e)

@@ -1,10 +1,10 @@
-"""Layers as one operation of the tape: few passes over memory, few arrays kept for the backward
-pass.
+"""Layers as one operation of the tape each. They need few passes over memory, and keep few arrays
+for the backward pass.
 
-Each is `layer(composed, *arrays, …)`. `composed` is the formula over the array API; it is used when
-the arrays are themselves being differentiated, or are not plain arrays of float32 or float64. A
-backward function is linear in `g`, with constants that it holds; if only `g` is traced, it computes
-the same with operations that the tape knows.
+Each is `layer(composed, *arrays, …)`. `composed` is the formula over the array API. It is used if
+the arrays are differentiated more than once, or are not plain arrays of float32 or float64. A
+backward function is linear in `g` and holds the other arrays as constants; if `g` is traced, it
+uses only operations that the tape can differentiate.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from .tape import Tape, recorded
 from .traced import Traced
 from .writing import PIECE, empty
 
-np: Any = numpy  # its stubs have no traced values
+np: Any = numpy  # its type stubs do not know traced values
 ndarray = numpy.ndarray
 KINDS = (np.dtype(np.float32), np.dtype(np.float64))
 INTEGERS = {np.dtype(np.float32): np.int32, np.dtype(np.float64): np.int64}
 
 
 def fused(forward: Callable, composed: Callable, *arrays: Any) -> Any:
-    """`forward(*arrays) -> (y, backs)`, with one backward function per array or one for all; an
-    array may be None.
+    """The y of `forward(*arrays) -> (y, backs)`, as a traced value if one of the arrays is traced.
+    `backs` is a tuple with one backward function per array, or one function for all. An array may
+    be None.
     """
     tape: Tape | None = None
     values = list(arrays)
@@ -56,22 +57,22 @@ def _relu(x: ndarray) -> tuple[ndarray, tuple]:
     y = np.maximum(x, 0)
 
     def back(g: Any) -> Any:
-        off = y <= 0  # not where it is NaN, whose gradient passes like its value
+        off = y <= 0  # False where y is NaN: there the gradient passes
         if type(g) is Traced:
             return np.where(off, 0.0, g)
-        bits = INTEGERS[g.dtype]  # all bits or none: np.where costs ten times as much
+        bits = INTEGERS[g.dtype]  # keep all bits of g or none: np.where costs ten times as much
         return np.bitwise_and(g.view(bits), off.view(np.int8) - np.int8(1)).view(g.dtype)
 
     return y, (back,)
 
 
 def gelu(composed: Callable, x: Any) -> Any:
-    """The version with tanh."""
+    """`gelu` with the tanh approximation."""
     return fused(_gelu if type(x) is Traced else _gelu_alone, composed, x)
 
 
-A, C = 0.044715, sqrt(2 / pi)  # x·½(1 + tanh(C (x + A x³)))
-WIDE = 100.0  # beyond this tanh is 1; no power overflows
+A, C = 0.044715, sqrt(2 / pi)  # gelu(x) = x·½(1 + tanh(C (x + A x³)))
+WIDE = 100.0  # beyond this tanh is ±1, and below this no power overflows
 
 
 def _gelu_alone(x: ndarray) -> tuple[ndarray, tuple]:
@@ -80,14 +81,15 @@ def _gelu_alone(x: ndarray) -> tuple[ndarray, tuple]:
         np.clip(x_, -WIDE, WIDE, out=y_)
         np.square(y_, out=s)
         _share(y_, s, s)
-        np.maximum(x_, -WIDE, out=y_)  # x times 0, which at -inf is NaN
+        np.maximum(x_, -WIDE, out=y_)  # x itself would give -inf · 0 = NaN
         y_ *= s
     return y, ()
 
 
 def _gelu(x: ndarray) -> tuple[ndarray, tuple]:
-    """The derivative is computed in the forward pass, while its parts are available, and stored
-    instead of x: ½(1 + t) + ½ x (1 − t²) C (1 + 3 A x²), with t the tanh; with h = ½(1 + t) that is
+    """`gelu` and its derivative. The derivative is computed in the forward pass, while its parts
+    are available, and stored instead of x. With t the tanh, it is
+    ½(1 + t) + ½ x (1 − t²) C (1 + 3 A x²); with h = ½(1 + t), that is
     h + 2 x h (1 − h) C (1 + 3 A x²).
     """
     y, d = empty(x.shape, x.dtype), empty(x.shape, x.dtype)
@@ -108,7 +110,7 @@ def _gelu(x: ndarray) -> tuple[ndarray, tuple]:
 
 
 def _share(x: ndarray, square: ndarray, out: ndarray) -> None:
-    """½(1 + tanh(C (x + A x³)))"""
+    """Write ½(1 + tanh(C (x + A x³))) into `out`."""
     np.multiply(square, A * C, out=out)
     out += C
     out *= x
@@ -118,7 +120,9 @@ def _share(x: ndarray, square: ndarray, out: ndarray) -> None:
 
 
 def pieces(x: ndarray, *outs: ndarray) -> Any:
-    """Pieces of `x` and of new arrays of its shape, and of the arrays `outs`."""
+    """Yield, piece by piece: the piece of `x`, the piece of each of `outs`, and as many scratch
+    arrays of that length as there are `outs`.
+    """
     flat = [x.reshape(-1), *(y.reshape(-1) for y in outs)]
     free = [empty((min(PIECE, x.size),), x.dtype) for _ in outs]
     for i in range(0, x.size, PIECE):
@@ -127,13 +131,13 @@ def pieces(x: ndarray, *outs: ndarray) -> Any:
 
 
 def product(a: Any, b: Any) -> Any:
-    """a·b"""
+    """The product of `a` and `b`, element by element."""
     plain = type(a) is type(b) is ndarray and a.shape == b.shape and a.dtype == b.dtype
     return np.multiply(a, b, out=empty(a.shape, a.dtype)) if plain else a * b
 
 
 def softmax(composed: Callable, x: Any, axis: int) -> Any:
-    """Along the last axis."""
+    """`softmax`; along any axis except the last, the formula is used."""
     if not x.ndim or axis not in (-1, x.ndim - 1) or not x.shape[axis]:
         return composed(x)
     return fused(_softmax, composed, x)
@@ -152,7 +156,9 @@ def _softmax(x: ndarray) -> tuple[ndarray, tuple]:
 
 
 def to_weights(y: ndarray) -> None:
-    """Exponentials of numbers <= 0, each divided by the sum of its row."""
+    """Replace each number by its exponential, divided by the sum of its row. The numbers must be
+    <= 0.
+    """
     np.exp(y, out=y)
     y /= row_sums(y)
 
@@ -164,7 +170,7 @@ def row_maxima(x: ndarray) -> ndarray:
 
 def row_sums(x: ndarray) -> ndarray:
     """`np.sum(x, -1, keepdims=True)`; for short rows a product with ones is faster."""
-    if x.shape[-1] > 1024:  # no longer as exact as pairwise sums
+    if x.shape[-1] > 1024:  # for longer rows, a product is less exact than NumPy's pairwise sum
         return np.sum(x, axis=-1, keepdims=True)
     return (x @ np.ones(x.shape[-1], x.dtype))[..., None]
 
@@ -231,7 +237,9 @@ def layer_norm(
 
 
 def attention(composed: Callable, q: Any, k: Any, v: Any, scale: Any, is_causal: bool) -> Any:
-    """With no mask or the causal one; all leading axes must be equal."""
+    """Attention with no mask or with the causal one. If the leading axes differ, the formula is
+    used.
+    """
     one = q.shape[:-2] == k.shape[:-2] == v.shape[:-2]
     if not one or type(scale) is not float or not k.shape[-2]:
         return composed(q, k, v)
@@ -242,7 +250,7 @@ def attention(composed: Callable, q: Any, k: Any, v: Any, scale: Any, is_causal:
             later = np.triu(np.full(p.shape[-2:], -np.inf, p.dtype), 1)
             if np.isfinite(p).all():
                 p += later
-            else:  # NaN or inf must not reach the queries before it
+            else:  # replaced, not added to: a NaN or inf must not reach earlier queries
                 np.copyto(p, -np.inf, where=later < 0)
         p -= row_maxima(p)
         to_weights(p)

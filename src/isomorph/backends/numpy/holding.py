@@ -8,8 +8,9 @@ TRIES = 1000
 
 
 def release(x: ndarray) -> None:
-    """Make an array writeable again; its owners keep their flags. Another thread may make an owner
-    read-only meanwhile: then it is tried again.
+    """Make an array writeable again, without changing the flags of the arrays that own its memory.
+    NumPy refuses this while an owner is read-only, so owners become writeable for a moment. If
+    another thread makes one read-only at that moment, this tries again.
     """
     for attempt in range(TRIES):
         try:
@@ -32,8 +33,8 @@ def release(x: ndarray) -> None:
 
 
 def owners(x: ndarray) -> list[ndarray]:
-    """The arrays whose memory an array is a view of, the nearest first; NumPy's own windows have an
-    object in between.
+    """The arrays that an array is a view of, the nearest first. Between two of them there may be an
+    object that is not an array, as in `sliding_window_view`.
     """
     found = []
     base = x.base
@@ -45,8 +46,8 @@ def owners(x: ndarray) -> list[ndarray]:
 
 
 def is_releasable(x: ndarray) -> bool:
-    """Whether NumPy allows an array to be writeable again: not if NumPy knows only the address of
-    its memory, as for a tensor's.
+    """Whether an array can be made writeable again. NumPy refuses this if it knows only the address
+    of the memory, as for the memory of a tensor.
     """
     last = x
     while isinstance(last.base, ndarray):

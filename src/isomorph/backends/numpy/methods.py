@@ -1,6 +1,6 @@
 """The methods of `np.ndarray`, for traced values: each is the NumPy function of the same name.
 
-Those that change the array in place, or give access to its memory, raise and say what to write.
+Those that change the array in place, or return plain data, raise and say what to write instead.
 """
 
 # pyright: reportArgumentType=false, reportCallIssue=false
@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy
 
-np: Any = numpy  # its stubs have no traced values
+np: Any = numpy  # its type stubs do not know traced values
 
 
 def _refuse(method: str, reason: str, fix: str) -> Callable[..., NoReturn]:

@@ -1,8 +1,8 @@
-"""Recurrent layers as one operation of the tape: a forward loop that stores what the backward loop
+"""Recurrent layers as one operation of the tape each. A forward loop stores what the backward loop
 reads; each step is a handful of NumPy calls on preallocated arrays.
 
 Everything that does not depend on the previous step is computed for all steps at once. The backward
-loop is for plain numbers; if it is itself differentiated, the composed loop is used
+loop takes plain arrays only. If it is itself differentiated, the formula is used instead
 (`Sequence.bwd`).
 """
 
@@ -19,8 +19,9 @@ from .traced import Traced
 
 
 class Sequence:
-    """A rule as `custom` takes it: `forward(*arrays) -> (outs, kept)`, `back(kept, upstream,
-    arrays) -> gradients` for plain arrays, `composed(*arrays) -> outs` for traced ones.
+    """A rule in the form that `tape.custom` takes. It is made of `forward(*arrays) -> (outs, kept)`
+    and `back(kept, upstream, arrays) -> gradients` for plain arrays, and of
+    `composed(*arrays) -> outs` for traced ones.
     """
 
     def __init__(self, forward: Callable, back: Callable, composed: Callable):
@@ -31,7 +32,7 @@ class Sequence:
 
     def fwd(self, *arrays: Any) -> tuple:
         if any(type(x) is Traced for x in arrays):
-            return (), ()  # the tape computes the outputs again, one level below
+            return (), ()  # `custom` then computes the outputs at the next lower level
         return self.forward(*arrays)
 
     def bwd(self, kept: Any, upstream: tuple, arrays: tuple) -> tuple:
@@ -94,8 +95,8 @@ def _given(bias: Any, kernel: Any) -> Any:
     return np.zeros(kernel.shape[1], kernel.dtype) if bias is None else bias
 
 
-# Arrays are time first: x [time, *batch, in]. σ(x) = (1 + tanh(x/2)) / 2, so all four gates of an
-# LSTM are one tanh, whose input is halved before for all gates except g.
+# Time is the first axis of all arrays: x is [time, *batch, in]. σ(x) = (1 + tanh(x/2)) / 2, so one
+# tanh computes all four gates of an LSTM; for all gates except g, its input is halved before.
 
 
 def lstm_forward(
@@ -143,7 +144,8 @@ def lstm_back(kept: tuple, upstream: tuple, arrays: tuple) -> tuple:
     x, h, _, kernel, recurrent, _ = arrays
     n = recurrent.shape[0]
     i, f, g, o = (four[..., k, :] for k in range(4))
-    # how much each gate changes c (the last one: h), and h changes c
+    # `slope`: the derivative of c (for the gate o, of h) by the input of each gate;
+    # `inner`: the derivative of h by c
     slope = four * four
     np.subtract(four, slope, out=slope)  # σ' = σ − σ²
     slope[..., 0, :] *= g
@@ -185,7 +187,7 @@ def gru_forward(
     recurrent, recurrent_bias = recurrent * half, recurrent_bias * half
     acts = _product(x, kernel * half)
     acts += bias * half
-    own = np.empty((time, *h.shape), x.dtype)  # the part of n from h, before r
+    own = np.empty((time, *h.shape), x.dtype)  # the term of the gate n that r multiplies
     hs = np.empty_like(own)
     pre, part = np.empty_like(acts[0]), np.empty_like(own[0])
     for both, r, z, new, added, out in zip(
@@ -214,12 +216,13 @@ def gru_back(kept: tuple, upstream: tuple, arrays: tuple) -> tuple:
     n = recurrent.shape[0]
     before = np.concatenate([h[None], hs[:-1]])
     r, z, new = acts[..., :n], acts[..., n : 2 * n], acts[..., 2 * n :]
-    # how much each gate changes h (r: the gate n); overwritten by its gradient
+    # the derivative of h (for r: of the input of n) by the input of each gate; later overwritten by
+    # the gradient of that input
     d = np.empty_like(acts)
     np.multiply(own, r - r * r, out=d[..., :n])
     np.multiply(before - new, z - z * z, out=d[..., n : 2 * n])
     np.multiply(1 - z, 1 - new * new, out=d[..., 2 * n :])
-    mine = np.empty_like(d)  # the same for the part from h, except that n has the factor r
+    mine = np.empty_like(d)  # the gradients of the terms with h: the same, but n has the factor r
     turned = np.ascontiguousarray(recurrent.T)
     dh, back = np.array(to_h), np.empty_like(to_h)
     for row, added, gate, keep, g in zip(d[::-1], mine[::-1], r[::-1], z[::-1], to_hs[::-1]):

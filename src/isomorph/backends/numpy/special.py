@@ -11,9 +11,10 @@ import numpy
 
 from .tape import primitive, rule
 
-np: Any = numpy  # its stubs have no traced values
+np: Any = numpy  # its type stubs do not know traced values
 
-# Numerators and denominators by powers, lowest first, for |x| below 0.84375, 1.25, 1/0.35 and 6.
+# Coefficients of numerators and denominators, the lowest power first, for |x| below 0.84375, 1.25,
+# 1/0.35 and 6.
 SMALL = (
     (1.28379167095512558561e-01, -3.25042107247001499370e-01, -2.84817495755985104766e-02,
      -5.77027029648944159157e-03, -2.37630166566501626084e-05),

@@ -1,17 +1,18 @@
-"""Reverse mode for plain NumPy.
+"""Reverse-mode differentiation for plain NumPy.
 
-NumPy passes every function called on a `Traced` value to us; we compute the value with NumPy itself
-and store, in a node, how a gradient flows back to the arguments. `vjp` walks the nodes from the
-output, newest first.
+NumPy passes every function called on a `Traced` value to us. We compute the value with NumPy
+itself, and store in a node how a gradient flows back to the arguments. The pullback of `vjp` visits
+the nodes from the output back, the newest first.
 
-Orders nest: each `vjp` has a tape with a higher level than the ones around it. An operation belongs
-to the highest level among its arguments, and its values may themselves be traced by a lower one.
-Rules call NumPy, so the second derivative is the first derivative of the rule. Calls share nothing
-but the counter of levels, so threads, recursion and exceptions are safe; only the caller's arrays
-that a rule will read again are read-only meanwhile (`hold`).
+Higher orders are nested calls: each `vjp` has its own tape, with a higher level than the tapes
+around it. An operation belongs to the highest level among its arguments, and its values may
+themselves be traced at a lower level. Rules call NumPy, so the second derivative is the first
+derivative of the rule. Calls share nothing but the counter of levels, so threads, recursion and
+exceptions are safe. Only arrays of the caller that a rule will read again are read-only while the
+function runs (`hold`).
 
-A node keeps only what its rule needs: to save memory, not time, `elementwise` rules name their
-arguments and other rules are closures made in the forward pass.
+To save memory, a node keeps only what its rule needs: `elementwise` rules name the values they
+need, and other rules are closures made in the forward pass.
 """
 
 from __future__ import annotations
@@ -30,31 +31,31 @@ import numpy
 from .holding import is_releasable, owners, release
 from .traced import TRACED, Traced, concrete, no_rule
 
-np: Any = numpy  # its stubs have no traced values
+np: Any = numpy  # its type stubs do not know traced values
 ndarray = numpy.ndarray
-SEQUENCES = (list, tuple)  # x * [1, 2] is an array to NumPy, and to the rules
+SEQUENCES = (list, tuple)  # NumPy takes the list in x * [1, 2] as an array, and so do the rules
 LEVELS = count()  # a tape made later is an inner one
 RELEASE = Lock()
 
 
 class Tape:
-    """One differentiation: its level, whether the function still runs, the order of nodes."""
+    """One differentiation: its level, a counter for its nodes, whether its function still runs, and
+    the arrays that are read-only meanwhile.
+    """
 
     __slots__ = ("held", "level", "order", "running")
 
     def __init__(self) -> None:
         self.level = next(LEVELS)
-        self.order = count(0, -1)  # newest first, in a heap with the smallest first
+        self.order = count(0, -1)  # counts down, so that the newest node comes first in a heap
         self.running = True
         self.held: list[ndarray] = []
 
     def hold(self, x: Any) -> Any:
-        """An array that a rule will read again: made read-only until the function returns, together
-        with the array that owns its memory; or a copy, if only a part of that memory is read, or if
-        it could not be made writeable afterwards.
-
-        Otherwise a buffer that is overwritten before its gradient is taken would give a wrong
-        gradient.
+        """Protect an array that a rule will read again: if it were overwritten before that, the
+        gradient would be wrong. The array, and those that own its memory, are made read-only until
+        the function returns. If the array is only a part of that memory, or if NumPy could not make
+        the memory writeable again, a copy is returned instead.
         """
         if not isinstance(x, ndarray):
             return x
@@ -78,7 +79,9 @@ class Tape:
         return x
 
     def close(self) -> None:
-        """Release held arrays; one tape at a time: two threads may hold parts of one array."""
+        """Make the held arrays writeable again. Only one tape does so at a time, because two
+        threads may hold parts of one array.
+        """
         self.running = False
         with RELEASE:
             for x in self.held:
@@ -86,16 +89,16 @@ class Tape:
 
 
 # A node is a tuple, the cheapest object: (order, partials, saved, parents, shape, dtype).
-# `partials` is a tuple with one function per argument, called with the gradient and the `saved`
-# values, or one function of the gradient that returns the gradients of all arguments; `parents`
-# are (position of the argument, its node).
+# `partials` is either a tuple with one function per argument, called with the gradient and the
+# `saved` values, or one function of the gradient that returns the gradients of all arguments.
+# `parents` has a pair (position of the argument, its node) for each traced argument.
 Node = tuple[Any, ...]
 
 
 def elementwise(func: Callable, *partials: Callable | None) -> None:
-    """One partial derivative per argument; the tape undoes broadcasting. Each is called with the
-    gradient `g` and those it names of `y`, the output, and the arguments `a` and `b`; all partials
-    of one function name the same.
+    """Register the derivative of an elementwise `func`: one of `partials` per argument. A partial
+    takes the gradient `g`, and those of `y` (the output), `a` and `b` (the arguments) that it has
+    as parameters, the same for all partials of a function. The tape undoes broadcasting.
     """
     needs = [list(signature(p).parameters)[1:] for p in partials if p is not None]
     if any(n != needs[0] for n in needs):
@@ -143,16 +146,17 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
 
 
 def _keeper(picks: list[int]) -> Callable[[tuple], tuple]:
-    """The function that selects what to save of (output, *arguments)."""
+    """A function that selects, from (output, *arguments), the values to save."""
     if len(picks) > 1:
         return itemgetter(*picks)
     return (lambda values: (values[picks[0]],)) if picks else (lambda values: ())
 
 
 def rule(*funcs: Callable) -> Callable[[Callable], Callable]:
-    """Decorates `maker(y, *args, **kwargs)`, which returns one function of `g` per argument (None:
-    no derivative) or one function of `g` that returns a tuple. Its parameters after `y` are named
-    as NumPy names them.
+    """Decorates the rule of `funcs`, a function `maker(y, *args, **kwargs)`. It gets the output and
+    the arguments, and returns a tuple with one function of `g` per argument (None if there is no
+    derivative), or one function of `g` that returns all gradients as a tuple. Its parameters after
+    `y` have the names that NumPy uses.
     """
 
     def register(maker: Callable) -> Callable:
@@ -164,7 +168,7 @@ def rule(*funcs: Callable) -> Callable[[Callable], Callable]:
 
 
 def primitive(func: Callable) -> Callable:
-    """A function of our own that acts like one of NumPy's: on traced arguments its rule applies."""
+    """A function of our own that acts like one of NumPy's: it has a rule for traced arguments."""
 
     @wraps(func)
     def call(*args: Any, **kw: Any) -> Any:
@@ -176,8 +180,8 @@ def primitive(func: Callable) -> Callable:
 
 
 def composed(*funcs: Callable) -> Callable[[Callable], Callable]:
-    """Decorates the replacement of a NumPy function for traced values: the same function in terms
-    of others.
+    """Decorates a function that replaces `funcs` for traced values: it computes the same with other
+    NumPy functions.
     """
 
     def register(body: Callable) -> Callable:
@@ -189,7 +193,9 @@ def composed(*funcs: Callable) -> Callable[[Callable], Callable]:
 
 
 def constant(*funcs: Callable) -> None:
-    """Functions whose derivative is zero wherever it exists, or whose result is not a float."""
+    """Register functions whose derivative is zero wherever it exists, or whose result is not a
+    float. They are called on plain values.
+    """
     for func in funcs:
         TRACED[func] = partial(_concretely, func)
 
@@ -199,7 +205,7 @@ def _concretely(func: Callable, *args: Any, **kw: Any) -> Any:
 
 
 def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
-    """Call `func` on the values and record its backward function."""
+    """Call `func` on the values of traced arguments, and record its backward functions."""
     tape: Any = None
     for a in args:
         if type(a) is Traced and (tape is None or a.tape.level > tape.level):
@@ -210,7 +216,7 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
     y = func(*values, **kw)
     partials = maker(y, *values, **kw)
     parents = [(i, a.node) for i, a in enumerate(args) if type(a) is Traced and a.tape is tape]
-    if type(partials) is tuple:  # drop what only the other arguments need
+    if type(partials) is tuple:  # keep only the functions for traced arguments
         partials = tuple(partials[i] for i, _ in parents)
         parents = [(k, node) for k, (_, node) in enumerate(parents)]
         if None in partials:
@@ -218,7 +224,7 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
     for i, x in enumerate(values):
         if isinstance(x, ndarray) and x is args[i] and _captured(x, partials):
             kept = tape.hold(x)
-            if kept is not x:  # a constant; traced values are never overwritten
+            if kept is not x:  # `hold` made a copy: the rule must capture that
                 return _record(func, maker, *args[:i], kept, *args[i + 1 :], **kw)
     if isinstance(y, tuple):
         return _several(y, tape, (_next(tape), partials, (), parents, len(y), None))
@@ -226,8 +232,8 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
 
 
 def recorded(tape: Tape, arrays: Sequence[Any], y: Any, backs: Any) -> Traced:
-    """A traced value computed from `arrays`; those of this tape get gradients from `backs`: one
-    function of the gradient each, or one that returns all gradients.
+    """The traced value of `y`, which was computed from `arrays`. `backs` is a tuple with one
+    function of the gradient per array, or one function that returns all gradients.
     """
     parents = []
     several = type(backs) is tuple
@@ -251,7 +257,7 @@ def _next(tape: Tape) -> int:
 
 
 def _captured(x: ndarray, partials: Any) -> bool:
-    """Whether a closure of a rule holds the array itself."""
+    """Whether one of the functions `partials` captures the array itself."""
     for partial_ in partials if type(partials) is tuple else (partials,):
         for cell in getattr(partial_, "__closure__", None) or ():
             held = cell.cell_contents
@@ -261,8 +267,8 @@ def _captured(x: ndarray, partials: Any) -> bool:
 
 
 def _several(outs: tuple, tape: Tape, whole: Node) -> Any:
-    """One traced value per output; their gradients are collected in the node of the whole, with
-    None for unused outputs.
+    """One traced value for each of `outs`. In the backward pass the node `whole` collects the
+    gradients of all outputs in one list, with None for outputs that are not used.
     """
     parts = [
         Traced(y, tape, (_next(tape), (partial(Slot, i),), (), ((0, whole),), y.shape, y.dtype))
@@ -297,7 +303,7 @@ def custom(bound: Any, *arrays: Any) -> tuple:
     values = tuple(_lower(a, tape) for a in arrays)
     outs, residuals = bound.fwd(*values)
     if any(type(x) is Traced for x in values):
-        outs = custom(bound, *values)  # an outer differentiation uses the rule as well
+        outs = custom(bound, *values)  # an outer differentiation uses the custom rule too
     parents = [(i, a.node) for i, a in enumerate(arrays) if type(a) is Traced and a.tape is tape]
     likes = [(y.shape, y.dtype) for y in outs]
 
@@ -309,8 +315,8 @@ def custom(bound: Any, *arrays: Any) -> tuple:
 
 
 def vjp(func: Callable, leaves: Sequence[Any]) -> tuple[tuple, Callable, tuple]:
-    """Run `func(*leaves) -> (outputs, aux)` traced; return outputs, the pullback and aux, no longer
-    traced.
+    """Run `func(*leaves) -> (outputs, aux)` on traced values. Return the outputs, the pullback and
+    aux; the outputs and aux are no longer traced by this call.
     """
     tape = Tape()
     leaves = [tape.hold(x) for x in leaves]
@@ -329,9 +335,11 @@ def vjp(func: Callable, leaves: Sequence[Any]) -> tuple[tuple, Callable, tuple]:
 
 
 def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
-    """Gradients of the roots, by order: a node is visited after everything that depends on it."""
+    """The gradients of the roots, by the `order` of their nodes. `seeds` are the nodes of the
+    outputs with their gradients. A node is visited after all nodes that depend on it.
+    """
     grads: dict[int, Any] = {}
-    owned: set[int] = set()  # nodes whose gradient is our own sum, which can be added to in place
+    owned: set[int] = set()  # nodes whose gradient is a sum made here: it can be changed in place
     heap: list[Node] = []
     found: dict[int, Any] = {}
 
@@ -357,7 +365,7 @@ def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
         if type(part.g) is Traced or type(buffer) is Traced:
             give(node, scatter(part.g, part.index, shape))
             return
-        if order not in owned:  # the first of perhaps many slices of one array: add into one buffer
+        if order not in owned:  # there may be many slices of one array: all are added to one buffer
             if buffer is None:
                 heappush(heap, node)
             grads[order] = np.zeros(shape, dtype) if buffer is None else np.array(buffer)
@@ -401,7 +409,7 @@ class At:
 
 
 class Slot:
-    """The gradient of one output of a function with several."""
+    """The gradient of one output of a function that has several."""
 
     __slots__ = ("g", "place")
 
@@ -410,7 +418,7 @@ class Slot:
 
 
 def add_at(buffer: ndarray, index: Any, g: Any) -> None:
-    """`buffer[index] += g`, with positions that occur twice added twice."""
+    """`buffer[index] += g`; a position that occurs twice in `index` gets both values."""
     if takes_once(index):
         buffer[index] += g
     else:
@@ -426,8 +434,8 @@ def scatter(g: Any, index: Any, shape: tuple[int, ...]) -> Any:
 
 
 def takes_once(index: Any) -> bool:
-    """Whether an index picks each position at most once: ints, slices, None, Ellipsis; or one
-    boolean mask.
+    """Whether an index is certain to select each position at most once: it consists of ints,
+    slices, None and Ellipsis, or is one boolean mask.
     """
     if type(index) is tuple:
         return all(
@@ -442,8 +450,8 @@ def takes_once(index: Any) -> bool:
 
 
 def unbroadcast(g: Any, shape: tuple[int, ...]) -> Any:
-    """Sum `g` over the axes along which an argument of that shape was broadcast; broadcast it where
-    a rule returned a smaller one.
+    """The gradient `g` for an argument of that shape: summed over the axes along which the argument
+    was broadcast, or broadcast itself if a rule returned a smaller array.
     """
     if g.ndim > len(shape):
         g = np.sum(g, axis=tuple(range(g.ndim - len(shape))))
@@ -455,7 +463,7 @@ def unbroadcast(g: Any, shape: tuple[int, ...]) -> Any:
 
 
 def cast(g: Any, dtype: numpy.dtype) -> Any:
-    """The gradient in the dtype of its array; a real array gets the real part."""
+    """The gradient, cast to the dtype of its array; if that is real, only the real part."""
     if g.dtype.kind == "c" and dtype.kind != "c":
         g = np.real(g)
     return g.astype(dtype)
@@ -466,7 +474,9 @@ def _lower(x: Any, tape: Tape) -> Any:
 
 
 def _hand_out(leaves: Sequence[Any], grads: list[Any], cotangents: Sequence[Any]) -> tuple:
-    """Each gradient as an array like its leaf, which nothing else refers to."""
+    """The gradients for the caller: zeros where there is none, and copies where a gradient is
+    read-only or shares memory with another one or with a cotangent.
+    """
     seen = {id(_memory(g)) for g in cotangents}
     out = []
     for x, g in zip(leaves, grads):

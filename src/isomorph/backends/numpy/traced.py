@@ -1,8 +1,9 @@
 """The value that replaces a NumPy array while a function is differentiated.
 
-NumPy passes every ufunc and function called on it to `__array_ufunc__` and `__array_function__`
-(NEP 13 and NEP 18), and the table `TRACED` says what happens then. It behaves like an array, except
-that it cannot be changed in place or converted to plain data, because its gradient would be lost.
+NumPy passes every ufunc and function called on such a value to `__array_ufunc__` and
+`__array_function__` (NEP 13 and NEP 18). The table `TRACED` says what is called then. A traced
+value behaves like an array, except that it cannot be changed in place or converted to plain data,
+because its gradient would be lost.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import numpy
 from ...dispatch import load
 from .methods import Methods
 
-np: Any = numpy  # its stubs have no traced values
+np: Any = numpy  # its type stubs do not know traced values
 
 TRACED: dict[Callable, Callable] = {}  # a NumPy function -> its version for traced values
-LATE: dict[str, Callable] = {}  # name of another library's ufunc -> finder of its rule
+LATE: dict[str, Callable] = {}  # name of a ufunc of another library -> function that finds its rule
 
 
 def record(func: Callable, *args: Any, **kw: Any) -> Any:
-    """`func` on traced values; at least one of `args` is traced."""
+    """Call `func` by its rule; at least one of `args` must be traced."""
     traced = TRACED.get(func)
     if traced is None:
         no_rule(func)
@@ -41,14 +42,16 @@ def getitem(x: Any, index: Any) -> Any:
 
 
 def _own(index: Any) -> Any:
-    """A copy of an index, which cannot change before its gradient is taken."""
+    """An index with its arrays copied, so that they cannot change before the backward pass."""
     if type(index) is tuple:
         return tuple(np.array(i) if type(i) is numpy.ndarray else i for i in index)
     return np.array(index) if isinstance(index, (numpy.ndarray, list)) else index
 
 
 def concrete(x: Any) -> Any:
-    """The array itself, below all levels of tracing; containers are searched."""
+    """The plain array inside a traced value, below all levels of tracing. In lists and tuples, each
+    element is replaced by its plain array.
+    """
     if type(x) is Traced:
         while type(x) is Traced:
             x = x.value
@@ -69,8 +72,8 @@ def _name(func: Callable) -> str:
 
 
 def _caller() -> str:
-    """The SciPy function that asks for plain data, as the beginning of a message; empty if it is
-    not SciPy's.
+    """The beginning of a message that names the SciPy function that asked for plain data; empty if
+    no SciPy function did.
     """
     frame, found = sys._getframe(2), ""
     while frame is not None:
@@ -131,7 +134,7 @@ class Traced(Methods):
             return ufunc(np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b, **kw)
         if method != "__call__":
             no_rule(ufunc, "." + method)
-        if ufunc.signature is not None:  # matmul and its kin: axis=, axes=
+        if ufunc.signature is not None:  # matmul and similar ufuncs, which take axis= and axes=
             return record(ufunc, *args, **kw)
         if (dtype := kw.pop("dtype", None)) is not None:
             args = tuple(a.astype(dtype) if hasattr(a, "dtype") else a for a in args)
@@ -179,7 +182,7 @@ class Traced(Methods):
             "iso.at(a)[i].get() with one, or use iso.stop_gradient(x)"
         )
 
-    def __bool__(self) -> bool:  # like a comparison: it chooses a branch, and has no derivative
+    def __bool__(self) -> bool:  # allowed, like a comparison: it only chooses a branch
         return bool(concrete(self))
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Functional update of part of an array, traced or not."""
+"""Updates of a part of an array that return a new array. The array may be traced or not."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ def _added(y, x, value, index):
 
 
 def _in_turns(x: Any, value: Any, where: np.ndarray, ufunc: np.ufunc) -> Any:
-    """`x` combined with `value` at flat positions; each turn has every position at most once."""
+    """`x` combined with `value` at the flat positions `where`, which may repeat. This is done in
+    several turns, each of which has every position at most once.
+    """
     flat, value = np.reshape(x, -1), np.reshape(np.broadcast_to(value, where.shape), -1)
     where = where.reshape(-1)
     order = np.argsort(where, kind="stable")

@@ -1,6 +1,5 @@
-"""Results written in place: into memory aligned for the processor, and an optimizer's step that
-overwrites its own arrays, piece by piece, so that a piece stays in the cache during a dozen
-operations.
+"""New arrays aligned for the processor, and an optimizer step that overwrites its own arrays. The
+step works piece by piece, so that a piece stays in the cache during a dozen operations.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ import numpy as np
 
 from ...meanings.adam import AdamStep
 
-PIECE = 1 << 15  # elements
-OFTEN = 16  # steps
-LINE = 64  # bytes
+PIECE = 1 << 15  # elements in one piece
+OFTEN = 16  # steps from one check for denormal numbers to the next
+LINE = 64  # bytes in a cache line
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """`np.empty` aligned to a cache line: NumPy's own large arrays begin 16 bytes after one, and
-    writing to them takes twice as long.
+    """`np.empty`, but a large array begins at a cache line. NumPy's own begin 16 bytes after one,
+    and writing to them takes twice as long.
     """
     n = prod(shape)
     if n < PIECE >> 3:
@@ -32,8 +31,9 @@ def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def without_denormals(x: Any) -> Any:
-    """Moments whose gradient stays 0 decay to denormal numbers, with which many processors compute
-    forty times slower. They are set to 0: a step that small makes no difference, except in float16.
+    """`x`, a moment of an optimizer, with denormal numbers set to 0. Moments whose gradient stays 0
+    decay to denormal numbers, with which many processors compute forty times slower. Steps that
+    small make no difference, except in float16, which is left as it is.
     """
     if type(x) is not np.ndarray or x.dtype not in (np.float32, np.float64):
         return x
@@ -42,17 +42,19 @@ def without_denormals(x: Any) -> Any:
 
 
 def _before_decay(dtype: Any, beta: float) -> float:
-    """The size below which a moment becomes denormal before the next check."""
+    """The size below which a moment may become denormal before the next check."""
     return float(np.finfo(dtype).tiny) / max(beta, 0.5) ** OFTEN
 
 
 def adam(rows: Sequence[tuple], numbers: AdamStep) -> bool:
-    """See `Backend.write_adam`; False if some array cannot be overwritten in its memory layout."""
+    """See `Backend.write_adam`. Returns False, and does nothing, if an array is not a plain NumPy
+    array that is contiguous and writeable.
+    """
     step, lr, beta1, beta2, epsilon, decay = numbers
     for w, _, m, v in rows:
         if any(type(x) is not np.ndarray or not x.flags.carray for x in (w, m, v)):
             return False
-    # rate · m / (fix · √v + ε), with one of the factors divided out
+    # the step is rate · m / (fix · √v + ε); `fix` is divided out of both sides of the fraction
     clears = step % OFTEN == 0
     rate, fix = lr / (1 - beta1**step), (1 - beta2**step) ** -0.5
     rate, epsilon = rate / fix, epsilon / fix

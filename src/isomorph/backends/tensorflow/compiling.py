@@ -1,13 +1,14 @@
-"""Compiled programs in TensorFlow: one concrete function per shape and dtype of the arguments,
-compiled by XLA unless it contains something that XLA lacks: calls into Python, determinants,
-complex solutions, eigenvalues and singular values in float64 (XLA's are accurate to 1e-8 and 1e-6),
-the gradient of a loop with an unknown number of steps, vectorized loops; and whatever else XLA
-refuses. On a CPU convolutions are also excluded: with TensorFlow's own kernels a step of a ResNet
-takes a fifth less time, depthwise and 3-d convolutions a seventh or less; some convolutions with
-few channels take up to a tenth more.
+"""Compiled programs in TensorFlow: one concrete function per shape and dtype of the arguments.
 
-Not `reduce_retracing`: it forgets sizes after the second shape, and then `x.shape[0]` is None where
-every other framework has a number. XLA compiles per shape anyway.
+XLA compiles it, unless it contains something that XLA lacks: calls into Python, determinants,
+complex solutions, eigenvalues and singular values in float64 (XLA's are accurate to 1e-8 and 1e-6),
+the gradient of a loop with an unknown number of steps, vectorized loops, and whatever else XLA
+refuses. On a CPU, convolutions are not compiled by XLA either. With TensorFlow's own kernels a step
+of a ResNet takes a fifth less time, and depthwise and 3-d convolutions take a seventh of the time
+or less; some convolutions with few channels take up to a tenth more.
+
+The option `reduce_retracing` is not used: it forgets sizes after the second shape, and then
+`x.shape[0]` is None where every other framework has a number. XLA compiles per shape anyway.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ VARIANT = tf.variant.as_datatype_enum
 
 
 def _register_gradient() -> None:
-    """TensorFlow's gradient of a slice for XLA has no gradient itself. Without one, nothing with a
-    concatenation could be differentiated three times, or by `hvp`.
+    """Register a gradient for the operation that is XLA's gradient of a slice. TensorFlow has none,
+    and without it nothing with a concatenation could be differentiated three times, or by `hvp`.
     """
 
     def gradient(op: Any, grad: Any) -> tuple:
@@ -69,9 +70,9 @@ _register_gradient()
 def program(
     func: Callable[..., tuple], arrays: Sequence[Any], given: Sequence[bool]
 ) -> Callable[..., Any]:
-    """The program that computes `func`, a function of tensors, for tensors like `arrays`. Results
-    are assigned to the variables that are given away, where they fit, and these variables are
-    returned.
+    """The program that computes `func`, a function of tensors, for tensors like `arrays`. Where a
+    result fits into a donated variable (`given` is True), it is assigned to the variable, and the
+    variable is returned.
     """
     slots = [i for i, (x, yes) in enumerate(zip(arrays, given)) if yes and is_variable(x)]
     if slots:
@@ -125,7 +126,7 @@ def _concrete(func: Callable[..., tuple], specs: list[Any], share: str) -> Any:
 
 
 def by_xla() -> bool:
-    """Whether the traced program is for XLA."""
+    """Whether XLA compiles the whole program that is being traced."""
     return SHARE.get() == ALL
 
 
@@ -135,12 +136,14 @@ def by_kernels(x: Any) -> bool:
 
 
 def compiles_parts() -> bool:
-    """Whether XLA could compile the traced program, and pays for parts without convolutions."""
+    """Whether XLA compiles only parts of the program that is being traced: those without
+    convolutions.
+    """
     return SHARE.get() == PARTS
 
 
 def compiled_part(func: Callable[..., Any], arrays: Sequence[Any]) -> Any:
-    """The results of `func`, compiled by XLA inside a program that is not."""
+    """The results of `func`, compiled by XLA inside a program that XLA does not compile."""
     return _concrete(func, [_spec(x) for x in arrays], ALL)(*arrays)
 
 
@@ -209,8 +212,8 @@ def has_rules(graph: Any) -> bool:
 
 
 def has_kept_values(graph: Any) -> bool:
-    """Whether a graph has branches or loops that store values for their gradient, which cannot be
-    vectorized.
+    """Whether a graph has branches or loops that store values for their gradient. TensorFlow cannot
+    vectorize such a graph.
     """
     for n in _nodes(graph):
         if n.op == "TensorListPopBack":
@@ -253,12 +256,12 @@ def _is_slow_by_xla(graph: Any) -> bool:
 
 
 def _nodes(graph: Any) -> list[Any]:
-    """The operations of a graph and of the functions it calls."""
+    """The operations of a graph and of the functions it calls, in one list."""
     return [node for nodes in _scopes(graph) for node in nodes]
 
 
 def _scopes(graph: Any) -> list[Any]:
-    """The operations of a graph, and those of each function it calls."""
+    """A list of operations for the graph itself, and one for each function it calls."""
     definition = graph.as_graph_def()
     return [definition.node, *(f.node_def for f in definition.library.function)]
 
@@ -274,7 +277,7 @@ def is_tracing(arrays: Sequence[Any]) -> bool:
 
 
 def signature(arrays: Sequence[Any]) -> tuple:
-    """What a program depends on."""
+    """The key of a compiled program: the type, shape and dtype of each array."""
     return tuple([(type(x), _shape(x), x.dtype) for x in arrays])
 
 

@@ -156,7 +156,7 @@ def _padding(pads: tuple) -> dict[str, Any]:
 
 
 def _finished(y: Any, bias: Any, plan: Plan) -> Any:
-    """With the bias, and the channels in their place."""
+    """`y` plus the bias, with the channels where `plan` wants them."""
     if bias is not None:
         y = y + dtypes.tensor(bias)
     return tf.transpose(y, (0, y.ndim - 1, *range(1, y.ndim - 1))) if plan.first else y

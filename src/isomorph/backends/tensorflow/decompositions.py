@@ -1,9 +1,10 @@
-"""Decompositions, in the order of parts the standard names.
+"""Matrix decompositions. Their parts come in the order that the standard says.
 
-For a matrix assumed Hermitian the lower triangle is read, as in NumPy; its gradient is Hermitian.
-TensorFlow's own derivatives treat vectors of equal eigenvalues or singular values as constant, and
-that of a complex singular value decomposition is wrong when differentiated again. Both have our own
-derivatives: NaN where vectors have no derivative, and finite for the values alone.
+Where a matrix must be Hermitian, the lower triangle is read, as in NumPy, and the gradient is
+Hermitian. TensorFlow's own derivatives treat the vectors of equal eigenvalues or singular values as
+constant, and its derivative of a complex singular value decomposition is wrong when it is
+differentiated again. So both decompositions have derivatives of our own: NaN where vectors have no
+derivative, and finite for the values alone.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class SVD(NamedTuple):
 
 
 def cholesky(x: Any, /, *, upper: bool = False) -> tf.Tensor:
-    """A matrix that is not positive definite raises if the kernel runs eagerly on a CPU; otherwise
-    its triangle is NaN.
+    """The Cholesky factor. A matrix that is not positive definite raises if the kernel runs eagerly
+    on a CPU; otherwise its triangle is NaN.
     """
     x = adjoint(square("cholesky", x)) if upper else x
     try:
@@ -58,7 +59,9 @@ def cholesky(x: Any, /, *, upper: bool = False) -> tf.Tensor:
 
 @tf.custom_gradient
 def _complex_cholesky(x: tf.Tensor) -> Any:
-    """XLA leaves imaginary parts on the diagonal, and TensorFlow's gradient reads them."""
+    """The lower Cholesky factor of complex matrices, with our own gradient. XLA leaves imaginary
+    parts on the diagonal, which are removed here; TensorFlow's gradient would read them.
+    """
 
     def pullback(grad: tf.Tensor) -> tf.Tensor:
         lower = _complex_cholesky(x)
@@ -75,7 +78,9 @@ def _complex_cholesky(x: tf.Tensor) -> Any:
 
 
 def _fails(x: Any, lower: Any) -> bool:
-    """Whether a matrix was not positive definite: then the kernel gives NaN from the start."""
+    """Whether a matrix was not positive definite: then its factor is NaN from the first element
+    on, though the first element of the matrix is not.
+    """
     corner = lower[..., 0, 0]
     lost = ops.LogicalAnd(
         x=ops.NotEqual(x=corner, y=corner), y=ops.Equal(x=x[..., 0, 0], y=x[..., 0, 0])
@@ -117,8 +122,8 @@ def _hermitian(x: tf.Tensor) -> Any:
 
 
 def _pairs(x: tf.Tensor, vectors: bool = True) -> tuple[tf.Tensor, ...]:
-    """Eigenvalues and vectors. For complex matrices compiled by XLA, the kernel's vectors are
-    right, but its values are real numbers labelled complex, two read as one; they are computed
+    """Eigenvalues and eigenvectors. For complex matrices, XLA's vectors are right, but its values
+    are not: it reads two real numbers as one complex number. So in a graph the values are computed
     again from the vectors. Matrices that are not finite give NaN, where the eager kernel raises.
     """
     if not tf.executing_eagerly():
@@ -139,12 +144,12 @@ def _is_finite(x: tf.Tensor) -> tf.Tensor:
 
 
 def _safe(x: tf.Tensor) -> tf.Tensor:
-    """A unit matrix in place of each matrix that is not finite."""
+    """`x` with a unit matrix in place of each matrix that is not finite."""
     return tf.where(_is_finite(x), x, tf.eye(size_of(x, -1), dtype=x.dtype))
 
 
 def _but_finite(x: tf.Tensor, values: tf.Tensor, *vectors: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """NaN for the results of matrices that are not finite."""
+    """The results, but NaN for matrices of `x` that are not finite."""
     finite = _is_finite(x)
     values = tf.where(tf.squeeze(finite, -1), values, scalar(math.nan, values.dtype))
     return values, *(tf.where(finite, y, scalar(math.nan, y.dtype)) for y in vectors)
@@ -164,9 +169,10 @@ def _eigh(x: tf.Tensor) -> Any:
 
 @tf.custom_gradient
 def _over(grad: tf.Tensor, size: tf.Tensor) -> Any:
-    """`grad / size`, elementwise; all zero if nothing depends on the value with this gradient,
-    whatever the divisor. It is linear in `grad` and its own transpose, and is differentiated as
-    such: a jvp needs its derivative where the gradient is zero.
+    """`grad / size`, element by element; zeros if all of `grad` is zero, even where `size` is zero.
+
+    It is linear in `grad`, and is differentiated as a linear function even where `grad` is zero,
+    because a jvp needs that derivative.
     """
     used = tf.reduce_any(ops.NotEqual(x=grad, y=scalar(0, grad.dtype)))
     out = tf.where(used, grad / size, scalar(0, grad.dtype))
@@ -207,8 +213,9 @@ def svdvals(x: Any, /) -> tf.Tensor:
 
 
 def _svd(x: tf.Tensor, full_matrices: bool) -> Any:
-    """Vectors that the decomposition does not determine are differentiated for one fixed choice:
-    correct for every result that does not depend on it. By convention the phase belongs to u.
+    """The singular value decomposition, with our own gradient. Vectors that it does not determine
+    are differentiated for one fixed choice, which is correct for every result that does not depend
+    on the choice. By convention the phase belongs to u.
     """
 
     @tf.custom_gradient
@@ -244,15 +251,18 @@ def _svd(x: tf.Tensor, full_matrices: bool) -> Any:
 
 
 def _svd_parts(x: tf.Tensor, full_matrices: bool) -> tuple:
-    """The kernel; XLA's returns vectors even for matrices that are not finite."""
+    """The singular value decomposition by TensorFlow's kernel. In a graph the results for matrices
+    that are not finite are set to NaN, because XLA would return vectors for them.
+    """
     if tf.executing_eagerly():
         return tuple(ops.Svd(input=x, full_matrices=full_matrices))
     return _but_finite(x, *ops.Svd(input=x, full_matrices=full_matrices))
 
 
 def _narrow(full: Any, grad: Any, s: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The gradient of as many vectors as there are singular values; it includes that of the others,
-    which rotate against them.
+    """The first vectors, as many as there are singular values, and the gradient for them. It
+    includes the gradient of the other vectors, which must stay orthogonal to the first and turn
+    with them.
     """
     k = s.shape[-1]
     first, rest = full[..., :k], full[..., k:]

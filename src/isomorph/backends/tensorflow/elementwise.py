@@ -94,8 +94,8 @@ def _binary(
 
 
 def _exact(name: str, kernel: Callable[..., Any], doc: str, takes: Kind = NUMERIC) -> Binary:
-    """The same for a kernel that takes one dtype out of `takes` and refuses everything else, so
-    that two eager tensors are checked only after it was tried.
+    """`_binary` for a kernel that itself refuses two different dtypes, and dtypes not in `takes`.
+    So for two eager tensors the kernel is tried first, and they are checked only if it fails.
     """
     asked = _binary(name, kernel, doc, takes)
 
@@ -111,7 +111,7 @@ def _exact(name: str, kernel: Callable[..., Any], doc: str, takes: Kind = NUMERI
 
 
 def _composed(name: str, meaning: Binary, doc: str, takes: Kind = FLOATING) -> Binary:
-    """A function of two operands without a kernel."""
+    """A function of two operands for which TensorFlow has no kernel; `meaning` computes it."""
 
     def function(x1: Any, x2: Any, /) -> tf.Tensor:
         x1, x2 = promote(x1, x2, name)
@@ -246,11 +246,12 @@ def remainder(x1: Any, x2: Any, /) -> tf.Tensor:
 
 
 def _extremum(name: str, kernel: Callable[..., Any], doc: str, share: bool = True) -> Binary:
-    """XLA on CPU compiles both kernels to a comparison that loses a NaN in the second operand:
-    eager calls never use XLA, so only a graph pays for putting the NaN back.
+    """The maximum or the minimum of two operands. XLA on a CPU compiles both kernels to a
+    comparison that loses a NaN in the second operand. In a graph the NaN is put back; eager calls
+    never use XLA and do not need that.
 
-    For two equal numbers TensorFlow gives the whole gradient to the first. To `share` it, as all
-    other frameworks do, costs time in calls that are recorded.
+    For two equal numbers, TensorFlow gives the whole gradient to the first. With `share`, both get
+    half, as in all other frameworks; this costs time in calls that are recorded.
     """
 
     exact, shared = _exact(name, kernel, doc, REAL), special.shared(kernel)
@@ -317,7 +318,9 @@ greater_equal = _exact("greater_equal", ops.GreaterEqual, "Whether x1 ≥ x2.", 
 def _classify(
     name: str, kernel: Callable[..., Any], join: Callable[..., Any], doc: str, integers: Any
 ) -> Unary:
-    """A predicate of floats: `integers` is the answer for integers, `join` joins complex parts."""
+    """A predicate such as `isnan`: `kernel` tests floats, `integers` is the result for all
+    integers, and `join` combines the results for the real and the imaginary part.
+    """
 
     def of_complex(x: Any) -> tf.Tensor:
         return join(x=kernel(x=tf.math.real(x)), y=kernel(x=tf.math.imag(x)))

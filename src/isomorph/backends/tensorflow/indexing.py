@@ -46,7 +46,7 @@ def index_get(x: Any, index: Any) -> tf.Tensor:
 
 
 def distance(start: Any, stop: Any) -> int | None:
-    """`Backend.distance`: graphs know how a tensor was computed."""
+    """`Backend.distance`. A graph shows how `start` and `stop` were computed."""
     same = lambda x, y: (
         x is y or (isinstance(x, tf.Tensor) and y is not None and x.ref() == y.ref())
     )
@@ -267,7 +267,9 @@ def _value(x: tf.Tensor, value: Any, how: str) -> tf.Tensor:
         lost = not (x.dtype.is_floating or x.dtype.is_complex)
     if lost:
         kinds = f"{x.dtype.name}, got {value.dtype.name}"
-        raise TypeError(f"index_update: needed a value that fits into {kinds}")
+        raise TypeError(
+            f"index_update: needed a value that fits into {kinds}; convert one of the two"
+        )
     if x.dtype.is_complex and how in ("min", "max"):
         raise TypeError(f"index_update: needed real numbers for {how}, got {x.dtype.name}")
     return cast(value, x.dtype)
@@ -344,9 +346,9 @@ def _count(x: tf.Tensor) -> Any:
 
 
 def _replace(x: tf.Tensor, places: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-    """Set rows. TensorScatterUpdate does not define which of two values stays, and gives both the
-    gradient: here the last one wins, and all winners are taken from the values and `x` in one
-    gather.
+    """`x` with the rows at `places` set to `value`. If a place occurs twice, the last value wins,
+    and only that value gets the gradient; TensorScatterUpdate does not define which one stays, and
+    gives both the gradient. All rows are taken in one gather, from `value` and `x` joined.
     """
     count, rows = size_of(value, 0), size_of(x, 0)
     both = joined([value, x], 0)

@@ -86,7 +86,9 @@ def slogdet(x: Any, /) -> SignLog:
 
 @tf.custom_gradient
 def _det(x: tf.Tensor) -> Any:
-    """TensorFlow's own gradient does not conjugate a complex determinant, and needs an inverse."""
+    """The determinant, with our own gradient. TensorFlow's does not conjugate a complex
+    determinant, and needs an inverse, which a singular matrix does not have.
+    """
     value: Any = ops.MatrixDeterminant(input=x)
 
     def pullback(upstream: tf.Tensor) -> tf.Tensor:
@@ -108,9 +110,11 @@ def _regular(x: tf.Tensor) -> tf.Tensor:
 
 
 def _either(condition: tf.Tensor, yes: Any, no: Any, *arrays: tf.Tensor) -> tuple:
-    """`yes(*arrays)` or `no(*arrays)`. As soon as a graph may be differentiated twice, TensorFlow
-    builds the gradients of both, and the gradients of these: without end, if they contain such a
-    choice. Here they are built when they are needed.
+    """`yes(*arrays)` if `condition`, else `no(*arrays)`.
+
+    `tf.cond` builds the gradients of both branches in advance if a graph may be differentiated
+    twice. If a gradient contains such a choice again, this never ends. Here a gradient is built
+    only when it is needed.
     """
 
     @tf.custom_gradient
@@ -163,7 +167,9 @@ def _cofactors(x: tf.Tensor) -> tf.Tensor:
 
 @tf.custom_gradient
 def _complex_slogdet(x: tf.Tensor) -> Any:
-    """TensorFlow gives the sign no gradient; a complex sign rotates with the matrix."""
+    """The sign and the logarithm of a complex determinant. The sign has a gradient here, because a
+    complex sign changes with the matrix; TensorFlow gives it none.
+    """
 
     def pullback(to_sign: tf.Tensor, to_log: tf.Tensor) -> tf.Tensor:
         turn = tf.math.imag(to_sign * conj(_complex_slogdet(x)[0]))

@@ -39,8 +39,9 @@ def mean(
 
 
 def largest(xp: Any, x: Any, window: Sizes, strides: Sizes, pads: tuple, size: Sizes) -> Any:
-    """By phases, the elements that are a stride apart: the elements at one place of the window, for
-    all windows, are then a block of one phase, which TensorFlow slices much faster.
+    """The maximum of each window. x is first split into phases; a phase has elements that are one
+    stride apart. The elements at one position in all windows are then a block of one phase, which
+    TensorFlow slices much faster.
     """
     n = len(window)
     blocks = [m + (w - 1) // s for m, w, s in zip(size, window, strides)]
@@ -70,7 +71,7 @@ def largest(xp: Any, x: Any, window: Sizes, strides: Sizes, pads: tuple, size: S
             y = _larger(y, cut(phases, *place))
 
         def back(grad: Any) -> Any:
-            """`grad` shared by the places with the maximum."""
+            """The gradient for `phases`: the places with the maximum share `grad`."""
             same = [tf.cast(cut(phases, *place) == y, y.dtype) for place in places]
             share, found = grad / tf.add_n(same), {}
             if not tf.executing_eagerly():  # XLA compiles a product with a boolean as a selection
@@ -92,7 +93,7 @@ def largest(xp: Any, x: Any, window: Sizes, strides: Sizes, pads: tuple, size: S
 
 
 def _larger(a: Any, b: Any) -> Any:
-    """The larger of two, NaN if one is NaN: XLA's ignores it."""
+    """The larger of two numbers; NaN if one is NaN, which XLA's maximum ignores."""
     if tf.executing_eagerly():
         return tf.maximum(a, b)
     return tf.where((b > a) | tf.math.is_nan(b), b, a)
@@ -105,7 +106,7 @@ def _padded(xp: Any, x: Any, pads: tuple, value: float) -> Any:
 
 
 def _cuts(window: Sizes, strides: Sizes, size: Sizes) -> list[tuple[slice, ...]]:
-    """For every place in the window the elements there, for all windows."""
+    """For each position in the window, the slices with the elements there, for all windows."""
     return [
         tuple([slice(p, p + (n - 1) * s + 1, s) for p, n, s in zip(place, size, strides)])
         for place in product(*map(range, window))

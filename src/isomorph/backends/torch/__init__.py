@@ -1,4 +1,6 @@
-"""PyTorch: the namespace is array-api-compat's, with hot names directly from torch (`names`)."""
+"""PyTorch. Its namespace is that of array-api-compat; functions that are called often go directly
+to torch (`names`).
+"""
 
 from __future__ import annotations
 
@@ -82,13 +84,13 @@ class Torch(Layers):
     arrays = (torch.Tensor, torch.nn.Parameter)
 
     def vjp(xp, func, leaves, once=False, has_aux=True) -> Any:
-        # torch.func, not autograd.grad: it nests, and keeps gradients to tensors captured outside.
+        # torch.func, not autograd.grad: it can be nested, and captured tensors keep gradients.
         func = reading.guarded(func)
         if has_aux:
             outs, pull, aux = torch.func.vjp(func, *leaves, has_aux=True)  # pyright: ignore
             return outs, lambda cotangents: _owned(pull(cotangents), cotangents), aux
 
-        # A minimal nest: torch.func spends more time on nests than on a small function.
+        # One tensor, not a tuple: torch.func spends more time on nests than on a small function.
         def bare(*leaves):
             outs, _ = func(*leaves)
             return outs[0] if len(outs) == 1 else outs
@@ -99,7 +101,7 @@ class Torch(Layers):
         return (out,), lambda cotangents: _owned(pull(cotangents[0]), cotangents), ()
 
     def vjp_alone(xp, func, leaves, once=False, has_aux=True) -> Any:
-        # autograd's own graph: without the work that torch.func does for each operation
+        # with autograd's own graph: torch.func does additional work for each operation
         if compiling.is_tracing():
             return xp.vjp(func, leaves, once, has_aux)
         own = [x.detach().requires_grad_() for x in leaves]
@@ -124,7 +126,7 @@ class Torch(Layers):
             return super().adam(
                 g, m, v, beta1, rest1, beta2, rest2, epsilon, fix1, fix2, floor=floor
             )
-        # the same steps in half the memory: new arrays cost more than arithmetic
+        # the same formula in half the memory: new arrays cost more than arithmetic
         m = (m * beta1).add_(g * rest1)
         square = g * g
         v = (v * beta2).add_(square.mul_(rest2))
@@ -189,7 +191,7 @@ class Torch(Layers):
     def explain(xp, error):
         said = str(error)
         if isinstance(error, TypeError) and "cannot decide which Python code runs" in said:
-            add(error, INDEX, DECIDES)  # it is not known what the tensor was used for
+            add(error, INDEX, DECIDES)  # the error does not say what the tensor was used for
         elif isinstance(error, RuntimeError) and "data-dependent control flow" in said:
             add(error, DECIDES)
         elif any(words in said for words in NUMPYS):
@@ -201,14 +203,14 @@ class Torch(Layers):
 
     def is_local(xp, x):
         inside = is_functorch_wrapped_tensor(x) or isinstance(x, FakeTensor)
-        return inside or x.grad_fn is not None  # otherwise it would keep the graph alive
+        return inside or x.grad_fn is not None  # such a tensor keeps its graph alive
 
     def own(xp, x):
         return x.clone()
 
     def run_unseen(xp, func, args):
         escapes = Escapes()
-        with escapes:  # torch.compile does not know the value of such a context
+        with escapes:  # not `with … as`: torch.compile does not know the value of such a context
             out = func(*args)
         return out, escapes.found
 
@@ -270,7 +272,7 @@ class Torch(Layers):
         return torch.cuda.is_initialized() and not torch.compiler.is_compiling()
 
     def fixed_device(xp, x):
-        return None if x.is_cpu and not x.ndim else x.device  # one number may be anywhere
+        return None if x.is_cpu and not x.ndim else x.device  # a 0-d CPU tensor fits every device
 
     def from_host(xp, x, device=None):
         if device is None:
@@ -372,7 +374,9 @@ class Torch(Layers):
 
 
 def _unwrapped(x: torch.Tensor) -> torch.Tensor:
-    """The tensor inside torch.func's levels; raises if one of them would lose a gradient."""
+    """The plain tensor inside the wrappers of torch.func. Raises if a wrapper belongs to a vmap, or
+    if a gradient would be lost.
+    """
     while is_functorch_wrapped_tensor(x):
         if not is_gradtrackingtensor(x):
             raise TypeError(
@@ -397,23 +401,23 @@ def _to_numpy(x: torch.Tensor) -> np.ndarray:
 
 
 def _is_transformed(x: torch.Tensor) -> bool:
-    """Whether `x` is a value inside torch.func: it looks like a leaf there, but is not the user's
-    leaf.
+    """Whether `x` is a value inside a transform of torch.func. Such a value has `is_leaf`, but is
+    not a leaf that the user made.
     """
-    if torch.compiler.is_compiling():  # then the tensor cannot be asked
+    if torch.compiler.is_compiling():  # then the wrapper cannot be examined
         return looping.is_transformed()
     return is_functorch_wrapped_tensor(x)
 
 
 def _filled(x: torch.Tensor) -> torch.Tensor:
-    """A tensor with memory, for a tensor that torch knows to be zero and stores without memory."""
+    """`x`, but as a tensor with memory if torch knows that it is zero and stores no memory."""
     if not private.is_zero(x):
         return x
     return torch.zeros(x.shape, dtype=x.dtype, device=x.device)
 
 
 def _whole(x: torch.Tensor) -> torch.Tensor:
-    """A tensor that may be written to: not one whose elements share memory (expanded)."""
+    """`x`, or a copy if it is expanded: elements that share memory must not be written to."""
     if torch.compiler.is_compiling() or 0 not in x.stride() or x.numel() < 2:
         return x
     return x.clone(memory_format=torch.contiguous_format)

@@ -1,7 +1,8 @@
 """Attention by torch's own kernels, which need four axes and a single mask.
 
-With a gradient, a kernel costs a millisecond (`fused`) inside torch.func, a fifth of that outside.
-A compiler makes the composed form as fast for short sequences.
+If a gradient is needed, calling a kernel costs a millisecond inside torch.func (`fused`) and a
+fifth of that outside. So for short sequences the formula is used instead of a kernel; it is as
+fast, also when it is compiled.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from .fused import fused, is_watched
 from .private import len_torch_dispatch_stack, peek_interpreter_stack
 
 kernel = F.scaled_dot_product_attention
-SHORT = 2**16  # products of a query and a key in one head
-FEW, FEW_INSIDE = 2**15, 2**17  # in all heads: outside and inside torch.func
-LANES = 16  # with fewer keys than a vector has lanes, the CPU kernel turns NaN into zeros
+SHORT = 2**16  # pairs of a query and a key in one head
+FEW, FEW_INSIDE = 2**15, 2**17  # pairs in all heads: outside and inside torch.func
+LANES = 16  # with fewer keys than this, the CPU kernel turns NaN into zeros
 
 
 def attention(
@@ -44,7 +45,7 @@ def attention(
     def meaning(query: Any, key: Any, value: Any) -> tuple:
         return (composed(query, key, value, scale, mask, is_causal),)
 
-    alive, one = None, mask  # one mask for the kernel, which combines all
+    alive, one = None, mask  # the kernel takes one mask: `mask` and the causal one are combined
     if mask is not None:
         one = full_mask(xp, query, key, mask, is_causal)
         if query.device.type != "cpu":  # kernels differ in the result for a fully masked row
@@ -62,7 +63,7 @@ def attention(
 
 
 def _is_small(query: torch.Tensor, key: torch.Tensor) -> bool:
-    """Whether the composed form and its gradient are as fast as the kernel and its gradient."""
+    """Whether the formula and its gradient are as fast as the kernel and its gradient."""
     each = query.shape[-2] * key.shape[-2]
     if len_torch_dispatch_stack():  # a compiler is tracing
         return each < SHORT
@@ -71,8 +72,9 @@ def _is_small(query: torch.Tensor, key: torch.Tensor) -> bool:
 
 
 def is_plain(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
-    """Whether the kernel takes them unchanged and nothing is traced: most calls outside training,
-    without the closures.
+    """Whether the kernel takes these tensors as they are: no torch.func transform is active and no
+    gradient is needed. So most calls outside training do not have to build the closures of
+    `attention`.
     """
     q, k, v = query.shape, key.shape, value.shape
     return (

@@ -1,6 +1,6 @@
-"""What a custom rule of torch needs to know of its caller: the default device and the context
-variables, such as the default backend. On a GPU torch runs backward passes in a thread of its own,
-which has neither; and torch.func runs a forward pass without the default device.
+"""What a custom rule in torch needs from its caller: the default device and the context variables,
+such as the default backend. On a GPU, torch runs backward passes in a thread of its own, which has
+neither of them; and torch.func runs a forward pass without the default device.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ class Caller:
 
     @staticmethod
     def of(arrays: Iterable[torch.Tensor]) -> Caller:
-        """The running thread, if a rule for these tensors may leave it."""
+        """The running thread. If torch runs rules for these tensors in the same thread anyway, it
+        is `STAYS`, which restores nothing.
+        """
         if torch.compiler.is_compiling() or all(x.is_cpu for x in arrays):
             return STAYS
         return Caller(copy_context())

@@ -1,9 +1,10 @@
-"""Compiled programs in torch: the function runs once on placeholders (`make_fx`), with transforms
-and custom rules, and the recorded operations go to torch's compiler as one graph.
+"""Compiled programs in torch. The function runs once on placeholders (`make_fx`), with its
+transforms and custom rules. The recorded operations go to torch's compiler as one graph.
 
-Not `torch.compile` of the function itself: Dynamo reads the bytecode and silently drops a custom
-backward rule inside `torch.func`. As in JAX, tracing runs the function, so everything that works
-eagerly works compiled; and a call costs a third, because its program is found by one key.
+`torch.compile` of the function itself is not used: its reader of bytecode, Dynamo, silently drops a
+custom backward rule inside `torch.func`. Here, as in JAX, tracing runs the function, so what works
+eagerly also works compiled. A call costs a third of one through `torch.compile`, because its
+program is found by one key.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .caller import Caller
 from .private import is_any_autocast_enabled, len_torch_dispatch_stack, peek_interpreter_stack
 from .repairs import repaired
 
-TRACING = Lock()  # one at a time
+TRACING = Lock()  # only one thread traces at a time
 
 
 def program(func: Callable[..., tuple], arrays: Sequence[torch.Tensor]) -> Callable[..., Any]:
@@ -74,16 +75,15 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
         with looping.inputs(graph, plain) as examples, repaired():
             options = {
                 "layout_optimization": not _has_turned_images(graph),
-                # it would move recomputed values back to where they were computed first
+                # this pass would move recomputed values back to where they were computed first
                 "reorder_for_locality": False,
             }
             return private.inductor_compile(graph, examples, options), captured
 
 
 def _has_turned_images(graph: torch.fx.GraphModule) -> bool:
-    """Whether some convolution has images with channels last, which already have the right memory
-    order: the compiler assumes channels second for all arrays with four axes, and would transpose
-    them.
+    """Whether a convolution has images with channels last. They already have the memory order that
+    kernels need. The compiler assumes that channels are second in memory, and would transpose them.
     """
     ops = torch.ops.aten
     return any(
@@ -93,7 +93,7 @@ def _has_turned_images(graph: torch.fx.GraphModule) -> bool:
 
 
 def reusing(func: Callable[..., tuple], given: Sequence[bool]) -> Callable[..., tuple]:
-    """`func`, with results written into arguments that are given away, where possible."""
+    """`func`, whose results are written into donated arguments (`given` is True) where possible."""
     if not any(given):
         return func
 
@@ -105,10 +105,11 @@ def reusing(func: Callable[..., tuple], given: Sequence[bool]) -> Callable[..., 
 
 
 def reuse(donated: Sequence[torch.Tensor], outs: tuple) -> tuple:
-    """The outputs, each written into the first unused donated tensor of the same shape and dtype:
-    the compiler makes the update in place. Everything that needs the old values is computed before.
+    """The outputs, each written into the first free donated tensor of the same shape, dtype and
+    device. The compiler turns the copy into an update in place. All outputs are computed before any
+    of them is written.
     """
-    shown = {private.storage_of(y) for y in outs}  # returned itself, or as a view of it
+    shown = {private.storage_of(y) for y in outs}  # memory that is returned may not be overwritten
     # an expanded or otherwise not dense tensor cannot be overwritten directly
     whole = [x for x in donated if is_whole(x)]
     free = [x for x in whole if private.storage_of(x) not in shown]
@@ -120,17 +121,19 @@ def reuse(donated: Sequence[torch.Tensor], outs: tuple) -> tuple:
 
 
 def is_whole(x: torch.Tensor) -> bool:
-    """Whether a tensor fills its memory, in the order of its axes or with the last axis first."""
+    """Whether a tensor is dense in memory, in the order of its axes or with its last axis first."""
     return x.is_contiguous() or (x.ndim > 0 and x.movedim(-1, 0).is_contiguous())
 
 
 def in_order(x: torch.Tensor) -> torch.Tensor:
-    """A tensor that `is_whole`, as a view in the order of its memory."""
+    """A view of a tensor that `is_whole`, with its axes in the order of its memory."""
     return x if x.is_contiguous() else x.movedim(-1, 0)
 
 
 def check_given(arrays: Sequence[torch.Tensor], given: Sequence[bool]) -> None:
-    """Raise if a donated tensor shares memory with another argument: compilers do not check."""
+    """Raise if a donated tensor begins at the same address as another argument. The compiler does
+    not check that; tensors that overlap in another way are not detected.
+    """
     places = [x.data_ptr() for x in arrays]
     if len(set(places)) == len(places):
         return
@@ -167,13 +170,13 @@ def _check(captured: list) -> None:
 
 
 def _has_bits(x: torch.Tensor) -> bool:
-    """Whether the memory of a tensor holds its negative, or its conjugate."""
+    """Whether the memory of a tensor holds its negative or its conjugate instead of its values."""
     return x.is_neg() or x.is_conj()
 
 
 def is_tracing() -> bool:
-    """Whether torch.func, torch.compile or a dispatch mode is active: then the function is part of
-    what they trace.
+    """Whether torch.func, torch.compile, a dispatch mode or torch's forward mode is active: then
+    the running code is part of what they trace.
     """
     return (
         peek_interpreter_stack() is not None
@@ -184,7 +187,9 @@ def is_tracing() -> bool:
 
 
 def signature(arrays: Sequence[torch.Tensor]) -> tuple:
-    """What a program depends on."""
+    """The key of a compiled program: everything it depends on in its arguments and in torch's
+    global settings.
+    """
     state: tuple = (torch.is_grad_enabled(), torch.get_default_dtype())
     if is_any_autocast_enabled():
         kinds = ("cpu", "cuda")
@@ -196,8 +201,8 @@ def signature(arrays: Sequence[torch.Tensor]) -> tuple:
 
 
 class Attached:
-    """A compiled function of tensors some of which require gradients: `backward` reaches them
-    through a compiled pullback, which is a function of the same kind.
+    """A compiled function of tensors, some of which require gradients. `backward` computes their
+    gradients by a compiled pullback, which can be differentiated in the same way.
     """
 
     def __init__(self, func: Callable[..., tuple], arrays: Sequence[torch.Tensor]):
@@ -213,7 +218,7 @@ class Attached:
         both = (*arrays, *upstream)
         key = signature(both)
         if key not in self.pullbacks:
-            with noticed(self.func, "torch"):  # its pullback
+            with noticed(self.func, "torch"):  # warns if the compilation is slow
                 self.pullbacks[key] = program(self._pull, both)
         found = iter(self.pullbacks[key](*both))
         return tuple(next(found) if i in self.wanted else None for i in range(len(arrays)))

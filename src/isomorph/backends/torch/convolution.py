@@ -1,5 +1,5 @@
-"""Convolution in torch, which needs channels first in shape, but not in memory: an array with
-channels last is passed as a view, and the result is returned as a view.
+"""Convolution in torch. Its kernels need shapes with channels first, but any order in memory. So an
+array with channels last is passed as a view, and the result is returned as a view.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from ...meanings.conv import dilated
 
 FORWARD: Any = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 TRANSPOSED: Any = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
-# How [batch, *sizes, channels] becomes [batch, channels, *sizes] and back; [*k, in, out] becomes
-# [out, in, *k], or [in, out, *k].
+# Orders of axes, by the number of sizes. TO: [batch, *sizes, channels] becomes
+# [batch, channels, *sizes]; BACK is the opposite. FILTERS: [*k, in, out] becomes [out, in, *k];
+# TURNED: it becomes [in, out, *k].
 TO = {1: (0, 2, 1), 2: (0, 3, 1, 2), 3: (0, 4, 1, 2, 3)}
 BACK = {1: (0, 2, 1), 2: (0, 2, 3, 1), 3: (0, 2, 3, 4, 1)}
 FILTERS = {1: (2, 1, 0), 2: (3, 2, 0, 1), 3: (4, 3, 0, 1, 2)}
-LARGE = 60 * 60  # from this many numbers on a matrix is transposed in blocks
+LARGE = 60 * 60  # from this many numbers on, torch transposes a matrix in blocks
 TURNED = {1: (1, 2, 0), 2: (2, 3, 0, 1), 3: (3, 4, 0, 1, 2)}
 
 
@@ -41,8 +42,8 @@ def conv(xp: Any, x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> to
 
 
 def _filters(w: torch.Tensor, n: int) -> torch.Tensor:
-    """`[*k, in, out]` as `[out, in, *k]`, with `in` last in memory, as kernels need it; they would
-    transpose it themselves, but torch is four times as fast with two axes.
+    """`[*k, in, out]` as `[out, in, *k]`. Large filters get `in` last in memory, as kernels need
+    it. Kernels would transpose them too, but a transpose of two axes is four times as fast.
     """
     if 1 in w.shape[-2:]:  # then torch cannot tell the order of axes from their strides
         return w.permute(FILTERS[n]).contiguous()
@@ -54,7 +55,9 @@ def _filters(w: torch.Tensor, n: int) -> torch.Tensor:
 
 
 def laid_out(w: torch.Tensor) -> torch.Tensor:
-    """Filters `[*k, in, out]` with two or three sizes, with `out` first and `in` last in memory."""
+    """Filters `[*k, in, out]` with four or five axes, copied so that in memory `out` is first and
+    `in` last; any other array unchanged.
+    """
     return w.movedim(-1, 0).contiguous().movedim(0, -1) if w.ndim in (4, 5) else w
 
 
@@ -66,7 +69,7 @@ def transposed(x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> torch
     if not plan.filters_first:
         w = w.permute(TURNED[n])
         w = w.contiguous() if 1 in w.shape[:2] else w
-    # torch crops both ends equally and adds to the high one; the rest is cropped here
+    # torch crops both ends equally, and can extend the high end; what is left is cropped here
     pads = [min(pair) for pair in plan.pads]
     extra, cuts = [], []
     for i, size, s, k, d, (low, _), p in zip(

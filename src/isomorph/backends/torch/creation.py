@@ -1,5 +1,5 @@
-"""Creation from values that are tensors: torch and array-api-compat copy their numbers and lose the
-gradient.
+"""Functions that create arrays. Their arguments may be tensors with a gradient; torch and
+array-api-compat would copy only the numbers and lose the gradient.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .promotion import is_wide, result_type
 
 
 def asarray(obj, /, *, dtype=None, device=None, copy=None):
-    """`obj` as a tensor. A nest of sequences that holds tensors is stacked; numbers next to tensors
-    take their dtype.
+    """`obj` as a tensor. Nested sequences that hold tensors are stacked. Without `dtype`, their
+    stack has the common dtype of the tensors and Python numbers in them.
     """
     if isinstance(obj, torch.Tensor):
         return _converted(obj, dtype, device, copy)
@@ -62,7 +62,7 @@ def _dtype(*parts: Any) -> torch.dtype:
     numbers = [x for x in parts if isinstance(x, (int, float, complex))]
     arrays = [x for x in parts if not isinstance(x, (int, float, complex))]
     dtypes = {x.dtype if isinstance(x, torch.Tensor) else torch.as_tensor(x).dtype for x in arrays}
-    # one number of each kind is enough
+    # one number of each Python type is enough
     return result_type(*dtypes, *{type(x): x for x in numbers}.values())
 
 
@@ -76,7 +76,9 @@ def _stacked(obj: Any, dtype: Any, device: Any) -> torch.Tensor:
 
 
 def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
-    """`start + step * (0, 1, …)` below `stop`; their number does not depend on gradients."""
+    """`start + step * (0, 1, …)`, up to but not including `stop`. Gradients flow to `start` and
+    `step`; the number of elements is constant.
+    """
     tensors = [x for x in (start, stop, step) if isinstance(x, torch.Tensor)]
     if not tensors:
         return compat.arange(start, stop, step, dtype=dtype, device=device)
@@ -112,11 +114,11 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
 
 
 def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
-    """By value: array-api-compat fills the diagonal of zeros in place, and a compiler that reads
-    the zeros before that gives wrong numbers (`repairs`).
+    """Ones on diagonal `k`, zeros elsewhere. Nothing is written in place: array-api-compat fills
+    the diagonal of zeros in place, and the compiler may read the zeros too early (`repairs`).
     """
     n_cols = n_rows if n_cols is None else n_cols
-    if k == 0 and not is_wide(dtype):  # torch.eye does not support these
+    if k == 0 and not is_wide(dtype):  # torch.eye supports no other k and no wide dtype
         return torch.eye(n_rows, n_cols, dtype=dtype, device=device)
     rows, columns = torch.arange(n_rows, device=device), torch.arange(n_cols, device=device)
     dtype = torch.get_default_dtype() if dtype is None else dtype
@@ -154,7 +156,7 @@ def pad(x, widths, /, mode="constant", *, constant_values=0):
 
 
 def _pairs(widths: Any, ndim: int) -> list[tuple[Any, Any]]:
-    """One pair per axis, from any form that NumPy takes."""
+    """One pair (before, after) per axis, from any form of `widths` that NumPy takes."""
     rows = widths.tolist() if hasattr(widths, "tolist") else widths
     rows = rows if isinstance(rows, (list, tuple)) else [rows]
     if not all(isinstance(row, (list, tuple)) for row in rows):

@@ -1,5 +1,5 @@
-"""A custom backward rule in torch: an `autograd.Function` that works in every torch.func transform,
-nested ones included.
+"""Custom backward rules in torch, by an `autograd.Function` that works in every transform of
+torch.func, also in nested ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .private import (
 
 
 class Custom(torch.autograd.Function):
-    """The operation of one `Rule`: its outputs, then the residuals that are not inputs."""
+    """The operation of one `Rule`: returns its outputs, then the residuals that are not inputs."""
 
     generate_vmap_rule = True
 
@@ -51,7 +51,7 @@ class Custom(torch.autograd.Function):
     # pyright: ignore[reportIncompatibleMethodOverride]
     def backward(ctx: Any, *grads: Any) -> tuple:
         rule, n = ctx.rule, ctx.rule.n_outs
-        # from a torch.func level that has ended, as when its pullback is called
+        # these tensors may belong to a torch.func level that ended before the pullback was called
         saved = tuple(map(unwrap_if_dead, ctx.saved_tensors))
         grads = tuple(g if g is None else unwrap_if_dead(g) for g in grads)
         arrays, output = saved[: ctx.n_arrays], saved[ctx.n_arrays :]
@@ -66,8 +66,8 @@ class Custom(torch.autograd.Function):
 
 
 def _places(arrays: tuple, residuals: tuple) -> list:
-    """For each residual the number of the input that it is, or None. Such a residual is saved as an
-    input, so that second derivatives reach it.
+    """For each residual: the position of the input that is the same tensor, or None. Such a
+    residual is saved as an input, so that second derivatives reach it.
     """
     return [next((i for i, x in enumerate(arrays) if x is r), None) for r in residuals]
 
@@ -95,7 +95,7 @@ def _is_float(x: torch.Tensor) -> bool:
     return x.is_floating_point() or x.is_complex()
 
 
-# Attributes that can be read without the values of a tensor, as when a module is rebuilt.
+# Reading these attributes does not use the values of a tensor; rebuilding a module reads them.
 METADATA = {
     getattr(torch.Tensor, name).__get__
     for name in ("device", "dtype", "is_leaf", "layout", "ndim", "requires_grad", "shape")
@@ -103,9 +103,9 @@ METADATA = {
 
 
 class Escapes(TorchFunctionMode):
-    """Sets `found` if an operation uses a tensor whose gradient would be lost: one that requires
-    gradients, or that a torch.func level which is not running differentiates. Inside a custom
-    function torch silently treats such tensors as constants.
+    """Sets `found` if an operation uses a tensor whose gradient would be lost: a tensor that
+    requires gradients, or one that is differentiated by a torch.func level above the running one.
+    Inside a custom function, torch silently treats such tensors as constants.
     """
 
     found = False
@@ -121,7 +121,7 @@ class Escapes(TorchFunctionMode):
 
 
 def _escaped(x: torch.Tensor, level: int) -> bool:
-    """Whether a level above the running one, or plain autograd, needs a gradient of `x`."""
+    """Whether a torch.func level above `level`, or plain autograd, needs a gradient of `x`."""
     x = unwrap_if_dead(x)
     while is_functorch_wrapped_tensor(x):
         if maybe_get_level(x) <= level:
@@ -133,7 +133,9 @@ def _escaped(x: torch.Tensor, level: int) -> bool:
 
 
 class Replay:
-    """Contexts that all start with the state that torch's generators had before the first."""
+    """Contexts for running a function again. Each starts with the state that torch's random
+    generators had at the start of the first one.
+    """
 
     def __init__(self) -> None:
         self.states: Any = None

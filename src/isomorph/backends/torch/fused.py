@@ -1,5 +1,5 @@
-"""Torch's fast kernels that cannot be differentiated twice, extended by everything else torch can
-do.
+"""Torch's fast kernels, made to work with second derivatives, vmap and other transforms, which they
+do not support themselves.
 
 Outside of torch.func the kernel is part of autograd's graph, and `Twice` decides in the backward
 pass: if that is differentiated as well, the gradient is that of the composed formula. Inside
@@ -33,10 +33,11 @@ def fused(
     arrays: Sequence[torch.Tensor],
     whole: tuple[Func, Func] | None = None,
 ) -> tuple:
-    """`native(*arrays)`, floating tensors in and out; `composed` computes the same by formula.
+    """`native(*arrays)`, a kernel that takes and returns floating-point tensors. `composed`
+    computes the same by a formula.
 
-    `whole` are operations for a compiler to use instead of the kernel: `forward(*arrays)` and
-    `back(arrays, upstream)`.
+    `whole` is a pair of operations that a compiler uses instead of the kernel: `forward(*arrays)`
+    and `back(arrays, upstream)`.
     """
     if is_foreign():
         return composed(*arrays)
@@ -119,7 +120,7 @@ class Fused(torch.autograd.Function):
     # pyright: ignore[reportIncompatibleMethodOverride]
     def backward(ctx: Any, *grads: Any) -> tuple:
         call: Call = ctx.call
-        # from a torch.func level that has ended, as when its pullback is called
+        # these tensors may belong to a torch.func level that ended before the pullback was called
         arrays = tuple(map(unwrap_if_dead, ctx.saved_tensors))
         grads = tuple(g if g is None else unwrap_if_dead(g) for g in grads)
         used = [i for i, g in enumerate(grads) if g is not None]

@@ -1,5 +1,5 @@
-"""Host functions inside torch's transforms and compiler: one custom operator for all of them, which
-gets a number that says which function to call.
+"""Host functions inside torch's transforms and compiled programs. One custom operator calls all of
+them; its argument `number` says which one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NUMBERS = count()
 
 
 class Hosted:
-    """A host function, and the shapes and dtypes of its results that a program relies on."""
+    """A host function, and examples of its results, whose shapes and dtypes a program relies on."""
 
     def __init__(self, xp: Any, host: Any):
         self.xp, self.host = xp, host
@@ -40,7 +40,9 @@ class Hosted:
 
 
 def call(xp: Any, host: Any, arrays: tuple) -> tuple:
-    """Call `host` where tensors have no values: batched, or placeholders of a trace."""
+    """Call `host` with tensors that have no values of their own: tensors inside a vmap, or
+    placeholders of a trace.
+    """
     number = next(NUMBERS)
     HOSTED[number] = Hosted(xp, host)
     try:

@@ -1,5 +1,6 @@
-"""NumPy's indexing: torch refuses negative steps, narrow integers and sequences, takes uint8 as a
-mask, does not treat a number next to arrays as an array, and has no functional update.
+"""NumPy's indexing. Torch's own differs: it refuses negative steps, narrow integers and sequences,
+takes uint8 as a mask, treats an index that mixes ints and arrays in its own way, and has no
+functional update.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def get(x: torch.Tensor, index: Any) -> torch.Tensor:
 
 
 def update(xp: Any, x: torch.Tensor, index: Any, value: Any, how: str) -> torch.Tensor:
-    """A copy of `x` with `x[index]` set or combined."""
+    """A copy of `x` with `x[index]` set to `value`, or combined with it as `how` says."""
     ready, index = _ready(x, index)
     value = torch.as_tensor(value, dtype=x.dtype, device=x.device)
     flips = _backward_axes(ready, index)
@@ -54,7 +55,7 @@ def update(xp: Any, x: torch.Tensor, index: Any, value: Any, how: str) -> torch.
 
 
 def distance(start: Any, stop: Any) -> int | None:
-    """`Backend.distance`: the traced graph knows how a number was computed."""
+    """`Backend.distance`. In a trace, the graph shows how `start` and `stop` were computed."""
     mode = get_proxy_mode()
     if mode is None:
         return affine.constant_difference(_mapped(start), _mapped(stop))
@@ -63,7 +64,7 @@ def distance(start: Any, stop: Any) -> int | None:
 
 
 def _mapped(x: Any) -> tuple[tuple, Any]:
-    """The levels and axes of the vmaps that map `x`, and the tensor of all examples."""
+    """The levels and axes of the vmaps that map `x`, and the tensor that holds all examples."""
     maps: tuple = ()
     while isinstance(x, torch.Tensor) and is_functorch_wrapped_tensor(x):
         if is_batchedtensor(x):
@@ -115,12 +116,12 @@ def _positions(x: torch.Tensor, index: tuple) -> torch.Tensor:
 
 
 def written(x: torch.Tensor, index: tuple, value: torch.Tensor) -> torch.Tensor:
-    """A copy of `x` with `x[index]` set; the steps of slices must be positive. If nothing is
-    traced, the copy is written in place. Inside a trace or transform, where writes in place can go
-    wrong, functional operations are used.
+    """A copy of `x` with `x[index]` set to `value`; the steps of slices must be positive. If
+    nothing is traced, the copy is written in place. Inside a trace or transform, where writes in
+    place can go wrong, functional operations are used.
     """
     watched = is_tracing() or x.requires_grad or value.requires_grad
-    if _repeats(index) and (watched or not x.is_cpu):  # a GPU writes in no order
+    if _repeats(index) and (watched or not x.is_cpu):  # a GPU writes in an unknown order
         return _last(x, _positions(x, index), value)
     if not is_tracing():
         y = x.clone()
@@ -150,8 +151,9 @@ def _last(x: torch.Tensor, where: torch.Tensor, value: torch.Tensor) -> torch.Te
 
 
 def _scattered(x: torch.Tensor, index: tuple, value: torch.Tensor) -> torch.Tensor:
-    """`x` with a part set, for an index of numbers, slices and new axes: each entry of the index
-    makes a view of the previous one, and then the changed views are put back in reverse order.
+    """A copy of `x` with `x[index]` set, for an index of ints, slices, None and an ellipsis. Each
+    entry makes a view of the view before it; then the changed views are put back, the last one
+    first.
     """
     free = [slice(None)] * (x.ndim - sum(map(_width, index)))
     entries = [j for i in index for j in (free if i is Ellipsis else [i])]
@@ -188,7 +190,9 @@ def _may_differentiate(*arrays: torch.Tensor) -> bool:
 
 
 def _fitted(place: tuple[int, ...], value: torch.Tensor, how: str) -> torch.Tensor:
-    """The value without leading axes of size 1, which NumPy ignores."""
+    """`value` without the leading axes of size 1 that NumPy ignores. Raises if it does not
+    broadcast to the shape `place`.
+    """
     shape = tuple(value.shape)
     extra = max(len(shape) - len(place), 0)
     pairs = zip(reversed(shape[extra:]), reversed(place))
@@ -201,8 +205,8 @@ def _fitted(place: tuple[int, ...], value: torch.Tensor, how: str) -> torch.Tens
 
 
 def _ready(x: torch.Tensor, index: Any) -> tuple[torch.Tensor, tuple]:
-    """A tensor and an index for torch with the meaning that the given ones have in NumPy:
-    unchanged, or `x` flattened and positions in it. Steps may still be negative.
+    """A tensor and an index with which torch selects what NumPy selects by `x[index]`: either `x`
+    and an equivalent index, or `x` flattened and the positions in it. Steps may still be negative.
     """
     parts = index if isinstance(index, tuple) else (index,)
     basic = BASIC.issuperset(map(type, parts))
@@ -224,7 +228,9 @@ def _ready(x: torch.Tensor, index: Any) -> tuple[torch.Tensor, tuple]:
 
 
 def _is_closed(x: torch.Tensor, parts: tuple) -> bool:
-    """Whether an ellipsis covers no axis but separates arrays, which torch ignores."""
+    """Whether an ellipsis that covers no axis stands between arrays. NumPy then counts the arrays
+    as separated and puts their axes first; torch does not.
+    """
     if sum(map(_width, parts)) != x.ndim:
         return False
     chosen = [isinstance(i, (int, torch.Tensor)) for i in parts]
@@ -274,7 +280,7 @@ def _beside_arrays(x: torch.Tensor, i: Any, axis: int) -> Any:
         i = i if i.ndim else i.reshape(1)
         if i.device == x.device:
             return i
-        if i.is_cpu and axis < x.ndim:  # a GPU would end the CUDA context
+        if i.is_cpu and axis < x.ndim:  # on a GPU, a wrong index would end the CUDA context
             _check_bounds(i, x, axis)
         return i.to(x.device)
     if not isinstance(i, int):
@@ -285,8 +291,8 @@ def _beside_arrays(x: torch.Tensor, i: Any, axis: int) -> Any:
 
 
 def _check_bounds(i: torch.Tensor, x: torch.Tensor, axis: int) -> None:
-    """Refuse an index in the memory of the host that is out of bounds, if it can be read: if
-    nothing traces or maps it.
+    """Raise if an index tensor in the memory of the host is out of bounds. If it is traced or
+    mapped, it cannot be read and is not checked.
     """
     maps, values = _mapped(i)
     if maps or values is None or len_torch_dispatch_stack() or torch.compiler.is_compiling():

@@ -14,12 +14,12 @@ from ..composed import Backend
 from . import pooling, private
 from .fused import is_foreign, is_watched
 
-# Dynamo, which reads the code below, cannot look them up.
+# Looked up here, because Dynamo, which reads the code below, cannot look them up.
 CROSS_ENTROPY: Any = private.cross_entropy_loss
 HAS_CROSS_ENTROPY = private.has("cross_entropy_loss")
 
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
-NOBODY = -(1 << 63)  # the label that torch ignores; by default one that cannot occur
+NOBODY = -(1 << 63)  # the label for torch to ignore if none is ignored: it cannot occur
 
 
 class Layers(Backend):
@@ -47,7 +47,8 @@ class Layers(Backend):
         return x.chunk(3, -1)  # its gradient is one array, not a sum of three
 
     def softplus(xp, x: Any) -> Any:
-        return F.softplus(x, threshold=50)  # beyond it x itself: at 20, not exact
+        # beyond the threshold the result is x itself; torch's default, 20, is not exact
+        return F.softplus(x, threshold=50)
 
     def mish(xp, x: Any) -> Any:
         return F.mish(x)
@@ -65,7 +66,7 @@ class Layers(Backend):
         return torch.logsumexp(x, tuple(range(x.ndim)) if axis is None else axis, keepdims)
 
     def take_rows(xp, weight: Any, ids: Any) -> Any:
-        # it checks the ids itself, on every device
+        # torch.embedding checks the ids itself, on every device
         places = ids if ids.dtype in (torch.int64, torch.int32) else ids.long()
         table = weight if weight.ndim == 2 else weight.reshape(weight.shape[0], -1)
         try:
@@ -100,7 +101,7 @@ class Layers(Backend):
         if not (training and alone and x.numel()) or is_foreign() or any(map(is_watched, kept)):
             return super().batch_norm(x, mean, variance, weight, bias, plan)
         size = x.shape[channel]
-        if weight is None and bias is not None:  # its second derivative needs both or neither
+        if weight is None and bias is not None:  # the second derivative needs both or neither
             weight = torch.ones_like(bias)
         flat = channel == x.ndim - 1 != 3
         # channels second in shape; the kernel recognises channels that are last in memory
@@ -152,7 +153,7 @@ class Layers(Backend):
 
 
 def _refuse(xp: Any, name: str, numbers: Any, size: int, what: str) -> None:
-    """Raise, naming the number that was out of range."""
-    if is_foreign():  # under vmap there are numbers of all examples
+    """Raise an error that names the number out of range; under vmap it names only the range."""
+    if is_foreign():  # the numbers cannot be read
         raise IndexError(f"{name}: needed {what} from 0 to {size - 1}") from None
     refuse(xp, name, numbers, size, what)

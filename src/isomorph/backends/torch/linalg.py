@@ -25,8 +25,8 @@ cross = alike(native.cross)
 
 
 def cholesky(x, /, *, upper=False):
-    """For a complex matrix torch's gradient has a part that is not Hermitian and has no effect in
-    Hermitian directions; it is removed here.
+    """The Cholesky factor. For a complex matrix, torch's gradient also has a part that is not
+    Hermitian. That part has no effect in Hermitian directions, and is removed here.
     """
     if x.is_complex():
         hermitian = (x + x.mH) / 2  # exactly x if x is Hermitian
@@ -84,7 +84,9 @@ _tensordot = alike(compat.tensordot)
 
 
 def tensordot(x1, x2, /, *, axes: Any = 2):
-    """torch broadcasts an axis of one that is summed; the standard and the others refuse it."""
+    """`tensordot`. Torch would broadcast a summed axis of size 1. This raises instead, as the
+    standard and the other frameworks do.
+    """
     if isinstance(axes, int):
         pairs = [*zip(x1.shape[x1.ndim - axes :], x2.shape[:axes])]
     else:
@@ -101,8 +103,8 @@ def tensordot(x1, x2, /, *, axes: Any = 2):
 
 
 def vecdot(x1, x2, /, *, axis=-1):
-    """array-api-compat goes through matmul, thirty times slower on long vectors; and torch
-    broadcasts an axis of one that is summed.
+    """`vecdot`. array-api-compat uses matmul, which is thirty times slower on long vectors. Torch
+    would broadcast a summed axis of size 1; this raises instead.
     """
     if x1.shape[axis] != x2.shape[axis]:
         raise ValueError(f"vecdot: needed equal sizes along {axis}, got {x1.shape} and {x2.shape}")
@@ -173,7 +175,9 @@ def _solve(x1, x2):
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-    """Next to a NaN, torch's gradient of the infinity norm is 0."""
+    """`vector_norm`. Torch's gradient of the infinity norm is 0 if an element is NaN, so `amax` and
+    `amin` are used here.
+    """
     if not math.isinf(ord) or axis == () or not differentiated(x):
         return native.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
     over = () if axis is None else axis
@@ -181,7 +185,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
 
 
 def matrix_norm(x, /, *, keepdims=False, ord: Any = "fro"):
-    """The gradient at zero is 0."""
+    """`matrix_norm`, whose gradient at a matrix of zeros is 0."""
     y = native.matrix_norm(x, keepdims=keepdims, ord=ord)  # pyright: ignore
     if ord in (2, -2, "nuc"):
         y = _keep_nan(x, y, 2 if keepdims else 0)
@@ -192,8 +196,9 @@ def matrix_norm(x, /, *, keepdims=False, ord: Any = "fro"):
 
 
 def det(x, /):
-    """Torch's second derivative at a singular matrix is NaN, or wrong for a complex one. Where
-    values cannot be read, torch's own is used.
+    """The determinant. Torch's second derivative at a singular matrix is NaN, or wrong for a
+    complex one, so `Det` has its own. In a trace and under vmap, where values cannot be read,
+    torch's is used.
     """
     own = x.ndim < 2 or not differentiated(x) or _is_blind()
     return _keep_nan(x, torch.linalg.det(x) if own else Det.apply(x), 0)
@@ -229,7 +234,7 @@ class Det(torch.autograd.Function):
 
 
 def _is_singular(x: torch.Tensor) -> torch.Tensor:
-    """Which matrices are singular in floating point; not those with a NaN."""
+    """Which matrices are singular in floating point. A matrix with a NaN is not."""
     inverse, wrong = torch.linalg.inv_ex(x)
     size = lambda y: y.abs().sum(-2).amax(-1) if y.shape[-1] else y.abs().sum((-2, -1))
     condition = size(x) * size(inverse) * x.shape[-1] * torch.finfo(x.dtype).eps
@@ -237,8 +242,8 @@ def _is_singular(x: torch.Tensor) -> torch.Tensor:
 
 
 def _adjugate(x: torch.Tensor) -> torch.Tensor:
-    """The adjugate, as a polynomial in x (Faddeev and LeVerrier): exact, with its derivatives, even
-    if singular values are equal or zero.
+    """The adjugate, as a polynomial in x (Faddeev and LeVerrier). It and its derivatives are exact
+    even if singular values are equal or zero.
     """
     n = x.shape[-1]
     eye = torch.eye(n, dtype=x.dtype, device=x.device).expand(x.shape)

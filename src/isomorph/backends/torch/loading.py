@@ -1,10 +1,10 @@
 """Importing torch next to TensorFlow on ARM, where both include the Arm Compute Library.
 
-TensorFlow exposes its copy to every library that is loaded later (RTLD_GLOBAL), so torch's oneDNN
-kernels would call TensorFlow's copy, of another version, and abort the process ("free(): invalid
-pointer", at the first larger convolution gradient). If torch is imported here, it is told to look
-into its own libraries first. If it was already imported, after TensorFlow, it is too late for
-that: oneDNN is turned off in torch.
+TensorFlow exposes its copy to every library that is loaded later (RTLD_GLOBAL). Torch's oneDNN
+kernels would then call TensorFlow's copy, which has another version, and abort the process
+("free(): invalid pointer", at the first larger convolution gradient). If torch is imported here, it
+is told to look into its own libraries first. If it was already imported after TensorFlow, it is too
+late for that, and oneDNN is turned off in torch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import warnings
 from importlib import import_module
 
-FIRST, SECOND = "tensorflow.python.pywrap_tensorflow", "torch._C"  # they load the libraries
+FIRST, SECOND = "tensorflow.python.pywrap_tensorflow", "torch._C"  # these load the libraries
 
 
 def import_torch() -> None:

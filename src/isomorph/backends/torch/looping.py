@@ -1,10 +1,11 @@
-"""Branches and loops in torch. It has operations for them that its compiler supports, but
-`torch.func.grad` does not, nor, for `while_loop`, `vmap`.
+"""Branches and loops in torch. Torch has operations for them. Its compiler supports these
+operations, but `torch.func.grad` supports none of them, and `vmap` does not support `while_loop`.
 
-So each is a function with a custom rule, whose backward pass is such an operation again: of any
-order, and with one body, where Python's loops would have one copy for each step. The operations
-need every tensor they use as an operand: captured tensors are found first, and constants created
-inside are lifted out of the traced graph afterwards.
+So each is a function with a custom rule, whose backward pass is again such an operation. This gives
+gradients of any order, and programs with one body, where a Python loop would give one copy per
+step. Only the gradient of a compiled `while_loop` raises. The operations need every tensor they use
+as an operand: captured tensors are found first, and constants created inside are moved out of the
+traced graph afterwards.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from .private import (
     unwrap_batched,
 )
 
-WHILE_LOOP: Any = private.while_loop  # Dynamo, which reads its call, cannot look it up
+WHILE_LOOP: Any = private.while_loop  # looked up here, because Dynamo cannot look it up
 ENDLESS = (
     "while_loop: the gradient of a compiled loop needed a number of steps known beforehand; use "
     "iso.fori_loop with Python numbers as bounds, or iso.scan, or differentiate it without iso.jit"
@@ -56,7 +57,9 @@ def is_mapped(x: Any) -> bool:
 
 
 def masked(xp: Any, goes_on: Callable, body: Callable, arrays: tuple) -> tuple:
-    """`Backend.while_loop`; if examples end at different steps, it runs until the last one ends."""
+    """`Backend.while_loop`. Under vmap it runs until the last example ends; examples that have
+    ended keep their values.
+    """
     active = goes_on(*arrays)
     while _any(active):
         arrays = xp.cond(active, body, lambda *a: a, arrays) if is_mapped(active) else body(*arrays)
@@ -71,15 +74,15 @@ def _any(x: Any) -> bool:
 
 
 def compiled_cond(pred: torch.Tensor, true: Any, false: Any, arrays: tuple) -> tuple:
-    """`Backend.cond` in operations that torch.compile can read."""
+    """`Backend.cond`, by operations that torch.compile can read."""
     _check_transforms("cond")
     for func in (true, false):
-        func(*arrays)  # only for its checks: it is not part of the program
+        func(*arrays)  # only for its checks: the result is not used in the program
     return torch.cond(pred, _fresh(true.plain), _fresh(false.plain), arrays)
 
 
 def compiled_while(goes_on: Callable, body: Callable, arrays: tuple) -> tuple:
-    """`Backend.while_loop` in operations that torch.compile can read."""
+    """`Backend.while_loop`, by operations that torch.compile can read."""
     _check_transforms("while_loop")
     first = tuple(x.clone() for x in arrays)
     return WHILE_LOOP(goes_on, _fresh(body), first)
@@ -95,7 +98,8 @@ is_transformed._dynamo_marked_constant = True  # pyright: ignore
 def _check_transforms(name: str) -> None:
     if is_transformed():
         raise NotImplementedError(
-            f"{name}: torch.compile cannot transform it; compile the whole with iso.jit"
+            f"{name}: torch.compile cannot transform it with grad or vmap; compile the whole "
+            "function with iso.jit"
         )
 
 
@@ -103,7 +107,9 @@ def _check_transforms(name: str) -> None:
 
 
 def cond(xp: Any, pred: torch.Tensor, true: Callable, false: Callable, arrays: tuple) -> tuple:
-    """`Backend.cond` in a program; without a compiler, with a `pred` for each example."""
+    """`Backend.cond` in a traced program, or, if nothing is traced, under a vmap that has one
+    `pred` per example.
+    """
     held, made = hoist((true, false), every=True)
     n = len(held)
     one, other = (lambda *a, k=k: made(a[:n])[k](*a[n:]) for k in (0, 1))  # pyright: ignore
@@ -126,7 +132,7 @@ def _cond(xp: Any, pred: Any, true: Callable, false: Callable, args: tuple) -> t
         return None, *(found.get(i) for i in range(len(args)))
 
     def forth(*args: Any) -> tuple:
-        if is_traced():  # the graph shows what it uses in addition to its arguments
+        if is_traced():  # tensors used besides the arguments are found in the graph
             return run(*args), args
         try:
             return unseen("cond", xp, run, args), args
@@ -142,8 +148,8 @@ def _cond(xp: Any, pred: Any, true: Callable, false: Callable, args: tuple) -> t
 
 
 def _pull(xp: Any, func: Callable, n: int, floats: list[int]) -> Callable[..., tuple]:
-    """The gradients of `func` of `n` arrays with respect to those at `floats`, as a function of the
-    arrays and of the gradients of its floating outputs.
+    """The pullback of `func`, which takes `n` arrays, to the arrays at the positions `floats`. It
+    is a function of all arrays, followed by the gradients of the floating-point outputs.
     """
 
     def pull(*both: Any) -> tuple:
@@ -159,7 +165,7 @@ def _pull(xp: Any, func: Callable, n: int, floats: list[int]) -> Callable[..., t
 
 
 def while_loop(xp: Any, goes_on: Callable, body: Callable, arrays: tuple) -> tuple:
-    """`Backend.while_loop` in a program."""
+    """`Backend.while_loop` in a traced program."""
     held, made = hoist((goes_on, body), every=True)
 
     def run(held: Sequence[Any], arrays: Sequence[Any]) -> tuple:
@@ -190,7 +196,9 @@ def _while(goes_on: Callable, body: Callable, held: Sequence[Any], arrays: Seque
 def _while_mapped(
     goes_on: Callable, body: Callable, held: Sequence[Any], arrays: Sequence[Any]
 ) -> tuple:
-    """At the level below a vmap: a loop over all examples, until the last one ends."""
+    """A loop under vmap, run at the level below it: one loop for all examples together, until the
+    last one ends.
+    """
 
     def truth(held: Any, *arrays: Any) -> torch.Tensor:
         found = goes_on(held, *arrays)
@@ -211,8 +219,8 @@ def _while_mapped(
 
 
 class Below:
-    """The level below a vmap, where its examples are an axis: the first axis of everything except
-    captured tensors, which may not have it, and the second axis of rows.
+    """Enters the level below a vmap, where the examples are an ordinary axis: the first axis of the
+    carry and the second axis of `rows`. Captured tensors have it first, or not at all.
     """
 
     def __init__(self, held: Sequence[Any], carry: Sequence[Any], rows: Sequence[Any] = ()):
@@ -245,7 +253,7 @@ class Below:
         return torch.func.vmap(func, axes)(tuple(held), *args)
 
     def mapped(self, tensors: Sequence[Any], axis: int) -> tuple:
-        """Tensors of this level as values per example, at the level of the vmap."""
+        """Tensors of this level, whose axis `axis` counts examples, as tensors of the vmap."""
         return tuple(add_batch_dim(y, axis, self.level.level()) for y in tensors)
 
 
@@ -257,7 +265,9 @@ def unrolls(lower: Any, upper: Any) -> bool:
 
 
 def fori_loop(xp: Any, lower: Any, upper: Any, body: Callable, arrays: tuple) -> tuple:
-    """`Backend.fori_loop` in a program: a scan, if the number of steps is known."""
+    """`Backend.fori_loop` in a traced program or under vmap: a scan if the bounds are Python ints,
+    else a while loop.
+    """
     device = arrays[0].device if arrays else None
     if type(lower) is type(upper) is int:
         n = max(0, upper - lower)
@@ -275,9 +285,9 @@ def fori_loop(xp: Any, lower: Any, upper: Any, body: Callable, arrays: tuple) ->
 def scan(
     xp: Any, step: Callable, carry: tuple, xs: tuple, n: int, reverse: bool
 ) -> tuple[tuple, tuple]:
-    """`Backend.scan` in a program."""
+    """`Backend.scan` in a traced program."""
     held, made = hoist(step, every=True)
-    if not xs:  # the operation needs a row
+    if not xs:  # torch's operation needs rows
         xs = (torch.zeros(n),)
         known = lambda held, carry, row: made(held)(carry, ())
     else:
@@ -288,8 +298,8 @@ def scan(
 def _scan(
     xp: Any, step: Callable, held: tuple, carry: tuple, xs: tuple, reverse: bool
 ) -> tuple[tuple, tuple]:
-    """A scan whose backward pass is a scan: from the last row to the first, over the carry at the
-    beginning of each step. `step(held, carry, x) -> (carry, ys)`.
+    """A scan with `step(held, carry, x) -> (carry, ys)`. Its backward pass is a scan too: from the
+    last row to the first, over the stored carries with which the steps began.
     """
 
     def keeping(held: tuple, carry: tuple, x: tuple) -> tuple:
@@ -307,7 +317,7 @@ def _scan(
     def back(saved: tuple, upstream: tuple) -> tuple:
         held, carry, xs, carries = saved
         h, c, x = len(held), len(carry), len(xs)
-        if any(map(xp.is_watched, (*held, *carry, *xs))):  # higher order: they depend on these
+        if any(map(xp.is_watched, (*held, *carry, *xs))):  # higher order: carries depend on these
             carries = _scan(xp, keeping, held, carry, xs, reverse)[1][:c]
         is_float = lambda x: xp.is_float(x.dtype)
         floats = [i for i, y in enumerate((*held, *carry, *xs)) if is_float(y)]
@@ -350,7 +360,7 @@ def _raw_scan(
     c, x = len(carry), len(xs)
     like = xs[0]
     first = [y.clone(memory_format=torch.contiguous_format) for y in carry]
-    first = first or [like.new_zeros(())]  # the operation needs a carry, and a result
+    first = first or [like.new_zeros(())]  # torch's operation needs a carry, and a result
     n_ys = [0]
 
     def combine(*a: Any) -> list:
@@ -367,12 +377,12 @@ def _raw_scan(
 
 
 def _fresh(func: Callable) -> Callable[..., tuple]:
-    """The results in new memory, which the operations require."""
+    """`func` with its results copied to new memory, as torch's operations require."""
     return lambda *a: tuple(y.clone(memory_format=torch.contiguous_format) for y in func(*a))
 
 
 def _apart(tensors: Sequence[Any]) -> tuple:
-    """Tensors that share no memory with each other, all known to the trace."""
+    """The tensors, copied where they share memory or are not yet part of the trace."""
     seen: set[int] = set()
     found = []
     for x in tensors:
@@ -395,8 +405,8 @@ def _is_flow(node: Any) -> bool:
 
 @contextmanager
 def inputs(graph: GraphModule, plain: list[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
-    """The examples that a graph is compiled for. If it has branches and loops, they are
-    placeholders of fixed sizes, in a context where the compiler can express unknown sizes.
+    """Example arguments for the compiler. If the graph has branches or loops, they are placeholders
+    of fixed sizes, and the context lets the compiler express sizes that are not known.
     """
     if not any(map(_is_flow, graph.graph.nodes)):
         yield plain
@@ -407,7 +417,9 @@ def inputs(graph: GraphModule, plain: list[torch.Tensor]) -> Iterator[list[torch
 
 
 def lift(graph: GraphModule) -> None:
-    """Turn tensors that the functions of branches and loops hold as constants into operands."""
+    """Find tensors that the functions of branches and loops hold as constants, and pass them as
+    operands instead.
+    """
     for node in filter(_is_flow, list(graph.graph.nodes)):
         names = [n.target for n in node.args if isinstance(n, torch.fx.Node) and n.op == "get_attr"]
         subs = [attrgetter(str(name))(graph) for name in names]

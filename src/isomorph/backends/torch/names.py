@@ -1,7 +1,7 @@
-"""Names that go directly to torch when nothing needs a check, and those array-api-compat lacks.
+"""Functions that call torch directly where that is enough, and those that array-api-compat lacks.
 
-Two tensors of the same dtype need no promotion (`promotion`), and floating reductions no widening:
-both are skipped.
+Two tensors of the same dtype need no promotion (`promotion`), and a reduction of floating-point
+numbers needs no wider dtype, so both steps of array-api-compat are skipped.
 """
 
 from __future__ import annotations
@@ -47,21 +47,25 @@ subtract = direct("subtract")
 
 
 def floor_divide(x1, x2, /):
-    """With the derivative 0; `torch.floor_divide` has no derivative."""
+    """`floor_divide` with the derivative 0; `torch.floor_divide` has no derivative."""
     return torch.div(*promoted(x1, x2), rounding_mode="floor")
 
 
 def remainder(x1, x2, /):
-    """With a derivative for a number and a tensor too, which `torch.remainder` does not have."""
+    """`torch.remainder`, also with a derivative for a Python number and a tensor, which torch's
+    own does not have.
+    """
     return torch.remainder(*promoted(x1, x2))
 
 
-# Unsigned dtypes that torch's compiler does not promote, not even two equal ones.
+# Torch's compiler cannot promote these unsigned dtypes, even if both operands have the same one.
 SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
 
 def where(condition, x1, x2, /):
-    """`torch.where`, also for wide unsigned integers in a program: by their bits."""
+    """`torch.where`. Wide unsigned integers, which the compiler does not support there, are
+    selected as signed integers with the same bits.
+    """
     if is_wide(x1) or is_wide(x2):
         x1, x2 = promoted(x1, x2)
     if not (isinstance(x1, torch.Tensor) and isinstance(x2, torch.Tensor) and x1.dtype is x2.dtype):
@@ -94,8 +98,8 @@ torch_pow = direct("pow")
 
 
 def pow(x1, x2, /):
-    """`torch.pow`, also with second derivatives at 0**0, which is constant, and with powers of a
-    complex zero; torch has neither.
+    """`torch.pow`. It also has second derivatives at 0**0, where 1 is used as the base, and powers
+    of a complex zero; torch has neither.
     """
     y = torch_pow(x1, x2)
     if not isinstance(x1, torch.Tensor) or not isinstance(x2, torch.Tensor):
@@ -108,14 +112,14 @@ def pow(x1, x2, /):
 
 
 def _complex_pow(x1, x2):
-    """Complex powers. Zero to a power is 0, 1 or NaN; to the power one it has the derivative 1."""
+    """Complex powers. A power of zero is 0, 1 or NaN; at the exponent 1 its derivative is 1."""
     zero = x1 == 0
     at_zero = torch.where(x2.real > 0, x1 * (x2 == 1), torch.where(x2 == 0, 1.0, torch.nan))
     return torch.where(zero, at_zero, torch_pow(torch.where(zero, 1.0, x1), x2))
 
 
 def logaddexp(x1, x2, /):
-    """The derivative at infinities is the limit, where torch has NaN."""
+    """`torch.logaddexp`, whose derivative at infinities is the limit; torch's is NaN."""
     x1, x2 = promoted(x1, x2)
     if differentiated(x1) or differentiated(x2):
         return edges.logaddexp(torch, *torch.broadcast_tensors(x1, x2))
@@ -123,7 +127,7 @@ def logaddexp(x1, x2, /):
 
 
 def hypot(x1, x2, /):
-    """The derivative at the origin is 0, like that of a norm, and not `torch.hypot`'s 0/0."""
+    """`torch.hypot`, whose derivative at the origin is 0, like that of a norm; torch's is 0/0."""
     x1, x2 = promoted(x1, x2)
     y = torch.hypot(x1, x2)
     if not differentiated(y):
@@ -136,12 +140,12 @@ erf = torch.erf
 
 
 def unstack(x, /, *, axis=0):
-    """As one operation, `torch.unbind`; its derivative is one operation too and supports vmap."""
+    """`torch.unbind`: one operation, whose derivative is also one operation and supports vmap."""
     return torch.unbind(x, axis)
 
 
 moveaxis = torch.movedim  # torch.moveaxis, its alias, cannot be vmapped twice
-# Names without indirection: the budget is half a microsecond.
+# Looked up once: the budget of a call is half a microsecond.
 torch_sum, torch_reshape = torch.sum, torch.reshape
 
 
@@ -174,7 +178,7 @@ def prod(x, /, *, axis=None, dtype=None, keepdims=False):
 
 
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):
-    if axis == ():  # torch means all axes by this
+    if axis == ():  # no axes; torch takes () as all axes
         return var(x.unsqueeze(-1), axis=-1, correction=correction)
     if correction != 0 and not edges.is_left(x.shape, axis, correction):
         return torch.mean(x, axis, keepdim=keepdims) * torch.nan
@@ -189,9 +193,9 @@ def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     y = torch.std(x, axis, correction=correction, keepdim=keepdims)
     if not differentiated(y):
         return y
-    # Equal numbers differ from their mean by its rounding, and a quotient of two rounding errors
-    # is not a derivative: it is 0, like that of a norm at 0.
-    eps = torch.finfo(torch.promote_types(x.dtype, torch.float32)).eps  # the dtype of sums
+    # Equal numbers differ from their mean only by rounding, and a quotient of two rounding errors
+    # is not a derivative. There the derivative is 0, like that of a norm at 0.
+    eps = torch.finfo(torch.promote_types(x.dtype, torch.float32)).eps  # sums are at least float32
     center = torch.mean(x.detach(), axis, keepdim=keepdims)
     return torch.where(y.detach() <= 8 * eps * center.abs(), y.detach(), y)
 
@@ -209,7 +213,7 @@ def min(x, /, *, axis=None, keepdims=False):
 
 
 def take(x, indices, /, *, axis=None):
-    """array-api-compat's, with one type of error for indices out of bounds."""
+    """`take` of array-api-compat, but an index out of bounds always raises an IndexError."""
     try:
         return compat.take(x, indices.long(), axis=axis)
     except (IndexError, RuntimeError) as error:
@@ -238,7 +242,9 @@ def take_along_axis(x, indices, /, *, axis=-1):
 
 
 def _beyond(function, indices, size):
-    """Raise, naming the indices that are out of bounds; under vmap those of all examples."""
+    """Raise an IndexError that names the allowed range and the first index out of bounds. Under
+    vmap the indices cannot be read, and it names only the range.
+    """
     indices = indices.long()
     wrong = () if is_foreign() else indices[(indices < -size) | (indices >= size)].tolist()
     came = f", got {wrong[0]}" if wrong else ""
@@ -246,7 +252,9 @@ def _beyond(function, indices, size):
 
 
 def searchsorted(x1, x2, /, *, side="left", sorter=None):
-    """A NaN is greater than any number, as in sorting; torch never finds it."""
+    """`searchsorted`, in which a NaN is greater than any number, as in sorting. Torch's own does
+    not find NaN.
+    """
     x1, x2 = promoted(x1, x2)
     if not x1.is_floating_point():
         return compat.searchsorted(x1, x2, side=side, sorter=sorter)  # pyright: ignore
@@ -260,7 +268,9 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
 
 
 def sign(x, /):
-    """Without assigning in place, as array-api-compat does: supports vmap and gradients."""
+    """`sign`. array-api-compat assigns NaN in place; this does not, so it supports vmap and
+    gradients.
+    """
     if x.dtype.is_complex:
         return torch.sgn(x)
     if x.dtype.is_floating_point:
@@ -277,7 +287,9 @@ def meshgrid(*arrays, indexing: Any = "xy"):
 
 
 def unique_all(x, /):
-    """Each value is taken from its first position: `torch.unique` has no derivative."""
+    """`unique_all`. Each value is taken from `x` at its first position, so that gradients flow;
+    `torch.unique` has no derivative.
+    """
     values, inverse, counts = torch.unique(x.detach(), return_inverse=True, return_counts=True)
     counts = torch.where(torch.isnan(values), 1, counts)  # each NaN is a separate value
     places = torch.arange(x.numel(), device=x.device)
@@ -302,14 +314,14 @@ def unique_values(x, /):
 
 
 def finfo(type, /):
-    """`torch.finfo` whose `dtype` is a dtype; of a dtype or a tensor."""
+    """`torch.finfo` of a dtype or of a tensor's dtype. Its `dtype` is a dtype, not a string."""
     limits = torch.finfo(getattr(type, "dtype", type))
     dtype = getattr(torch, limits.dtype)
     return FloatInfo(limits.bits, limits.eps, limits.max, limits.min, limits.smallest_normal, dtype)
 
 
 def iinfo(type, /):
-    """`torch.iinfo` whose `dtype` is a dtype; of a dtype or a tensor."""
+    """`torch.iinfo` of a dtype or of a tensor's dtype. Its `dtype` is a dtype, not a string."""
     dtype = getattr(type, "dtype", type)
     limits = torch.iinfo(dtype)
     return IntInfo(limits.bits, limits.max, limits.min, dtype)
@@ -317,7 +329,9 @@ def iinfo(type, /):
 
 class __array_namespace_info__(compat.__array_namespace_info__):
     def devices(self) -> Any:
-        """The devices present; array-api-compat tries every kind in torch, with warnings."""
+        """The devices of this machine. array-api-compat tries every kind of device that torch
+        knows, which causes warnings.
+        """
         accelerator = torch.accelerator.current_accelerator()
         count = torch.accelerator.device_count() if accelerator else 0
         kind = accelerator.type if accelerator else ""

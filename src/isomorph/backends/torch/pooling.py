@@ -1,7 +1,7 @@
 """Pooling by torch's kernels, which pad both ends equally, by at most half a window.
 
-Their gradient of a maximum goes to the first of equal values; ours is shared, so the backward pass
-is our own: it finds the places with the maximum again, and their number.
+If several values in a window are the maximum, torch gives the gradient to the first. Here they
+share it, so the backward pass is our own: it finds again where the maxima are and how many.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MEAN: Any = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
 
 
 def takes(x: torch.Tensor, plan: PoolPlan) -> bool:
-    """Whether there is a kernel for it."""
+    """Whether torch has a kernel for this pooling."""
     return (
         x.dtype.is_floating_point
         and len(plan.window) in MAX
@@ -52,9 +52,9 @@ def pool(x: torch.Tensor, plan: PoolPlan) -> torch.Tensor:
 def mean(
     x: torch.Tensor, window: Sizes, strides: Sizes, ends: Sizes, counts_pads: bool
 ) -> torch.Tensor:
-    """The kernel; on CUDA its gradient with padding is wrong if channels are last in memory (torch
-    2.11), so x is copied there. One channel may be first and last, and then `contiguous` would
-    leave the strides as they are.
+    """The mean of each window, by torch's kernel. On CUDA, its gradient with padding is wrong if
+    channels are last in memory (torch 2.11), so there x is copied with channels first. With a
+    single channel, `contiguous` would not copy, so `clone` is used.
     """
     if any(ends) and x.is_cuda:
         x = x.contiguous() if x.shape[1] > 1 else x.clone(memory_format=torch.contiguous_format)
@@ -62,8 +62,9 @@ def mean(
 
 
 def largest_of(x: torch.Tensor, window: Sizes, strides: Sizes, ends: Sizes) -> torch.Tensor:
-    """The kernel; on CUDA the one for channels that are last in memory reads float64 from
-    misaligned addresses (torch 2.11), which ends the process, so x is copied there.
+    """The maximum of each window, by torch's kernel. On CUDA, the kernel for channels last in
+    memory reads float64 from misaligned addresses (torch 2.11), which ends the process. So there x
+    is copied with channels first.
     """
     if x.is_cuda and x.dtype is torch.float64:
         x = x.clone(memory_format=torch.contiguous_format)

@@ -1,8 +1,9 @@
-"""The private names of torch, each once: its module, its purpose, and the first version seen.
+"""All private names of torch that this backend uses: for each its module, its purpose, and the
+first version of torch in which it was seen.
 
-They may disappear. A missing name disables only what needs it: namespaces, gradients and layers
-work without it, by a slower or stricter fallback, and anything else raises an error that names
-the versions of torch it was made for.
+Private names may disappear from torch. A missing name disables only what needs it: namespaces,
+gradients and layers work without it, by a slower or stricter fallback, and anything else raises an
+error that names the versions of torch it was made for.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from ..unpromised import Name, Names, is_there
 
 
 def _is_without_memory(x: torch.Tensor) -> bool:
-    """Whether a tensor is wrapped, judged by public behaviour: it has no memory of its own."""
+    """Whether torch.func has wrapped a tensor, found by public means: a wrapped tensor has no
+    memory of its own.
+    """
     try:
         x.data_ptr()
     except RuntimeError:
@@ -26,7 +29,7 @@ def _is_without_memory(x: torch.Tensor) -> bool:
     return False
 
 
-LAST = sys.maxsize  # the level of wrapped tensors, if levels cannot be told apart
+LAST = sys.maxsize  # the level of all wrapped tensors, if torch does not tell their levels
 FUNC, TRACE, COMPILER = "torch._C._functorch", "torch.fx.experimental", "torch._inductor"
 FAKE, LOOPS = "torch._subclasses.fake_tensor", "torch._higher_order_ops"
 PYFUNC = "torch._functorch.pyfunctorch"
@@ -42,9 +45,12 @@ NAMES = {
         FUNC, "is_functorch_wrapped_tensor", "tensors wrapped by torch.func", _is_without_memory
     ),
     "maybe_get_level": Name(
-        FUNC, "maybe_get_level", "who watches", lambda x: LAST if _is_without_memory(x) else -1
+        FUNC,
+        "maybe_get_level",
+        "levels of torch.func",
+        lambda x: LAST if _is_without_memory(x) else -1,
     ),
-    "maybe_current_level": Name(FUNC, "maybe_current_level", "who watches", lambda: LAST),
+    "maybe_current_level": Name(FUNC, "maybe_current_level", "levels of torch.func", lambda: LAST),
     "is_gradtrackingtensor": Name(
         FUNC, "is_gradtrackingtensor", "differentiated tensors", lambda x: False
     ),
@@ -115,17 +121,17 @@ NAMES = {
 }
 
 
-NAMES = {word: name._replace(since="2.6") for word, name in NAMES.items()}  # so far
-ALL = Names("torch", "torch 2.10 to 2.15", NAMES)  # they existed in 2.6 already
+NAMES = {word: name._replace(since="2.6") for word, name in NAMES.items()}  # so far, all of them
+ALL = Names("torch", "torch 2.10 to 2.15", NAMES)
 
 
 def __getattr__(word: str) -> Any:
-    """Each name is looked up at its first use."""
+    """A private name of torch, looked up at its first use."""
     return ALL.get(globals(), word)
 
 
 def has(word: str) -> bool:
-    """Whether torch has a name that has a slower alternative."""
+    """Whether this version of torch has a name; without it, a slower alternative is used."""
     return is_there(globals().get(word) or __getattr__(word))
 
 
@@ -133,7 +139,7 @@ def has(word: str) -> bool:
 
 
 def forward_level() -> int:
-    """The number of open levels of torch's own forward mode, minus one."""
+    """The innermost open level of torch's own forward mode, counted from 0; -1 if none is open."""
     return getattr(forward_ad, "_current_level", -1)
 
 
@@ -144,6 +150,8 @@ def is_zero(x: torch.Tensor) -> bool:
 
 
 def storage_of(x: torch.Tensor) -> int:
-    """A number that is equal for all tensors with the same memory, also for placeholders."""
+    """A number that identifies the memory of a tensor: equal for tensors that share it. It exists
+    for placeholders of a trace too.
+    """
     storage = x.untyped_storage()
     return getattr(storage, "_cdata", None) or id(storage)

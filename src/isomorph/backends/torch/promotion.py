@@ -1,6 +1,6 @@
-"""Two operands of the same dtype. array-api-compat promotes by the standard's rules, which costs as
-much as a small call itself, and lacks the wider unsigned integers: torch refuses to promote them,
-or, if one operand has no axes, uses the dtype of the other for both.
+"""Promotion of two operands to the same dtype. array-api-compat promotes by the standard's rules,
+which costs as much as a small call itself. It does not promote uint16, uint32 and uint64: torch
+refuses them, or, if one operand has no axes, uses the dtype of the other for both.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ TORCH_NAME = {"equal": "eq"}  # torch.equal compares whole tensors
 
 
 WIDE = (torch.uint16, torch.uint32, torch.uint64)
-# The result of these is not an integer of the operands' dtype; a Python number may exceed that
-# dtype.
+# The results of these functions do not have the integer dtype of the operands. So a Python number
+# among the operands may exceed that dtype.
 FREE = {
     "atan2", "copysign", "divide", "equal", "greater", "greater_equal", "less", "less_equal",
     "not_equal",
@@ -46,7 +46,7 @@ def direct(name: str) -> Callable[..., Any]:
 
 
 def alike(func: Callable[..., Any]) -> Callable[..., Any]:
-    """array-api-compat's function of two tensors, with wide ones promoted first."""
+    """A function of array-api-compat, whose operands are promoted first if one of them is wide."""
 
     @wraps(func)
     def call(x1, x2, /, **options):
@@ -56,7 +56,7 @@ def alike(func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def evened(*arrays: Any) -> tuple[Any, ...]:
-    """The tensors, with the same dtype if one of them is wide; None stays."""
+    """The arguments, all with the same dtype if one of them is wide. None stays None."""
     if not any([is_wide(x) for x in arrays]):  # noqa: C419
         return arrays
     dtype = result_type(*(x for x in arrays if x is not None))
@@ -64,13 +64,13 @@ def evened(*arrays: Any) -> tuple[Any, ...]:
 
 
 def is_wide(x: Any) -> bool:
-    """Whether a tensor or dtype is one that torch does not promote."""
+    """Whether a tensor or dtype is wide: uint16, uint32 or uint64, which torch does not promote."""
     return getattr(x, "dtype", x) in WIDE
 
 
 def _freed(x1: Any, x2: Any) -> tuple[Any, Any]:
-    """A wide tensor next to a Python number that its dtype cannot hold, cast to one that can:
-    int64, or, for a uint64 next to a negative number, float64.
+    """The operands, with the wide tensor cast if its dtype cannot hold the Python number next to
+    it: to int64, or, if a uint64 is next to a negative number, to float64.
     """
     x, number = (x1, x2) if isinstance(x1, torch.Tensor) else (x2, x1)
     if not isinstance(number, int) or 0 <= number <= torch.iinfo(x.dtype).max:
@@ -83,7 +83,7 @@ def _freed(x1: Any, x2: Any) -> tuple[Any, Any]:
 
 
 def _number(x: Any, dtype: torch.dtype) -> Any:
-    """A Python number, checked to fit into the dtype: torch would cut off bits."""
+    """A Python number. Raises if it does not fit into the dtype: torch would cut off bits."""
     if isinstance(x, int) and not (dtype.is_floating_point or dtype.is_complex):
         limits = torch.iinfo(dtype) if dtype is not torch.bool else None
         if limits is not None and not limits.min <= x <= limits.max:
@@ -100,7 +100,7 @@ def result_type(*arrays_and_dtypes):
     return compat.result_type(dtype, *numbers)
 
 
-SIGNED = {torch.uint16: torch.int32, torch.uint32: torch.int64}  # the smallest that holds it
+SIGNED = {torch.uint16: torch.int32, torch.uint32: torch.int64}  # the smallest that holds all
 
 
 def _promote(a: torch.dtype, b: torch.dtype) -> torch.dtype:

@@ -1,5 +1,5 @@
-"""Random draws in torch: operators that are opaque to the compiler, because Inductor cannot handle
-the unrolled hash.
+"""Random draws in torch. They are operators that the compiler does not look into, because Inductor
+cannot handle the unrolled hash.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ def at_hand(x: torch.Tensor) -> np.ndarray | None:
 
 
 def is_traced(key: torch.Tensor) -> bool:
-    """Whether a program is traced in which this key is a single key, not mapped."""
+    """Whether a program is being traced and `key` is one key, not one key per example of a vmap."""
     if torch.compiler.is_compiling():
         return True
     return len_torch_dispatch_stack() > 0 and not is_functorch_wrapped_tensor(key)
 
 
 def traced(meaning: Any, key: torch.Tensor, start: int, shape: tuple, args: tuple) -> torch.Tensor:
-    """A draw as one operator of a program: it compiles instantly."""
-    dtype = next((x for x in args if isinstance(x, str)), "")  # it comes first
+    """A draw as one operator of a program, which takes no time to compile."""
+    dtype = next((x for x in args if isinstance(x, str)), "")  # the first argument, if there is one
     numbers = [float(x) for x in args[bool(dtype) :]]
     return _draw(key, meaning.__name__, start, list(shape), dtype, numbers)
 
@@ -63,14 +63,16 @@ def _(info: Any, in_dims: Any, key: torch.Tensor, *args: Any) -> tuple:
 
 
 def words(key: torch.Tensor, counts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The words as int64, because torch cannot compute with uint32."""
+    """The two random words for each counter, as int64, because torch cannot compute with uint32."""
     x, y = _words(key, counts.to(key.device)).unbind(0)
     return x, y
 
 
 @torch.library.custom_op("isomorph::words", mutates_args=())
 def _words(keys: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-    """[2, *outer, n] of keys [*outer, 2] and counters [*outer, n], which broadcast."""
+    """The words `[2, *outer, n]` for keys `[*outer, 2]` and counters `[*outer, n]`, whose outer
+    axes broadcast.
+    """
     if keys.device.type == "cpu":
         pair = random_words.words(keys.numpy(), counts.numpy().astype(np.uint32))
         return torch.from_numpy(np.stack(pair).astype(np.int64))
@@ -78,7 +80,7 @@ def _words(keys: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
 
 
 def _on_device(keys: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-    """The same in int32, which wraps around."""
+    """`_words` in torch itself, with int32, which wraps around on overflow."""
     first, second = (_signed(k) for k in (keys[..., :1], keys[..., 1:]))
     schedule = first, second, first ^ second ^ draws.PARITY
     y = _signed(counts) + second
@@ -86,7 +88,7 @@ def _on_device(keys: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
     for i in range(5):
         for by in draws.ROTATIONS[i % 2]:
             x += y
-            # cut off the sign bits, which a right shift repeats
+            # a right shift repeats the sign bit; these copies are cut off
             y = ((y << by) | ((y >> (32 - by)) & ((1 << by) - 1))) ^ x
         x += schedule[(i + 1) % 3]
         y += schedule[(i + 2) % 3] + (i + 1)

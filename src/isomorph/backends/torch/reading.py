@@ -1,8 +1,8 @@
 """`float(x)`, `int(x)` and `x.item()` of a tensor under differentiation: torch returns the number
 and silently loses its gradient. Inside a function that isomorph differentiates this raises.
 
-Torch has one place to intercept it at no cost elsewhere: the kernel of `aten::item` inside a
-torch.func transform. Outside of isomorph's own transforms it behaves as in torch.
+For this, the kernel that torch.func uses for `aten::item` is replaced; outside of torch.func this
+costs nothing. In transforms that are not isomorph's own, the new kernel does what torch's does.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ LEVELS: ContextVar[frozenset[int | None]] = ContextVar("isomorph.torch.levels", 
 
 
 def guarded(func: Callable[..., Any]) -> Callable[..., Any]:
-    """`func`, but reading a number inside it raises if the number is differentiated at the level of
-    torch.func in which `func` is called.
+    """`func`, inside which reading the value of a tensor raises if the tensor is differentiated at
+    the torch.func level at which `func` is called.
     """
-    if torch.compiler.is_compiling():  # it raises by itself
+    if torch.compiler.is_compiling():  # torch.compile raises by itself
         return func
 
     def run(*leaves: Any) -> Any:
@@ -66,7 +66,7 @@ def _is_watched(x: torch.Tensor, levels: frozenset[int | None]) -> bool:
 
 
 def _is_shown() -> bool:
-    """Whether a number is read only for display: `f"{x:.3f}"`."""
+    """Whether a number is read only to be displayed, as in `f"{x:.3f}"`."""
     frame = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename == _LIBRARY:
         frame = frame.f_back

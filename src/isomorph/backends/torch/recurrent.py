@@ -1,8 +1,8 @@
-"""Recurrent layers by torch's own kernels, which need time first, one batch axis, and transposed
-weights.
+"""Recurrent layers by torch's own kernels, which need one batch axis and transposed weights.
 
-Compiled, a layer is one operation and its backward pass another, which computes the layer again:
-otherwise the compiler would have one copy for each step, and could not use torch's fastest kernel.
+In a compiled program, a layer is one operation. Its backward pass is another one, which computes
+the layer again. Otherwise the program would contain one copy of the layer per step, and could not
+use torch's fastest kernel.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ STATES = {"lstm": 2, "gru": 1}
 
 
 def recurrent(kind: str, composed: Callable, arrays: tuple) -> tuple:
-    """`Backend.lstm` or `gru` of x, the states, both kernels, both biases or None, and whether time
-    is the first axis.
+    """`Backend.lstm` or `Backend.gru`. `arrays` are x, the states, both kernels, both biases (or
+    None), and whether time is the first axis.
     """
     *given, time_major = arrays
     there = [x is not None for x in given]
@@ -45,7 +45,7 @@ def recurrent(kind: str, composed: Callable, arrays: tuple) -> tuple:
 
 
 def _full(tensors: Sequence[torch.Tensor], there: Sequence[bool]) -> list[Any]:
-    """The arguments, with None in their places again."""
+    """The arguments: `tensors`, with None where `there` is False."""
     rest = iter(tensors)
     return [next(rest) if known else None for known in there]
 
@@ -64,7 +64,7 @@ def _native(kind: str, given: list[Any], time_major: bool) -> tuple:
         parts = torch.cat([w.reshape(-1) for w in weights]).split([w.numel() for w in weights])
         weights = [part.view(w.shape) for part, w in zip(parts, weights)]
     run = getattr(torch, kind)
-    if x.ndim == 3:  # torch's own form: time or batch first
+    if x.ndim == 3:  # the form that torch takes, with time or batch first
         state = [h.unsqueeze(0) for h in state]
         first = state[0] if n == 1 else tuple(state)
         hs, *last = run(x, first, weights, biased, 1, 0.0, True, False, not time_major)
@@ -102,7 +102,7 @@ def _(
 
 
 def _autograd() -> Any:
-    """Inside an operation torch records no gradients; within this context it does."""
+    """A context in which torch records gradients even inside a custom operation."""
     kept = private.exclude_set()
     for key in ("AutogradFunctionality", "AutogradCPU", "AutogradCUDA", "ADInplaceOrView"):
         kept = kept.remove(getattr(private.DispatchKey, key))

@@ -4,7 +4,7 @@ Inductor's C++ programs (seen in torch 2.13, the first fixed in 2.15) are silent
 `torch.compile`:
 
 * They may read an array before it is written. The compiler changes the loops of two operations
-  to fuse them; the one that reads then no longer waits for a third that writes its input
+  to fuse them. One of them then no longer waits for a third operation that writes its input
   (`index_put`, `scatter_add`, `diagonal_scatter`, the gradient of a gather; a write in place).
 * They may overwrite values that are still read. A write into a copy becomes a write in place if
   nothing seems to read the old values. Complex arrays are computed by torch's own kernels, and
@@ -65,7 +65,7 @@ def repaired() -> Iterator[None]:
 
 
 def parts() -> tuple[Any, Any]:
-    """The repaired parts: a class and a module of the compiler, which are slow to import."""
+    """The class and the module of the compiler that are repaired. Importing them is slow."""
     recompute, reinplace = private.NAMES["recompute_size_and_body"], "reinplace_inplaceable_ops"
     node = import_module(recompute.module).SchedulerNode
     return node, import_module(private.NAMES[reinplace].module)

@@ -1,4 +1,4 @@
-"""An optimizer's step that overwrites its own arrays, by torch's fused kernel."""
+"""An optimizer step that overwrites its own arrays, by torch's fused kernel."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ FUSED = ("cpu", "cuda")  # devices on which torch has Adam in one kernel
 
 
 def adam(rows: Sequence[tuple], numbers: AdamStep) -> bool:
-    """See `Backend.write_adam`; False if the memory layout of an array does not suit the kernel."""
+    """See `Backend.write_adam`. Returns False, and does nothing, if torch is tracing or has no such
+    kernel, or if the kernel does not take an array as it is in memory.
+    """
     if compiling.is_tracing() or not private.has("fused_adamw"):
         return False
     step, lr, beta1, beta2, epsilon, decay = numbers
-    groups: dict[tuple, list] = {}  # by what one call of the fused kernel can take
+    groups: dict[tuple, list] = {}  # one call of the fused kernel per device and dtype
     for w, g, m, v in rows:
-        # it walks through memory: all arrays of a row must have the same layout
+        # the kernel walks through memory: all arrays of a row must have the same layout
         plain = type(w) is type(m) is type(v) is torch.Tensor and w.device.type in FUSED
         if not (plain and w.stride() == m.stride() == v.stride() and compiling.is_whole(w)):
             return False

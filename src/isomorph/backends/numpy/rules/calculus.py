@@ -63,7 +63,7 @@ def gradient(f, *varargs, axis=None, edge_order=1):
 
 
 def _slope(f, axis, spacing, edge_order):
-    """The three-point slope along one axis: the weights of neighbours follow from their
+    """The derivative along one axis from three neighbouring points, whose weights follow from their
     distances."""
     n = f.shape[axis]
     if np.ndim(spacing):

@@ -1,9 +1,10 @@
 """Derivatives of NumPy's ufuncs, one function per line.
 
-`g` is the gradient of the output, `y` the output, `a`, `b` the arguments; the tape takes care of
-broadcasting and dtypes. For complex arrays the pullback is the conjugate transpose, hence the
-conjugates. Where two arguments are equal, each gets half. At a kink or a pole where the true
-derivative of the usual composition is finite, ours is finite too (hypot at 0).
+`g` is the gradient of the output, `y` the output, `a` and `b` are the arguments; the tape takes
+care of broadcasting and dtypes. For complex arrays the pullback is the conjugate transpose of the
+Jacobian, hence the conjugates. If the arguments of a maximum or minimum are equal, each gets half
+of the gradient. At some points without a derivative, the rules give a finite value instead of 0/0:
+the gradient of hypot at 0 is 0.
 """
 
 import numpy as np
@@ -23,17 +24,17 @@ def conj(x):
 
 
 def where_zero(test, otherwise):
-    """`otherwise`, and 0 where `test` is 0."""
+    """`otherwise`, but 0 where `test` is 0."""
     return np.where(concrete(test) == 0, 0.0, otherwise)
 
 
 def nonzero(x):
-    """`x`, and 1 where it is 0: a safe divisor."""
+    """`x`, but 1 where it is 0: a safe divisor."""
     return np.where(concrete(x) == 0, 1.0, x)
 
 
 def power_base(g, y, a, b):
-    if isinstance(b, (int, float)):  # no need to look for zero exponents, element by element
+    if isinstance(b, (int, float)):  # one exponent: no search for zeros among its elements
         return g * conj(2 * a if b == 2 else b * a ** (b - 1)) if b else np.zeros_like(g)
     return g * conj(where_zero(b, b * nonzero_power(a, b - 1)))
 
@@ -45,26 +46,32 @@ def nonzero_power(a, b):
 
 
 def power_exponent(g, y, a, b):
-    """0ᵇ is the constant 0, or 1 for b = 0; for b < 0 it is infinite, and so is this."""
+    """The gradient of aᵇ for the exponent. For a = 0 and b >= 0 it is 0, because 0ᵇ is taken as
+    constant there; for a = 0 and b < 0 it is infinite, like 0ᵇ itself.
+    """
     constant = (concrete(a) == 0) & (np.real(concrete(b)) >= 0)
     return g * conj(np.where(constant, 0.0, y * np.log(np.where(constant, 1.0, a))))
 
 
 def share(g, a, b):
-    """The share of the larger argument: all, half if equal, else nothing; NaN next to NaN."""
+    """The gradient of max(a, b) for `a`: all of `g` if a is larger, half if they are equal, else 0;
+    NaN if one of them is NaN. For min(a, b) it is share(g, b, a).
+    """
     a, b = concrete(a), concrete(b)
     known = np.where(a == b, 0.5 * g, np.where(a > b, g, 0.0))
     return np.where(np.isnan(a) | np.isnan(b), np.nan, known)
 
 
 def but_nan(g, shared, a, b):
-    """`shared`, the share of `a`; but next to a NaN, which is ignored, the other gets all."""
+    """`shared`, the gradient for `a` by `share`. But if only one of a and b is NaN, `fmax` and
+    `fmin` ignore it, and the other one gets all of `g`.
+    """
     gone, other = np.isnan(concrete(a)), np.isnan(concrete(b))
     return np.where(gone == other, shared, np.where(gone, 0.0, g))
 
 
 def weight(a, b):
-    """exp(a) / (exp(a) + exp(b)); at infinities the limit, and equal ones share."""
+    """exp(a) / (exp(a) + exp(b)); at infinities its limit, and 1/2 for equal infinities."""
     plain, other = concrete(a), concrete(b)
     gap = np.where((plain == other) & np.isinf(plain), 0.0, a - b)
     first = concrete(gap) >= 0
@@ -73,7 +80,7 @@ def weight(a, b):
 
 
 def turn(a, b):
-    """a / (a² + b²) without squares, which overflow."""
+    """a / (a² + b²), computed without squares, which could overflow."""
     far = np.hypot(a, b)
     return a / far / far
 
@@ -146,7 +153,8 @@ TRACED |= {
     np.deg2rad: TRACED[np.radians],
 }
 
-# Piecewise constant, or not a float: the derivative is zero wherever it exists.
+# These are piecewise constant, or their result is not a float: the derivative is zero wherever it
+# exists.
 constant(
     np.floor, np.ceil, np.trunc, np.rint, np.fix, np.round, np.around, np.floor_divide, np.spacing,
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
@@ -257,7 +265,7 @@ def frexp(x):
 @composed(np.unwrap)
 def unwrap(p, discont=None, axis=-1, *, period=2 * np.pi):
     plain = concrete(p)
-    return p + (np.unwrap(plain, discont, axis, period=period) - plain)  # the jumps are constant
+    return p + (np.unwrap(plain, discont, axis, period=period) - plain)  # added jumps are constant
 
 
 @composed(np.real_if_close)

@@ -1,5 +1,5 @@
-"""Fourier transforms. Each is linear; its pullback is the opposite transform with the other
-scaling; then padding is cropped and cropping is padded.
+"""Fourier transforms. Each is linear. Its pullback is the inverse transform with the other scaling;
+then the result is cropped where the input was padded, and padded where it was cropped.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ OTHER_SIDE: dict[Any, Any] = {
 
 
 def fitted(g, shape):
-    """Crop, or pad with zeros, at the end of each axis."""
+    """`g` with that shape: cropped, or padded with zeros, at the end of each axis."""
     if g.shape == shape:
         return g
     g = g[tuple(slice(n) for n in shape)]
@@ -27,7 +27,7 @@ def fitted(g, shape):
 
 
 def _pair(forward, inverse):
-    """Register a complex transform, given its opposite."""
+    """Register the rule of a complex transform, given its inverse."""
 
     def one(y, a, n=None, axis=-1, norm=None, out=None):
         shape = a.shape
@@ -55,7 +55,9 @@ _pair_n(np.fft.ifft2, np.fft.fft2, (-2, -1))
 
 
 def mirrored(g, n, axis, factor):
-    """`g` times `factor` where half a spectrum represents two frequencies: not at 0, nor at n/2."""
+    """`g`, half a spectrum, times `factor` at all entries that stand for two frequencies: all
+    except those at the frequencies 0 and n/2.
+    """
     weights = np.full(n // 2 + 1, factor, np.real(g[:0]).dtype)
     weights[0] = 1
     if n % 2 == 0:
@@ -93,7 +95,9 @@ def ihfft(a, n=None, axis=-1, norm=None, out=None):
 
 
 def _split(s, axes, shape, last):
-    """The axes of an n-d transform and their lengths (None: unchanged), the halved one apart."""
+    """For an n-d transform of real arrays: the axes of the complex transforms and their lengths,
+    then the last axis and its length. A length of None means unchanged.
+    """
     axes = last if axes is None and s is None else axes
     if axes is None:
         axes = range(-len(s), 0) if s is not None else range(len(shape))

@@ -1,5 +1,5 @@
-"""Reading and functionally writing parts of an array. A gradient at an index stays in that form
-(`At`) until the whole array is needed."""
+"""Reading parts of an array, and functions that select or replace parts. The gradient of x[index]
+is kept as a gradient and its index (`At`) until the gradient of the whole x is needed."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def take_along_axis(arr, indices, axis=-1):
     grid = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
     for i, n in enumerate(arr.shape):
         if n == 1:
-            grid[i] = np.zeros_like(grid[i])  # NumPy broadcasts the array along the other axes
+            grid[i] = np.zeros_like(grid[i])  # NumPy broadcasts `arr` along axes of size 1
     grid[axis] = indices
     return arr[tuple(grid)]
 
@@ -139,7 +139,7 @@ def apply_over_axes(func, a, axes):
 def _in_place(func, fix):
     def refuse(*args, **kw):
         raise TypeError(
-            f"numpy.{func.__name__}: needed plain arrays, as it changes one in place, "
+            f"numpy.{func.__name__}: needed plain arrays, because it changes one in place, "
             f"got a traced value; {fix}"
         )
 

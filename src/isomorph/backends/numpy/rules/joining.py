@@ -50,7 +50,7 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
 
 
 def items(arrays):
-    """The arrays of a sequence, or of one traced array along its first axis."""
+    """The elements of a sequence, or of one traced array along its first axis, as arrays."""
     return [arrayed(a) for a in arrays]
 
 
@@ -136,7 +136,7 @@ def insert(arr, obj, values, axis=None):
         obj = np.arange(*obj.indices(n))
     elif hasattr(obj, "dtype") and obj.dtype.kind == "b":
         obj = np.flatnonzero(obj)
-    if np.ndim(obj) == 0:  # NumPy: values along the first axis, as in a[:, i] = values
+    if np.ndim(obj) == 0:  # then NumPy takes `values` as in a[:, i] = values
         values = np.moveaxis(values, 0, axis)
     count = values.shape[axis] if np.size(obj) == 1 else np.size(obj)
     shape = (*arr.shape[:axis], count, *arr.shape[axis + 1 :])

@@ -1,10 +1,11 @@
 """Solving and factorising, for stacks of real or complex matrices.
 
 Where NumPy reads one triangle and assumes a Hermitian matrix (cholesky, eigh), the gradient is
-Hermitian too. Vectors that a factorisation does not determine (phases, bases of a null space) are
-differentiated for one fixed choice: correct for every result that does not depend on the choice.
-Equal eigenvalues or singular values have no differentiable vectors, and the gradient through the
-vectors is inf or NaN; the gradient through the values alone is finite.
+Hermitian too. If a factorisation does not determine its vectors (their phases, or a basis of a null
+space), they are differentiated for one fixed choice. The gradient is then correct for every result
+that does not depend on the choice. The vectors of equal eigenvalues or singular values have no
+derivative, and the gradient through them is inf or NaN; the gradient through the values alone is
+finite.
 """
 
 import numpy as np
@@ -24,7 +25,7 @@ def hermitian(x):
 
 
 def eye_like(x):
-    """The identity for the last two axes."""
+    """An identity matrix with the shape of the last two axes of x."""
     return np.eye(x.shape[-2], x.shape[-1], dtype=x.dtype)
 
 
@@ -60,14 +61,16 @@ def _near_singular(a):
 
 
 def _adjugate_adjoint(a):
-    """conj(d det / d a) of singular matrices, where det(a) inv(a)ᴴ is 0 times inf."""
+    """The gradient conj(d det / d a) of the determinant at singular matrices, where the usual
+    formula det(a) inv(a)ᴴ is 0 times inf.
+    """
     n = a.shape[-1]
     if type(a) is not Traced:
         u, s, v = np.linalg.svd(a)
         phase = np.linalg.det(u) * np.linalg.det(v)
         return conj(phase)[..., None, None] * (u * others(s)[..., None, :]) @ v
-    # For higher orders a polynomial in a (Faddeev and LeVerrier): exact even if singular values are
-    # equal or zero.
+    # For higher orders, a polynomial in a (Faddeev and LeVerrier). Its derivatives are exact even
+    # if singular values are equal or zero.
     m = eye = eye_like(a)
     for k in range(1, n):
         m = a @ m
@@ -166,8 +169,8 @@ TRACED[np.linalg.eigvals] = lambda a: np.linalg.eig(a)[0]
 
 
 def _narrow(full, g, k):
-    """The gradient of the first k orthonormal columns; it includes the gradient of the remaining
-    columns, which rotate against them."""
+    """The first k of some orthonormal columns, and the gradient for them. It includes the gradient
+    of the remaining columns, which must stay orthogonal to the first and turn with them."""
     first, rest = full[..., :k], full[..., k:]
     if g is None or not rest.shape[-1]:
         return first, g
@@ -331,7 +334,7 @@ def multi_dot(arrays, *, out=None):
     cheapest = {}
 
     def plan(i, j):
-        """(cost, where to split) of the product of arrays i to j."""
+        """The lowest cost of the product of arrays i to j, and where to split it."""
         if i == j:
             return 0, i
         if (i, j) not in cheapest:

@@ -14,7 +14,7 @@ constant(np.einsum_path)
 
 
 def adjoint(x):
-    """The conjugate transpose of the last two axes."""
+    """The conjugate transpose, over the last two axes."""
     return np.swapaxes(conj(x), -1, -2)
 
 
@@ -105,7 +105,7 @@ def _contracted(y, a, b, axes):
     free_a = [i for i in range(a.ndim) if i not in over_a]
     free_b = [i for i in range(b.ndim) if i not in over_b]
 
-    def back_a(g):  # axes of the result: free ones of a, then summed ones, in b's order
+    def back_a(g):  # d has the free axes of a, then the summed axes in the order of b
         d = np.tensordot(g, conj(b), (range(len(free_a), g.ndim), free_b))
         return np.transpose(d, np.argsort(free_a + [over_a[i] for i in np.argsort(over_b)]))
 
@@ -166,8 +166,8 @@ def summed(*operands, terms, result, optimize=False):
 
 @rule(summed)
 def _summed(y, *operands, terms, result, optimize=False):
-    """Each letter occurs once in each term. The gradient of an operand is the contraction of `g`
-    with the others, broadcast over the letters that only this operand has."""
+    """The rule of einsum, if no letter occurs twice in a term. The gradient of an operand is the
+    contraction of `g` with the other operands, broadcast over the letters that only it has."""
 
     def back(place, g):
         others = [conj(x) for i, x in enumerate(operands) if i != place]
@@ -182,7 +182,8 @@ def _summed(y, *operands, terms, result, optimize=False):
 
 
 def _spell(operands):
-    """einsum(a, [0, 1], b, [1, 2], [0, 2]) as einsum("ab,bc->ac", a, b)."""
+    """The subscripts and arrays of einsum for operands with lists of numbers:
+    (a, [0, 1], b, [1, 2], [0, 2]) gives ("ab,bc->ac", [a, b])."""
 
     def word(sublist):
         return "".join("..." if i is Ellipsis else LETTERS[i] for i in sublist)
@@ -220,7 +221,7 @@ def einsum(*operands, out=None, optimize: Any = False, dtype=None, **kw):
 
 
 def _diagonals(term, x) -> tuple[str, Any]:
-    """Take diagonals until each letter of the term occurs once."""
+    """A term of einsum and its array, with diagonals taken until each letter occurs once."""
     for letter in dict.fromkeys(term):
         while term.count(letter) > 1:
             i = term.index(letter)

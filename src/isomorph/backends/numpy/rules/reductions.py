@@ -73,12 +73,12 @@ def extreme(y, a, axis=None, out=None, keepdims=False, initial=None, where=True)
     hit = concrete(a) == found
     if where is not True:
         hit = hit & where
-    ties = np.sum(hit, axis=axis, keepdims=True).astype(y.dtype)  # equal extremes share
+    ties = np.sum(hit, axis=axis, keepdims=True).astype(y.dtype)  # they share the gradient
     ties = np.maximum(ties, 1)
     if not np.isnan(found).any():
         return (lambda g: np.where(hit, widen(g, axis, keepdims, shape) / ties, 0.0),)
 
-    unknown = np.isnan(found) & where  # next to a NaN, nothing is known
+    unknown = np.isnan(found) & where  # if the extreme is NaN, so is the gradient of its slice
 
     def back(g):
         g = widen(g, axis, keepdims, shape)
@@ -93,8 +93,8 @@ def ptp(a, axis=None, out=None, keepdims=False):
 
 
 def others(x):
-    """Along the last axis, the product of all other elements: by a tree of products, so that there
-    is no division and zeros are not a special case, in any derivative.
+    """For each element along the last axis, the product of all the others. It is computed by a tree
+    of products, without division. So zeros are not a special case, also in higher derivatives.
     """
     n = x.shape[-1]
     if n < 2:
@@ -107,8 +107,8 @@ def others(x):
 
 
 def along_lanes(func, x, axis):
-    """`func`, which works along the last axis and keeps shapes, over the given axes joined into
-    one."""
+    """Apply `func` over the given axes of x, joined into one axis. `func` works along the last axis
+    and keeps the shape."""
     axes = axes_of(axis, x.ndim)
     last = tuple(range(-len(axes), 0))
     moved = np.moveaxis(x, axes, last)
@@ -148,8 +148,8 @@ def later(x, d):
 
 
 def carried(g, x):
-    """s[i] = g[i] + x[i + 1] s[i + 1], by doubling: no division, so zeros in x are not a special
-    case."""
+    """The s with s[i] = g[i] + x[i + 1] s[i + 1] along the last axis. It is computed in steps of
+    doubled length, without division, so zeros in x are not a special case."""
     s, step, d = g, later(x, 1), 1
     while d < x.shape[-1]:
         s, step, d = s + step * later(s, d), step * later(step, d), 2 * d
@@ -194,13 +194,14 @@ TRACED[np.cumulative_prod] = _cumulative(np.cumprod, 1)
 
 
 def freedom(where, axis, shape, dtype, lost):
-    """The number that a variance is divided by in each slice; NaN if it is 0 or negative."""
+    """The divisor of a variance in each slice, that is, the number of elements minus `lost`; NaN if
+    it is 0 or negative."""
     n = counts(where, axis, shape, dtype) - lost
     return np.where(n > 0, n, np.nan).astype(dtype)
 
 
 def deviations(a, axis, mean, where):
-    """Each element minus the mean of its slice; 0 if it is excluded."""
+    """Each element minus the mean of its slice; 0 where `where` is False."""
     if mean is None:
         wide = np.result_type(a.dtype, np.float32)  # a mean in half precision is too coarse
         kept = a if where is True else np.where(where, a, 0.0)
@@ -231,8 +232,8 @@ def std(
     def back(g):
         d = deviations(a, axis, mean, where)
         spread = widen(y, axis, keepdims, shape)
-        # Equal numbers have zero spread, up to the rounding of their mean (computed in float32 at
-        # least by NumPy); the slope of |x| at 0 is taken as 0.
+        # Equal numbers have zero spread, up to the rounding of their mean, which NumPy computes in
+        # float32 or wider. There the gradient is 0, like that of |x| at 0.
         center = np.fmax.reduce(np.abs(concrete(a - d)), axis, keepdims=True, initial=0)
         flat = concrete(spread) <= 8 * np.finfo(np.result_type(y, np.float32)).eps * center
         slope = np.where(flat, 0.0, 1 / np.where(flat, 1.0, spread))
@@ -242,7 +243,7 @@ def std(
 
 
 def _nan(maker):
-    """The rule of a reduction that ignores NaN."""
+    """The rule of a reduction that ignores NaN, made from the rule of the usual one."""
 
     def nan_maker(y, a, *args, where=True, **kw):
         return maker(y, a, *args, where=~np.isnan(concrete(a)) & where, **kw)
@@ -277,7 +278,7 @@ def bincount(x, /, weights=None, minlength=0):
 
 @composed(np.histogram)
 def histogram(a, bins: Any = 10, range=None, density=None, weights: Any = None):
-    """Counts are constant; weights, and edges made from the data, are not."""
+    """Counts are constant. Weights, and edges computed from the data, are not: these raise."""
     if type(weights) is Traced or type(bins) is Traced or (np.ndim(bins) == 0 and range is None):
         no_rule(np.histogram, " with traced weights, or without bins= given as plain edges")
     return np.histogram(concrete(a), bins, range, density=density, weights=weights)

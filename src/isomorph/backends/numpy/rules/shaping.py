@@ -17,7 +17,7 @@ constant(
 
 
 def arrayed(x):
-    """An object with a shape: an array unchanged, a number or a list as an array."""
+    """`x` itself if it is an array; a number or a list as an array."""
     return x if hasattr(x, "dtype") else np.asarray(x)
 
 
@@ -29,7 +29,8 @@ def axes_of(axis, ndim):
 
 
 def layout(a, order) -> Any:
-    """The memory order that "A" or "K" means for this array; a gradient has its own layout."""
+    """The memory order, "C" or "F", that "A" or "K" means for this array. It must be fixed here,
+    because the gradient may have another memory layout."""
     if order not in ("A", "K"):
         return order
     flags = concrete(a).flags
@@ -82,7 +83,7 @@ def matrix_transpose(y, x):
 
 @rule(np.broadcast_to)
 def broadcast_to(y, array, shape, subok=False):
-    return (lambda g: g,)  # the tape sums
+    return (lambda g: g,)  # the tape sums it over the broadcast axes
 
 
 @rule(np.flip)
@@ -102,7 +103,7 @@ def converted(x, dtype):
 
 @rule(converted)
 def _converted(y, x, dtype):
-    return (lambda g: g,)  # the tape casts back
+    return (lambda g: g,)  # the tape casts it back
 
 
 @composed(np.astype)
@@ -207,7 +208,8 @@ TRACED |= {
 
 
 def _atleast(n, front):
-    """atleast_nd: `front` says where missing axes are added, before the array's own or after."""
+    """`np.atleast_1d` and so on: `front` says how many of the missing axes are added before the
+    array's own; the others are added after them."""
 
     def at_least(*arys):
         out = []
@@ -239,7 +241,7 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
 
 
 def diagonal_slice(rows, columns, offset):
-    """The position of a diagonal in a matrix flattened to one axis, and its length."""
+    """The slice that selects a diagonal in a matrix that is flattened to one axis."""
     length = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
     start = offset if offset >= 0 else -offset * columns
     return slice(start, start + length * (columns + 1), columns + 1) if length else slice(0, 0)

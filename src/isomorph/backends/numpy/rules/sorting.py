@@ -62,7 +62,7 @@ def ranked(func, a, q, axis, method, keepdims, skip):
     if part is not None:
         out = out + (pick(high) - out) * part.astype(np.result_type(ordered.dtype, q.dtype))
     unknown = missing[0] if skip else missing[-1]
-    if unknown.any():  # next to a NaN nothing is known
+    if unknown.any():  # there the value and the gradient are NaN
         lost = np.where(unknown, lanes, 0.0)
         out = out + np.sum(lost, 0) * np.where(unknown, np.nan, 0.0).astype(a.dtype)
     if not keepdims:

@@ -1,5 +1,5 @@
-"""Derivatives of SciPy's special ufuncs, by name: SciPy is not a dependency, so a rule is
-registered when its ufunc first reaches the tape; SciPy is imported then.
+"""Derivatives of SciPy's special ufuncs, found by their names. SciPy is not a dependency and is not
+imported here. A rule is registered when its ufunc is first called on a traced value.
 """
 
 import sys
@@ -18,21 +18,21 @@ def special(name):
 
 
 def ratio(a, b):
-    """a / b, and 0 if a is 0."""
+    """a / b, but 0 where a is 0."""
     return a / np.where(concrete(a) == 0, 1.0, b)
 
 
 def safe(test, at, b):
-    """`b`, and 1 where it equals `at` while `test` is 0: there 0 log 0 is 0."""
+    """`b`, but 1 where `b` equals `at` and `test` is 0, so that its logarithm is 0 there."""
     return np.where((concrete(test) == 0) & (concrete(b) == at), 1.0, b)
 
 
 def slope(y, a):
-    """y / a for a Bessel function of order one, 1/2 at 0."""
+    """y / a, where y is a Bessel function of order one at a; its limit 1/2 at a = 0."""
     return np.where(concrete(a) == 0, 0.5, y / nonzero(a))
 
 
-# One partial derivative per argument, of the output `y` and the arguments `a` and `b`.
+# One partial derivative per argument, as a function of the output `y` and the arguments `a`, `b`.
 # fmt: off
 PARTIALS = {
     "erf":       [lambda a: 2 / sqrt(pi) * np.exp(-a * a)],
@@ -67,7 +67,7 @@ PARTIALS = {
 
 
 def _pullback(derivative):
-    """A partial for `elementwise`: a function of the gradient and of what the derivative names."""
+    """A partial as `elementwise` takes it: its parameters are `g` and those of `derivative`."""
 
     def partial(g, *saved):
         return g * conj(derivative(*saved))
@@ -79,7 +79,7 @@ def _pullback(derivative):
 
 
 def _late(ufunc):
-    """The rule of a ufunc by its name, if it is one of SciPy's."""
+    """Register the rule for a ufunc of SciPy and return it; None if the ufunc is not SciPy's."""
     if getattr(sys.modules.get("scipy.special._ufuncs"), ufunc.__name__, None) is not ufunc:
         return None
     elementwise(ufunc, *map(_pullback, PARTIALS[ufunc.__name__]))

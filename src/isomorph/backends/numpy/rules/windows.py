@@ -1,4 +1,6 @@
-"""Sliding windows: a view forward; backward, one sum of a whole slice per place in the window."""
+"""Sliding windows. The forward pass makes a view. The backward pass adds one slice of the gradient
+for each position in the window.
+"""
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -9,13 +11,13 @@ from .shaping import axes_of
 
 @primitive
 def overlapped(g, window, axes, shape):
-    """The sum of all windows, each added at its place."""
+    """The sum of all windows, each added where it was taken from."""
     out = np.zeros(shape, g.dtype)
     for offset in np.ndindex(window):
         index = [slice(None)] * len(shape)
         part = g[(..., *offset)]
         for axis, start in zip(axes, offset):
-            # an axis named twice is windowed twice
+            # an axis that is named twice has a window of windows
             first = (index[axis].start or 0) + start
             index[axis] = slice(first, first + part.shape[axis])
         out[tuple(index)] += part
