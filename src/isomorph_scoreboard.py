@@ -34,6 +34,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--scoreboard-run-key", metavar="KEY", help="the same for all shards of a run")
     group.addoption("--scoreboard-job-key", metavar="KEY", help="this shard's own name")
     group.addoption(
+        "--scoreboard-device",
+        metavar="NAME",
+        default="",
+        help="the device of this run, as part of its columns: with cuda, torch is 'torch cuda'",
+    )
+    group.addoption(
+        "--scoreboard-about", metavar="TEXT", help="about the machine, for example its GPU"
+    )
+    group.addoption(
         "--scoreboard-fail-on",
         metavar="WHAT",
         default="",

@@ -101,6 +101,7 @@ def pytest_addoption(parser):
     parser.addoption("--device", metavar="NAME", help="what takes a backend, on this device alone")
 
 
+@pytest.hookimpl(tryfirst=True)  # before the scoreboard reads its options
 def pytest_configure(config):
     asked = config.getoption("--backend")
     if asked and asked not in names():
@@ -112,6 +113,9 @@ def pytest_configure(config):
     if device and not any(devices.device_of(name, device) for name in BACKENDS):
         found = {name: load(name).devices() for name in devices.BACKENDS if name in ran_on()}
         raise pytest.UsageError(f"--device: needed a device of {found}, got {device!r}")
+    if device and getattr(config.option, "scoreboard", None) is not None:
+        config.option.scoreboard_device = device
+        config.option.scoreboard_about = config.option.scoreboard_about or devices.about(device)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -82,8 +82,9 @@ class Backend(Contract):
         """
         results = [func(*row) for row in zip(*map(xp.unstack, rows))]
         if not results:  # no rows: a row of zeros shows the shapes of the results
-            shaped = func(*(xp.zeros(tuple(r.shape)[1:], dtype=r.dtype) for r in rows))
-            return tuple(xp.zeros((0, *x.shape), dtype=x.dtype) for x in shaped)
+            empty = lambda shape, x: xp.zeros(shape, dtype=x.dtype, device=xp.device_of(x))
+            shaped = func(*(empty(tuple(r.shape)[1:], r) for r in rows))
+            return tuple(empty((0, *x.shape), x) for x in shaped)
         return tuple(xp.stack(parts) for parts in zip(*results))
 
     def vmap(xp, func: Callable[..., Leaves], *rows: Any) -> Leaves:

@@ -23,7 +23,8 @@ def placed(xp: Any, start: Any, length: int, size: int) -> tuple[Any, Any]:
 def read(xp: Any, x: Any, start: Any, length: int, axis: int) -> Any:
     """`x` along `axis` from `start` on, `length` places."""
     start, fits = placed(xp, start, length, x.shape[axis])
-    part = xp.take(x, xp.arange(length, dtype=start.dtype) + start, axis=axis)
+    steps = xp.arange(length, dtype=start.dtype, device=xp.device_of(start))
+    part = xp.take(x, steps + start, axis=axis)
     return xp.where(fits, part, xp.nan * xp.ones_like(part)) if xp.is_float(x.dtype) else part
 
 
@@ -31,7 +32,7 @@ def written(xp: Any, x: Any, part: Any, start: Any, axis: int) -> Any:
     """A copy of `x` with `part` along `axis` from `start` on."""
     size, length = x.shape[axis], part.shape[axis]
     start, fits = placed(xp, start, length, size)
-    place = xp.arange(size, dtype=start.dtype) - start
+    place = xp.arange(size, dtype=start.dtype, device=xp.device_of(start)) - start
     here = (place >= 0) & (place < length) & fits
     if length != 1:
         part = xp.take(part, xp.clip(place, 0, max(length - 1, 0)), axis=axis)

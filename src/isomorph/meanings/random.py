@@ -53,7 +53,8 @@ def hashed(first: int, second: int, count: int) -> tuple[int, int]:
 
 
 def _drawn(xp: Any, key: Any, start: int, count: int) -> tuple[Any, Any]:
-    return xp.words(key, xp.arange(start, start + count, dtype=getattr(xp, xp.word)))
+    word, device = getattr(xp, xp.word), xp.device_of(key)
+    return xp.words(key, xp.arange(start, start + count, dtype=word, device=device))
 
 
 def _word(xp: Any, key: Any, start: int, count: int) -> Any:

@@ -141,7 +141,8 @@ class Recurrent(Module):
             return xp.zeros((*batch, self.out_features), dtype=x.dtype, device=xp.device_of(x))
         # the batch has an unknown size: build zeros from one number of each example
         one = x[0, ..., :1] if self.time_major else x[..., 0, :1]
-        return xp.zeros_like(one) + xp.zeros((self.out_features,), dtype=x.dtype)
+        width = (self.out_features,)
+        return xp.zeros_like(one) + xp.zeros(width, dtype=x.dtype, device=xp.device_of(x))
 
 
 class LSTM(Recurrent):

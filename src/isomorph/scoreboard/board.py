@@ -8,6 +8,7 @@ import json
 import shlex
 import sqlite3
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -71,10 +72,11 @@ class Board:
 
     @classmethod
     def load(cls, store: Store, run: int, settings: Config) -> Board:
-        found = store.find(run)
+        this = store.find(run)
         facts = [json.loads(job["facts"]) for job in store.jobs(run) if job["facts"]]
         reference = next((f["reference"] for f in facts if "reference" in f), "")
         settings = replace(settings, reference=reference or settings.reference)
+        devices = {f["device"] for f in facts if f.get("device")}
         results = store.results(run)
         banners = _banners(store, results)
         rows: dict[tuple[str, str], dict[str, list]] = {}
@@ -103,10 +105,14 @@ class Board:
                 key = (suite.title, row.name)
                 row.expected = key in expected
                 for backend in suite.columns:
+                    found = rows[key].get(backend, [])
+                    base, device = split_column(backend, devices)
                     if backend in banners:
                         cell = Cell(states.NOT_RUN, message=banners[backend][0])
+                    elif device and not found and rows[key].get(base):
+                        cell = Cell(states.NOT_RUN, message=f"not run on {device}")
                     else:
-                        cell = fold(rows[key].get(backend, []))
+                        cell = fold(found)
                     if backend in waiting.get(key, ()):
                         cell.state = states.worst([cell.state, states.NOT_RUN])
                     cell.remark = remarks.get((*key, backend), "")
@@ -128,7 +134,9 @@ class Board:
             gaps.append("it did not finish")
         absent = [
             row for suite in suites for row in suite.rows
-            if row.expected and any(c.state == states.MISSING for c in row.cells.values())
+            if row.expected
+            and any(c.state == states.MISSING for name, c in row.cells.items()
+                    if not split_column(name, devices)[1])
         ]  # fmt: skip
         if absent:
             gaps.append(
@@ -136,7 +144,7 @@ class Board:
             )
         gaps += [f"{name} does not load" for name in banners]
         gaps += [f"{name} could not be collected" for name in broken]
-        return cls(found, suites, columns, gaps, banners, broken, facts, settings)
+        return cls(this, suites, columns, gaps, banners, broken, facts, settings)
 
     @property
     def complete(self) -> bool:
@@ -181,6 +189,16 @@ class Board:
         """Whether the data is older than the project allows."""
         age = self.age()
         return age is None or age > seconds(self.settings.max_age if limit is None else limit)
+
+
+def split_column(name: str, devices: Container[str]) -> tuple[str, str]:
+    """The backend and the device of a column; the device is '' for a column without one.
+
+    >>> split_column("torch cuda", {"cuda"}), split_column("array api", {"cuda"})
+    (('torch', 'cuda'), ('array api', ''))
+    """
+    base, _, device = name.rpartition(" ")
+    return (base, device) if base and device in devices else (name, "")
 
 
 def fold(results: list) -> Cell:

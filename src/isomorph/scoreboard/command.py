@@ -38,6 +38,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     one = verbs.add_parser("merge", help="merge shards into one database, in any order")
     one.add_argument("out", type=Path)
     one.add_argument("shards", nargs="+", type=Path)
+    one.add_argument("--join", metavar="RUN", help="add their results to this run of OUT")
     one = verbs.add_parser("render", help="write a run as Markdown tables, page, badge or JSON")
     one.add_argument("form", choices=["md", "html", "badge", "json"])
     one.add_argument("-o", "--out", type=Path, required=True, metavar="DIR")
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         settings = read(Path.cwd())
         path = Path(args.db) if args.db else settings.path(settings.database)
         if args.verb == "merge":
-            print(f"{merge(args.out, args.shards)} runs in {args.out}")
+            print(f"{merge(args.out, args.shards, args.join)} runs in {args.out}")
             return SAME
         with Store(path, write=args.verb == "import") as store:
             return VERBS[args.verb](store, settings, args)

@@ -8,17 +8,21 @@ from pathlib import Path
 from .store import COUNT_LIMIT, Planned, Result, Store
 
 
-def merge(out: str | Path, shards: Sequence[str | Path]) -> int:
-    """Put every run of `shards` into `out`; return the number of runs in it."""
+def merge(out: str | Path, shards: Sequence[str | Path], join: str | None = None) -> int:
+    """Put every run of `shards` into `out`; return the number of runs in it. With `join`, a run of
+    `out`, their results become part of that run, as those of another machine or device are.
+    """
     with Store(out) as into:
+        mine = None if join is None else into.find(join)["run"]
         for path in shards:
             with Store(path, write=False) as shard:
                 for run in shard.runs():
-                    _run(into, shard, run)
+                    _copy(into, shard, run, _begun(into, run) if mine is None else mine)
         return len(into.runs())
 
 
-def _run(into: Store, shard: Store, run) -> None:
+def _begun(into: Store, run) -> int:
+    """The run with the same key, created if it does not exist."""
     facts = {k: run[k] for k in ("sha", "branch", "dirty", "started", "note")}
     mine = into.begin(run["key"], run["kind"], 0 if run["run"] == 0 else None, **facts)
     # A run began with its first shard and ended with its last; where shards disagree, the order in
@@ -33,6 +37,10 @@ def _run(into: Store, shard: Store, run) -> None:
         " WHERE run = :mine",
         {**dict(run), "mine": mine},
     )
+    return mine
+
+
+def _copy(into: Store, shard: Store, run, mine: int) -> None:
     jobs = {}
     for job in shard.jobs(run["run"]):
         jobs[job["job"]] = into.job(mine, job["key"])

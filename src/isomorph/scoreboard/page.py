@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from . import states
-from .board import Board, Cell
+from .board import Board, Cell, split_column
 from .config import seconds
 from .diff import Change, compare
 from .markdown import link
@@ -174,7 +174,12 @@ def _expected(board: Board) -> str:
 
 def _card(board: Board, name: str, found: dict[int, int]) -> dict[str, Any]:
     total = sum(found.values())
-    versions = [f.get("versions", {}).get(name) for f in board.facts]
+    base, device = split_column(name, {f["device"] for f in board.facts if f.get("device")})
+    said = [
+        ", ".join(t for t in (f.get("versions", {}).get(base), f.get("about"), f.get("date")) if t)
+        for f in board.facts
+        if f.get("device", "") == device and base in f.get("versions", {})
+    ]
     red = sum(n for code, n in found.items() if states.red(code))
     shown = [s for s in sorted(STATES, key=lambda s: s.rank) if found.get(s.code)]
     parts, x = [], 0.0
@@ -185,7 +190,7 @@ def _card(board: Board, name: str, found: dict[int, int]) -> dict[str, Any]:
             x += width
     rest = [f"{found[s.code]} {s.word}" for s in shown if s.code != states.PASSED]
     return {
-        "name": name or "no backend", "version": next((v for v in versions if v), "") or "",
+        "name": name or "no backend", "version": next(iter(said), ""),
         "good": found.get(states.PASSED, 0), "total": total, "red": red,
         "rest": ", ".join(rest), "parts": parts,
     }  # fmt: skip

@@ -66,17 +66,21 @@ class Recorder:
                 f"--scoreboard-fail-on: needed regressed, hollow or xpassed, got {sorted(wrong)}"
             )
         self.store = Store(self.path)
+        self.plan: dict[str, Planned] = {}
         key = config.getoption("scoreboard_run_key") or _ci_run() or uuid.uuid4().hex
         self.run: Any = self.store.begin(
             key, "ci" if _ci_run() else "local", started=now(), **_revision(config.rootpath)
         )
-        self.job_key = config.getoption("scoreboard_job_key") or "main"
-        self.reference = config.getoption("scoreboard_reference")
-        self.job = self.store.job(
-            self.run, self.job_key, _machine(set(), self.reference), url=_ci_url()
-        )
+        self.job_key = config.getoption("scoreboard_job_key") or watcher.device or "main"
+        said = {
+            "reference": config.getoption("scoreboard_reference"),
+            "about": config.getoption("scoreboard_about"),
+            "device": watcher.device,
+            "date": now()[:10] if watcher.device else "",
+        }
+        self.said = {name: text for name, text in said.items() if text}
+        self.job = self.store.job(self.run, self.job_key, self._facts(), url=_ci_url())
         self.store.db.commit()
-        self.plan: dict[str, Planned] = {}
         self.axis: list[str] = []  # how the backends of the tests were found
         self.told = Path(tempfile.mkdtemp(prefix="scoreboard-"), "plan.json")
         self.open: dict[str, dict[str, Any]] = {}  # tests between setup and teardown
@@ -255,10 +259,15 @@ class Recorder:
         self._uncollected()
         self.flush()
         whole = exitstatus in (0, 1, 5) and len(self.done) >= len(self.plan)
-        backends = {who.backend for who in self.plan.values()}
-        self.store.job(self.run, self.job_key, _machine(backends, self.reference))
+        self.store.job(self.run, self.job_key, self._facts())
         self.store.finish(self.run, self.job, whole, exitstatus, now())
         self.offences = self._offences()
+
+    def _facts(self) -> dict[str, Any]:
+        """The machine, the versions of the backends, and what the command line says."""
+        device = f" {self.watcher.device}"
+        backends = {who.backend.removesuffix(device) for who in self.plan.values()}
+        return {**_machine(backends), **self.said}
 
     def _uncollected(self) -> None:
         """Cells known from earlier runs, in files that could not be collected this time, or were
@@ -344,7 +353,7 @@ def _last(text: str) -> str:
     return (marked or lines or [""])[-1].removeprefix("E").strip()[:2000]
 
 
-def _machine(backends: set[str], reference: str | None) -> dict[str, Any]:
+def _machine(backends: set[str]) -> dict[str, Any]:
     versions = {}
     for name in ("pytest", *sorted(backends)):
         try:
@@ -356,7 +365,6 @@ def _machine(backends: set[str], reference: str | None) -> dict[str, Any]:
         "system": platform.system(),
         "machine": platform.machine(),
         "versions": versions,
-        **({"reference": reference} if reference else {}),
     }
 
 

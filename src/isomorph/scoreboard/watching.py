@@ -74,6 +74,7 @@ class Watcher:
         self.worker = worker
         self.settings: Config = read(config.rootpath)
         self.axis = Axis(config.getoption("scoreboard_axis") or self.settings.axis)
+        self.device = config.getoption("scoreboard_device")
         hook = config.pluginmanager.rewrite_hook
         self.counts = isinstance(hook, rewriting.AssertionRewritingHook)
         helpers = [*self.settings.helpers, *config.getini("scoreboard_helpers")]
@@ -167,7 +168,8 @@ class Watcher:
         backend = name_of(spec.params[axis])
         if UNNAMED.search(backend):
             backend = ids(spec)[axis]
-        return Planned(suite, name, self._variant(spec, axis, backend, node), file, backend, node)
+        variant = self._variant(spec, axis, backend, node)
+        return Planned(suite, name, variant, file, column(backend, self.device), node)
 
     def _variant(self, spec: Any, axis: str, backend: str, node: str) -> str:
         """The id without the backend; if it is not in the id, the ids of the other parameters."""
@@ -200,6 +202,15 @@ class Watcher:
         if not declared or not sure:
             sure.add(self.settings.default_mode)
         return sorted(sure | seen)
+
+
+def column(backend: str, device: str) -> str:
+    """The name of a column.
+
+    >>> column("torch", "cuda"), column("torch", "")
+    ('torch cuda', 'torch')
+    """
+    return f"{backend} {device}" if device else backend
 
 
 def ids(spec: Any) -> dict[str, str]:
