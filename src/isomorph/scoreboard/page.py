@@ -30,9 +30,8 @@ PARTS_SHOWN = 40
 
 def tone(code: int) -> str:
     """The colour of a state; the word and the glyph say the same."""
-    if states.red(code):
-        return "bad"
-    return {states.PASSED: "good", states.XFAILED: "warn"}.get(code, "none")
+    own = {states.PASSED: "good", states.XFAILED: "warn", states.HOLLOW: "hollow"}
+    return own.get(code, "bad" if states.red(code) else "none")
 
 
 def render(store: Store, board: Board) -> str:
@@ -183,7 +182,7 @@ def _card(board: Board, name: str, found: dict[int, int]) -> dict[str, Any]:
     red = sum(n for code, n in found.items() if states.red(code))
     shown = [s for s in sorted(STATES, key=lambda s: s.rank) if found.get(s.code)]
     parts, x = [], 0.0
-    for group in ("good", "warn", "none", "bad"):
+    for group in ("good", "warn", "none", "hollow", "bad"):
         width = 1000 * sum(found[s.code] for s in shown if tone(s.code) == group) / total
         if width:
             parts.append({"tone": group, "x": round(x, 1), "w": round(width, 1)})

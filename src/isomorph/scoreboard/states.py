@@ -26,7 +26,7 @@ STATES = (
     State(6, "crashed", "☠", 12, True, "red"),
     State(7, "timeout", "T", 11, True, "red"),
     State(8, "not collected", "∅", 8, True, "red"),
-    State(9, "hollow", "○", 6, True, "orange"),
+    State(9, "hollow", "○", 6, True, "blueviolet"),
     State(-1, "not run", "·", 5, False, "lightgrey"),
     State(-2, "missing", "□", 2, False, "lightgrey"),
 )

@@ -8,21 +8,30 @@ other packages are wrapped in their modules and in test files that imported them
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from types import FunctionType, ModuleType
 from typing import Any
 from unittest import TestCase
 
-# Modules whose assert_* functions are assertions, and those that compare two arrays.
-HELPERS = (
-    "numpy.testing",
-    "torch.testing",
-    "chex",
-    "pandas.testing",
-    "xarray.testing",
-)
+# Modules whose assert_* functions are assertions, or only the named ones.
+HELPERS: dict[str, list[str] | None] = {
+    "numpy.testing": None,
+    "torch.testing": None,
+    "chex": None,
+    "pandas.testing": None,
+    "xarray.testing": None,
+    "torch.autograd": ["gradcheck", "gradgradcheck"],
+    "jax.test_util": ["check_grads"],
+    "isomorph": ["check_gradients"],
+    "subprocess": ["check_call", "check_output"],
+}
+ASSERTS = re.compile(r"(?:^|_)assert(?:_|$)")  # the name of an assertion of any library
+TESTING = re.compile(r"(?:^|[._])testing(?:$|[._])")  # a module with such assertions
 COMPARE = {
     "assert_allclose",
     "assert_almost_equal",
@@ -156,7 +165,7 @@ class Counters:
     def __init__(self, helpers: Iterable[str], roots: Iterable[str]) -> None:
         self.roots = tuple(roots)
         # module -> its named functions, or None for all whose names begin with assert_
-        self.pending: dict[str, list[str] | None] = dict.fromkeys(HELPERS)
+        self.pending = dict(HELPERS)
         for entry in helpers:
             module, _, name = entry.partition(":")
             self.pending[module] = [*(self.pending.get(module) or []), name]
@@ -179,10 +188,23 @@ class Counters:
             self._wrap(pytest, name)
         for name in [n for n in vars(TestCase) if n.startswith("assert")]:
             self._wrap(TestCase, name)
+        self._wrap(subprocess.CompletedProcess, "check_returncode")
+        self._put(subprocess, "run", _counting_checked(subprocess.run))
+        rewrite = rewriting.rewrite_asserts
 
-    def catch_up(self) -> None:
-        """Wrap the helpers of modules that have been imported meanwhile."""
-        for module in [m for m in self.pending if m in sys.modules]:
+        def rewrite_both(module: Any, *args: Any, **kw: Any) -> None:
+            from .own_checks import instrument
+
+            instrument(module)
+            rewrite(module, *args, **kw)
+
+        self._put(rewriting, "rewrite_asserts", rewrite_both)
+
+    def catch_up(self, done: str = "") -> None:
+        """Wrap the helpers of modules that have been imported meanwhile, and of the module `done`,
+        whose import is about to end.
+        """
+        for module in [m for m in self.pending if m == done or _is_imported(m)]:
             names = self.pending.pop(module)
             found = sys.modules[module]
             for name in names or [n for n in dir(found) if n.startswith("assert_")]:
@@ -191,13 +213,38 @@ class Counters:
                     self._wrap(found, name, name in COMPARE or names is not None)
 
     def rebind(self) -> None:
-        """Rebind names that test files imported with `from numpy.testing import …`."""
+        """Rebind names that test files imported with `from numpy.testing import …`, and count the
+        assertions of other libraries, by their names.
+        """
         for module in list(sys.modules.values()):
-            if (getattr(module, "__file__", None) or "").startswith(self.roots):
-                for name, value in list(vars(module).items()):
-                    original, wrapper = self.swapped.get(id(value), (None, None))
-                    if original is value and original is not None:
-                        self._put(module, name, wrapper)
+            if not self._is_test(module):
+                if TESTING.search(module.__name__ if isinstance(module, ModuleType) else ""):
+                    self._wrap_assertions(module)
+                continue
+            for name, value in list(vars(module).items()):
+                if isinstance(value, FunctionType) and self._is_foreign_assertion(value):
+                    self.swapped[id(value)] = (value, _counting(value))
+                original, wrapper = self.swapped.get(id(value), (None, None))
+                if original is value and original is not None:
+                    self._put(module, name, wrapper)
+
+    def _is_test(self, module: Any) -> bool:
+        return (getattr(module, "__file__", None) or "").startswith(self.roots)
+
+    def _is_foreign_assertion(self, func: FunctionType) -> bool:
+        """Whether a function of a library is an assertion that is not counted yet."""
+        home = func.__code__.co_filename
+        return (
+            ASSERTS.search(func.__name__) is not None
+            and not home.startswith(self.roots)
+            and id(func) not in self.swapped
+            and not hasattr(func, "counts_assertions")
+        )
+
+    def _wrap_assertions(self, module: ModuleType) -> None:
+        for name, value in list(vars(module).items()):
+            if isinstance(value, FunctionType) and self._is_foreign_assertion(value):
+                self._wrap(module, name)
 
     def stop(self) -> None:
         while self.undo:
@@ -232,10 +279,16 @@ class Finder:
 
             def exec_module(module: Any) -> None:
                 run(module)
-                self.counters.catch_up()
+                self.counters.catch_up(name)
 
             loader.exec_module = exec_module
         return spec
+
+
+def _is_imported(name: str) -> bool:
+    """Whether a module is there and complete: not in the middle of its import."""
+    module = sys.modules.get(name)
+    return module is not None and not getattr(module.__spec__, "_initializing", False)
 
 
 def _counting(original: Callable[..., Any], compares: bool = False) -> Callable[..., Any]:
@@ -247,6 +300,18 @@ def _counting(original: Callable[..., Any], compares: bool = False) -> Callable[
             pair = (*args[:2], *(kw[name] for name in PAIR if name in kw))
             if len(pair) == 2:
                 TALLY.error(*pair, TALLY.kind)
+        return original(*args, **kw)
+
+    counted.counts_assertions = True  # pyright: ignore
+    return counted
+
+
+def _counting_checked(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`subprocess.run`, which is an assertion if it checks the exit status."""
+
+    @wraps(original)
+    def counted(*args: Any, **kw: Any) -> Any:
+        TALLY.asserts += kw.get("check") is True
         return original(*args, **kw)
 
     return counted

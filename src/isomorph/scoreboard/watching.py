@@ -23,6 +23,7 @@ from .tally import TALLY, Counters
 
 IDENTITY = pytest.StashKey[Planned]()
 DECLARED = pytest.StashKey[list]()
+CACHE = ".scoreboard-2"  # another number whenever the code put into test files changes
 TIMEOUT = re.compile(r"Timeout \(?>")
 UNNAMED = re.compile(r" at 0x|^<lambda>$")  # repr of objects without a name
 KIND = re.compile(r"([A-Za-z_][\w.]*)(?::|$)")
@@ -36,8 +37,8 @@ def count_assertions(config: pytest.Config) -> None:
     if not isinstance(hook, rewriting.AssertionRewritingHook):
         return  # --assert=plain: nothing can be counted
     config._inicache["enable_assertion_pass_hook"] = True  # pyright: ignore
-    if ".scoreboard" not in rewriting.PYC_TAIL:
-        rewriting.PYC_TAIL = ".scoreboard" + rewriting.PYC_TAIL
+    if CACHE not in rewriting.PYC_TAIL:
+        rewriting.PYC_TAIL = CACHE + rewriting.PYC_TAIL
     # Not the files of installed plugins, which may include the library under test.
     hook._must_rewrite.clear()
     names = {
@@ -74,7 +75,7 @@ class Watcher:
         self.worker = worker
         self.settings: Config = read(config.rootpath)
         self.axis = Axis(config.getoption("scoreboard_axis") or self.settings.axis)
-        self.device = config.getoption("scoreboard_device")
+        self.device: str = config.getoption("scoreboard_device") or ""
         hook = config.pluginmanager.rewrite_hook
         self.counts = isinstance(hook, rewriting.AssertionRewritingHook)
         helpers = [*self.settings.helpers, *config.getini("scoreboard_helpers")]

@@ -1,0 +1,138 @@
+"""What counts as an assertion beside `assert`; and a test that reached none is hollow."""
+
+import pytest
+
+LIBRARY = """
+def assert_alike(x, y):
+    if x != y:
+        raise AssertionError
+
+def xp_assert_equal(x, y):
+    assert_alike(x, y)
+
+def assertive(x):
+    return x
+"""
+TESTS = """
+from __future__ import annotations
+import subprocess, sys
+from unittest import TestCase
+import pytest
+import mylib.testing
+from mylib.testing import assertive, xp_assert_equal
+
+def test_raises_by_itself():
+    x = 3
+    if x != 3:
+        raise AssertionError("needed 3")
+
+def test_raises_in_a_helper():
+    helper(3)
+
+def helper(x):
+    for y in range(x):
+        if y > 5:
+            raise AssertionError
+
+def test_fails_by_pytest():
+    try:
+        int("3")
+    except ValueError:
+        pytest.fail("no number")
+
+def test_else_of_a_loop():
+    for n in range(3):
+        if n == 2:
+            break
+    else:
+        pytest.fail("not found")
+
+class TestOld(TestCase):
+    def test_old(self):
+        if 1 > 2:
+            self.fail("no")
+
+def test_checked_run():
+    subprocess.run([sys.executable, "-c", ""], check=True)
+
+def test_check_call():
+    subprocess.check_call([sys.executable, "-c", ""])
+
+def test_check_output():
+    subprocess.check_output([sys.executable, "-c", ""])
+
+def test_check_returncode():
+    subprocess.run([sys.executable, "-c", ""]).check_returncode()
+
+def test_assertion_of_a_library():
+    xp_assert_equal(3, 3)
+
+def test_assertion_by_its_module():
+    mylib.testing.assert_alike(3, 3)
+
+# Hollow:
+
+def test_hollow_returns_before_it():
+    x = 3
+    if x == 3:
+        return
+    if x != 3:
+        raise AssertionError
+
+def test_hollow_run_that_is_not_checked():
+    subprocess.run([sys.executable, "-c", "1 / 0"], stderr=subprocess.DEVNULL)
+
+def test_hollow_raises_another_error():
+    if 1 > 2:
+        raise ValueError
+
+def test_hollow_by_a_similar_name():
+    assertive(3)
+"""
+GRADIENTS = """
+import numpy as np
+
+def test_of_torch():
+    import torch
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    torch.autograd.gradcheck(torch.sin, x)
+
+def test_of_torch_twice():
+    import torch
+    from torch.autograd import gradgradcheck
+    gradgradcheck(torch.sin, torch.ones(2, dtype=torch.float64, requires_grad=True))
+
+def test_of_isomorph():
+    import isomorph as iso
+    iso.check_gradients(np.sin, np.ones(2))
+"""
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
+def test_every_kind_of_check_counts(project, workers):
+    project.file("mylib/__init__.py", "")
+    project.file("mylib/testing.py", LIBRARY)
+    project.file("tests/test_it.py", TESTS)
+    project.run("tests", "-p", "no:xdist" if not workers else "xdist", *workers)
+    found = {name.rpartition("::")[2]: state for (name, _, _), state in project.states().items()}
+    assert len(found) == 15
+    wanted = {name: "hollow" if "hollow" in name else "passed" for name in found}
+    assert found == wanted
+
+
+def test_a_failing_check_fails(project):
+    text = TESTS.replace("x != 3", "x == 3").replace('int("3")', 'int("three")')
+    project.file("mylib/__init__.py", "")
+    project.file("mylib/testing.py", LIBRARY)
+    project.file("tests/test_it.py", text)
+    project.run("tests")
+    found = {name: state for (name, _, _), state in project.states().items()}
+    assert found["test_raises_by_itself"] == found["test_fails_by_pytest"] == "failed"
+
+
+def test_checks_of_gradients_count(project):
+    pytest.importorskip("torch")
+    project.file("test_it.py", GRADIENTS)
+    project.run()
+    assert set(project.states().values()) == {"passed"}
+    assert len(project.states()) == 3
