@@ -69,6 +69,7 @@ class Board:
     uncollected: dict[str, tuple[str, str]]  # file -> why, traceback
     facts: list[dict[str, Any]]
     settings: Config
+    selection: str = ""  # how the command line chose some of the tests
 
     @classmethod
     def load(cls, store: Store, run: int, settings: Config) -> Board:
@@ -76,6 +77,7 @@ class Board:
         facts = [json.loads(job["facts"]) for job in store.jobs(run) if job["facts"]]
         reference = next((f["reference"] for f in facts if "reference" in f), "")
         settings = replace(settings, reference=reference or settings.reference)
+        selection = "; ".join(dict.fromkeys(f["selection"] for f in facts if f.get("selection")))
         devices = {f["device"] for f in facts if f.get("device")}
         results = store.results(run)
         banners = _banners(store, results)
@@ -130,6 +132,8 @@ class Board:
         gaps = []
         if not results and not waiting:
             gaps.append("no test ran")
+        elif selection:
+            gaps.append(f"only a part of the tests was selected: {selection}")
         elif not store.complete(run):
             gaps.append("it did not finish")
         absent = [
@@ -144,7 +148,7 @@ class Board:
             )
         gaps += [f"{name} does not load" for name in banners]
         gaps += [f"{name} could not be collected" for name in broken]
-        return cls(this, suites, columns, gaps, banners, broken, facts, settings)
+        return cls(this, suites, columns, gaps, banners, broken, facts, settings, selection)
 
     @property
     def complete(self) -> bool:

@@ -44,6 +44,10 @@ def compare(base: Board, head: Board) -> list[Change]:
         a, b = old.get(key, Cell()), new.get(key, Cell())
         if a.state == b.state == states.MISSING:
             continue
+        if (base.selection and a.state == states.MISSING) or (
+            head.selection and b.state == states.MISSING
+        ):
+            continue  # that run did not ask for it
         kind = _kind(a.state, b.state, bool(a.remark) and not b.remark)
         changes.append(Change(kind, *key, a.state, b.state, a.remark))
     order = list(KINDS)

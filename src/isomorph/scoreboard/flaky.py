@@ -1,6 +1,6 @@
 """Cells whose outcome changes without a change of the code: passed after a retry, both outcomes on
-one commit and environment, or there and back within 20 results of one version. New tests and new
-versions are not flaky, and being flaky never turns red to green.
+one commit and environment, or there and back within one version. Only the last 20 results of a cell
+count. New tests and new versions are not flaky, and being flaky never turns red to green.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ def flaky(store: Store) -> list[Flake]:
 
 def reason(history: list) -> str:
     """Why a cell with these results, the newest last, is flaky; '' when it is not."""
-    for r in history:
+    history = history[-WINDOW:]
+    for ago, r in enumerate(reversed(history)):
         if r["state"] == states.PASSED and r["attempts"] > 1:
-            return f"passed after {r['attempts']} attempts"
+            return f"passed after {r['attempts']} attempts, {ago} of {WINDOW} results ago"
     there: dict[tuple, set[bool]] = {}
     for r in history:
         if r["sha"] and not r["dirty"] and (good := _good(r["state"])) is not None:
@@ -61,10 +62,9 @@ def reason(history: list) -> str:
         if (good := _good(r["state"])) is not None:
             by_version.setdefault(r["environment"], []).append(good)
     for outcomes in by_version.values():
-        recent = outcomes[-WINDOW:]
-        turns = [pair for pair in pairwise(recent) if pair[0] != pair[1]]
+        turns = [pair for pair in pairwise(outcomes) if pair[0] != pair[1]]
         if (True, False) in turns and (False, True) in turns:
-            return f"there and back within {len(recent)} results of one version"
+            return f"there and back within {len(outcomes)} results of one version"
     return ""
 
 

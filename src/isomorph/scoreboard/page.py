@@ -191,6 +191,7 @@ def _card(board: Board, name: str, found: dict[int, int]) -> dict[str, Any]:
     return {
         "name": name or "no backend", "version": next(iter(said), ""),
         "good": found.get(states.PASSED, 0), "total": total, "red": red,
+        "tests": sum(cell.tests for (_, _, backend), _, cell in board.cells() if backend == name),
         "rest": ", ".join(rest), "parts": parts,
     }  # fmt: skip
 

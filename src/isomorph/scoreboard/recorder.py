@@ -65,7 +65,7 @@ class Recorder:
             raise pytest.UsageError(
                 f"--scoreboard-fail-on: needed regressed, hollow or xpassed, got {sorted(wrong)}"
             )
-        self.store = Store(self.path)
+        self.store, self.trouble = _opened(self.path, own=not given)
         self.plan: dict[str, Planned] = {}
         key = config.getoption("scoreboard_run_key") or _ci_run() or uuid.uuid4().hex
         self.run: Any = self.store.begin(
@@ -77,6 +77,7 @@ class Recorder:
             "about": config.getoption("scoreboard_about"),
             "device": watcher.device,
             "date": now()[:10] if watcher.device else "",
+            "selection": _selection(config),
         }
         self.said = {name: text for name, text in said.items() if text}
         self.job = self.store.job(self.run, self.job_key, self._facts(), url=_ci_url())
@@ -130,6 +131,12 @@ class Recorder:
 
     def pytest_enter_pdb(self) -> None:
         self.progress.stop()  # the debugger needs the terminal
+
+    def pytest_runtest_logstart(self) -> None:
+        """Without workers, a test that crashes ends this process too: write what came before."""
+        if self.fresh and not self.config.getoption("numprocesses", None):
+            with suppress(sqlite3.OperationalError):
+                self.flush()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         nodeid, when, passed = report.nodeid, report.when, report.outcome == "passed"
@@ -259,6 +266,7 @@ class Recorder:
         self._uncollected()
         self.flush()
         whole = exitstatus in (0, 1, 5) and len(self.done) >= len(self.plan)
+        whole = whole and "selection" not in self.said
         self.store.job(self.run, self.job_key, self._facts())
         self.store.finish(self.run, self.job, whole, exitstatus, now())
         self.offences = self._offences()
@@ -296,7 +304,7 @@ class Recorder:
             if word in self.fail_on:
                 found.append(f"{word}: {nodeid}")
         if "regressed" in self.fail_on:
-            before = self.store.before(self.run)
+            before = self.store.before(self.run, complete=True)
             if before is not None:
                 base = Board.load(self.store, before["run"], self.settings)
                 head = Board.load(self.store, self.run, self.settings)
@@ -308,6 +316,8 @@ class Recorder:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         out = terminalreporter
         out.section("scoreboard", sep="-")
+        if self.trouble:
+            out.write_line(self.trouble, yellow=True)
         for line in self.progress.lines():
             out.write_line(line)
         for line in self.offences[:50]:
@@ -327,6 +337,37 @@ class Recorder:
         self.progress.stop()
         self.store.close()
         shutil.rmtree(self.told.parent, ignore_errors=True)
+
+
+def _opened(path: Path, own: bool) -> tuple[Store, str]:
+    """The database, and a warning if it was damaged: then it is moved aside and a new one begins.
+    Another program's file is not touched.
+    """
+    try:
+        return Store(path), ""
+    except ValueError as error:
+        if not (path.is_file() and isinstance(error.__cause__, sqlite3.DatabaseError)):
+            raise
+        with path.open("rb") as file:
+            is_database = file.read(15) == b"SQLite format 3"
+        if isinstance(error.__cause__, sqlite3.OperationalError) or not (is_database or own):
+            raise
+        aside = path.with_name(f"{path.name}.damaged-{now().replace(':', '')}")
+        path.rename(aside)
+        for tail in ("-wal", "-shm"):
+            path.with_name(path.name + tail).unlink(missing_ok=True)
+        said = f"{path} was damaged ({error.__cause__}): moved to {aside.name}, a new one begins"
+        return Store(path), said
+
+
+def _selection(config: pytest.Config) -> str:
+    """How the command line chooses some of the tests; '' if it does not. Marks do not count: a
+    project leaves out its slow tests as a habit.
+    """
+    words = config.getoption("keyword", "")
+    nodes = [str(arg) for arg in config.args if "::" in str(arg)]
+    again = [f"--{name}" for name in ("lf", "sw") if config.getoption(name, False)]
+    return " ".join([*([f"-k {words!r}"] if words else []), *nodes, *again])[:200]
 
 
 def _together(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:

@@ -350,11 +350,15 @@ class Store:
             f"scoreboard: needed a run, latest or previous; got {which}; runs: {listed}"
         )
 
-    def before(self, run: int) -> sqlite3.Row | None:
-        """The run before `run`, or None. Run 0, the imported seeds, counts as a run."""
+    def before(self, run: int, complete: bool = False) -> sqlite3.Row | None:
+        """The run before `run`, or None; with `complete`, the last one that is complete, if there
+        is one. Run 0, the imported seeds, counts as a run.
+        """
         runs = self.runs()
         at = [row["run"] for row in runs].index(run)
-        return runs[at - 1] if at else None
+        earlier = runs[:at][::-1]
+        whole = [row for row in earlier if self.complete(row["run"])] if complete else []
+        return next(iter(whole or earlier), None)
 
     def jobs(self, run: int) -> list[sqlite3.Row]:
         return self.db.execute(

@@ -172,8 +172,10 @@ class Counters:
         self.undo: list[Callable[[], None]] = []
         self.swapped: dict[int, tuple[Any, Any]] = {}  # id of the original -> (original, wrapper)
 
-    def start(self, rewriting: Any, pytest: Any) -> None:
-        """Count `assert`, through the checks in pytest's rewritten statements, and its helpers."""
+    def start(self, rewriting: Any, pytest: Any, instrument: Callable[[Any], None]) -> None:
+        """Count `assert`, through the checks in pytest's rewritten statements, and its helpers.
+        `instrument` changes the syntax tree of a test file before pytest rewrites it.
+        """
         asked = rewriting._check_if_assertion_pass_impl
 
         def ask() -> bool:
@@ -193,8 +195,6 @@ class Counters:
         rewrite = rewriting.rewrite_asserts
 
         def rewrite_both(module: Any, *args: Any, **kw: Any) -> None:
-            from .own_checks import instrument
-
             instrument(module)
             rewrite(module, *args, **kw)
 

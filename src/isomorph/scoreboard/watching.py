@@ -18,6 +18,7 @@ import pytest
 from .axis import Axis, name_of
 from .config import Config, read
 from .ledger import Ledger
+from .own_checks import instrument
 from .store import Planned
 from .tally import TALLY, Counters
 
@@ -80,7 +81,7 @@ class Watcher:
         self.counts = isinstance(hook, rewriting.AssertionRewritingHook)
         helpers = [*self.settings.helpers, *config.getini("scoreboard_helpers")]
         self.counters = Counters(helpers, [root + os.sep for root in test_roots(config)])
-        self.counters.start(rewriting, pytest)
+        self.counters.start(rewriting, pytest, instrument)
         self.counters.catch_up()
         self.ledger = Ledger.read(self.settings.path(self.settings.ledger))
         self.plan: dict[str, Planned] = {}
