@@ -41,12 +41,12 @@ def is_on_gpu(backend, x):
     return str(load(backend).device_of(x)).startswith("cuda")
 
 
-@pytest.mark.parametrize("n", [2, 3, 5])
+@pytest.mark.parametrize("n", [2, 5])
 @pytest.mark.parametrize("name", [*CALLS, *ON_GPU])
 def test_a_nan_in_a_matrix_shows(backend, xp, name, n):
     call, stack = {**CALLS, **ON_GPU}[name], matrices(n)
     if name in ON_GPU and not is_on_gpu(backend, xp.asarray(stack)):
-        stack = stack[:1]  # LAPACK may raise instead
+        pytest.skip("on a CPU LAPACK may raise instead")
     for given in (*stack, stack):
         if "solve" in name and given.ndim > 2:
             continue  # each matrix has its right-hand side
