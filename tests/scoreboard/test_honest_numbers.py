@@ -49,6 +49,7 @@ def test_a_regression_is_seen_across_a_run_of_a_part(project):
     project.run("-k", "first")
     project.file("test_it.py", TWO.replace("assert backend", 'assert backend == "numpy"'))
     done = project.run("--scoreboard-fail-on", "regressed")
+    assert done.ret == 1
     done.stdout.fnmatch_lines(["regressed: test_it.py test_second [[]torch] passed -> failed"])
 
 
