@@ -152,7 +152,7 @@ def backend_of(x: Any, *others: Any) -> Contract:
             found = backend
     if found is None:
         raise TypeError(f"needed at least one array, got {_types((x, *others))}")
-    if found.has_devices is not None and found.has_devices():
+    if found.has_devices():
         check_one_device(found, (x, *others))
     return found
 
@@ -162,9 +162,10 @@ def check_one_device(backend: Any, arrays: Iterable[Any], what: str = "one call"
     found = [backend.fixed_device(x) for x in arrays if isinstance(x, backend.arrays)]
     devices = list(dict.fromkeys(str(device) for device in found if device is not None))
     if len(devices) > 1:
+        best = next((name for name in devices if not name.startswith("cpu")), devices[0])
         raise ValueError(
             f"arrays on {len(devices)} devices in {what}: {' and '.join(devices)}; move them with "
-            f"iso.convert(x, {backend.name!r}, device={devices[0]!r}) first"
+            f"iso.convert(x, {backend.name!r}, device={best!r}) first"
         )
 
 

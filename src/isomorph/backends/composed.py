@@ -269,10 +269,13 @@ class Backend(Contract):
         """
         return x if device is None else xp.asarray(x, device=device)
 
+    @staticmethod
+    def has_devices() -> bool:
+        """Whether arrays may be on several devices, so that `fixed_device` is worth asking."""
+        return False
+
     def fixed_device(xp, x: Any) -> Any:
-        """The device that all arrays used together with `x` must be on, or None; asked only if
-        `has_devices`.
-        """
+        """The device that all arrays used together with `x` must be on, or None if any will do."""
         return None
 
     def device_of(xp, x: Any) -> Any:

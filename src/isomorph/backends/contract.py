@@ -32,7 +32,6 @@ class Contract(Names):
     refused: tuple[type, ...] = ()  # types that look like arrays, but compute something else
     lacks: Mapping[str, str] = {}  # the verbs it cannot supply -> the reason
     namespace: Namespace  # returned by iso.namespace
-    has_devices: Callable[[], bool] | None = None  # whether arrays may be on several; None: never
     linalg: Names
     fft: Names
     __array_api_version__ = "2024.12"

@@ -29,7 +29,7 @@ def instrument(module: ast.Module) -> None:
     >>> [type(node).__name__ for node in tree.body]
     ['ImportFrom', 'If', 'Expr']
     """
-    if any([_count_after(body) for body in _bodies(module)]):  # noqa: C419
+    if sum(map(_count_after, [*_bodies(module)])):
         place = _after_header(module.body)
         names = [ast.alias("held", ALIAS)]
         module.body.insert(place, ast.ImportFrom(__name__, names, 0, lineno=1, col_offset=0))
@@ -39,19 +39,21 @@ def instrument(module: ast.Module) -> None:
 def _bodies(node: ast.AST) -> Iterator[list[ast.stmt]]:
     """All lists of statements in a tree."""
     for inner in ast.walk(node):
-        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for name in ("body", "orelse", "finalbody"):
             body = getattr(inner, name, None)
-            if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
+            if isinstance(body, list):  # not the expression of a lambda
                 yield body
 
 
-def _count_after(body: list[ast.stmt]) -> bool:
-    """Put a call after each compound statement that has a failing branch of its own."""
+def _count_after(body: list[ast.stmt]) -> int:
+    """Put a call after each compound statement that has a failing branch of its own; return how
+    many there are.
+    """
     places = [i for i, statement in enumerate(body) if _may_fail(statement)]
     for i in reversed(places):
         call = ast.Expr(ast.Call(ast.Name(ALIAS, ast.Load()), [], []))
         body.insert(i + 1, ast.copy_location(call, body[i]))
-    return bool(places)
+    return len(places)
 
 
 def _may_fail(statement: ast.stmt) -> bool:

@@ -66,17 +66,17 @@ def test_the_kernel_is_the_meaning(backend, xp, kind):
         quick = iso.jit if backend == "jax" else lambda f: f  # eagerly JAX compiles each operation
         ours = quick(iso.grad(lambda *a: loss(call, *a), tuple(range(len(there)))))(*there)
         theirs = quick(iso.grad(lambda *a: loss(plain, *a), tuple(range(len(there)))))(*there)
-        for a, b in zip(call(*given), plain(*given)):
-            np.testing.assert_allclose(numpy_of(a), numpy_of(b), rtol=1e-5, atol=1e-5)
         # on a GPU the tanh of cuDNN is an approximation
-        near = 1e-4 if getattr(there[0], "is_cuda", False) else 1e-5
+        near = 1e-5 if getattr(there[0], "is_cuda", False) else 1e-6
+        for a, b in zip(call(*given), plain(*given)):
+            np.testing.assert_allclose(numpy_of(a), numpy_of(b), rtol=1e-5, atol=near)
         for a, b in zip(ours, theirs):
-            np.testing.assert_allclose(numpy_of(a), numpy_of(b), rtol=1e-4, atol=near)
+            np.testing.assert_allclose(numpy_of(a), numpy_of(b), rtol=1e-4, atol=10 * near)
     compiled = iso.jit(iso.value_and_grad(lambda *a: loss(call, *a), (0, 1)))
     value, grads = compiled(*there)
     np.testing.assert_allclose(numpy_of(value), numpy_of(loss(plain, *there)), rtol=1e-5)
     for a, b in zip(grads, theirs):
-        np.testing.assert_allclose(numpy_of(a), numpy_of(b), rtol=1e-4, atol=near)
+        np.testing.assert_allclose(numpy_of(a), numpy_of(b), rtol=1e-4, atol=10 * near)
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])

@@ -49,9 +49,11 @@ def rounding(backend, precision):
     before = [part.allow_tf32 for part in parts]
     for part in parts:
         part.allow_tf32 = precision != "highest"
-    yield
-    for part, was in zip(parts, before):
-        part.allow_tf32 = was
+    try:
+        yield
+    finally:
+        for part, was in zip(parts, before):
+            part.allow_tf32 = was
 
 
 @pytest.mark.parametrize("name", ["linear", "conv2d"])

@@ -71,7 +71,7 @@ class Twice(torch.autograd.Function):
     @staticmethod
     # pyright: ignore[reportIncompatibleMethodOverride]
     def forward(ctx: Any, composed: Func, n: int, *both: torch.Tensor) -> tuple:
-        ctx.composed, ctx.n = composed, n
+        ctx.composed = composed
         ctx.save_for_backward(*both[n:])
         ctx.set_materialize_grads(False)
         return tuple(y.detach() for y in both[:n])
