@@ -84,10 +84,10 @@ const painted = () => requestAnimationFrame(() => requestAnimationFrame(() => {
   window.usable = performance.now();
 }));
 addEventListener("load", () => {
-  if (!document.getElementById("suites")) return painted();
+  if (!document.getElementById("board")) return painted();
   const look = () => {
     if (!document.body.dataset.ready) return setTimeout(look, 1);
-    document.querySelector("details.suite").open = true;
+    document.querySelector("tr.suite a").click();
     painted();
   };
   look();

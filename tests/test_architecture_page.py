@@ -79,6 +79,7 @@ def test_the_map_shows_what_is_there():
         assert any(p.exists() for p in there), file
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(ABSENT), reason="it looks at every backend")
 @pytest.mark.timeout(300)
 def test_done_as_it_says_it_is_done(tmp_path, capsys):

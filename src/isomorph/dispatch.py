@@ -159,9 +159,12 @@ def backend_of(x: Any, *others: Any) -> Contract:
 
 def check_one_device(backend: Any, arrays: Iterable[Any], what: str = "one call") -> None:
     """Raise if arrays of this backend are on different devices; others are ignored."""
-    found = [backend.fixed_device(x) for x in arrays if isinstance(x, backend.arrays)]
-    devices = list(dict.fromkeys(str(device) for device in found if device is not None))
-    if len(devices) > 1:
+    arrays = [x for x in arrays if isinstance(x, backend.arrays)]
+    if len(arrays) < 2 or backend.is_one_device(arrays):
+        return
+    found = [device for x in arrays if (device := backend.fixed_device(x)) is not None]
+    if any(device != found[0] for device in found):
+        devices = list(dict.fromkeys(map(str, found)))
         best = next((name for name in devices if not name.startswith("cpu")), devices[0])
         raise ValueError(
             f"arrays on {len(devices)} devices in {what}: {' and '.join(devices)}; move them with "

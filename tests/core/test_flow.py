@@ -111,6 +111,7 @@ def test_scan(backend, xp, mode):
     assert kind_of(ys["before"]) == kind_of(w)
 
 
+@pytest.mark.later_on("torch", mode="jit")  # test_compiled_eager.py has a scan
 @MODES
 def test_gradients_of_scan(backend, xp, mode):
     """Gradients flow to the inputs and to what the step captures, to the second order."""

@@ -49,6 +49,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.later_on("torch", order="tensorflow, torch")
 @pytest.mark.skipif("tensorflow" in NOT_INSTALLED, reason=MISSING.format("tensorflow"))
 @pytest.mark.later_on("torch", order="ours")
 @pytest.mark.later_on("torch", order="torch, tensorflow")

@@ -70,7 +70,7 @@ def heard():
 
 
 # the file is the same, and so is the code that writes it
-@pytest.mark.later_on("tensorflow", "torch")
+@pytest.mark.later_on("jax", "tensorflow", "torch")
 def test_interrupted_and_killed_it_ends_as_if_never_stopped(backend, tmp_path):
     """SIGINT, then SIGKILL at a random moment, in a separate process."""
     rng, steps = random.Random(os.getpid()), STEPS[backend]

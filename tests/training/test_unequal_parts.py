@@ -399,6 +399,7 @@ def test_the_loss_of_an_epoch_is_that_of_what_counts(backend, compiled):
     assert np.isnan(iso.evaluate(v, batches, {"mean": mean}, compiled=False)["mean"])
 
 
+@pytest.mark.later_on("jax")
 def test_a_batch_that_counts_nothing_does_not_end_a_training(backend, tmp_path):
     """Training goes on as if the batch did not exist, its log record is NaN, and a run resumed in
     the middle ends with the same bits.

@@ -278,6 +278,10 @@ class Backend(Contract):
         """The device that all arrays used together with `x` must be on, or None if any will do."""
         return None
 
+    def is_one_device(xp, arrays: list) -> bool:
+        """Whether all these arrays are certainly on the same device: a check that costs little."""
+        return False
+
     def device_of(xp, x: Any) -> Any:
         """The device of an array, as creation functions take it."""
         return x.device

@@ -128,7 +128,8 @@ def _checked(name: str, xp: Any, query: Any, key: Any, value: Any, least: int) -
     except AttributeError:  # a number instead of an array
         kinds = " and ".join(type(x).__name__ for x in (query, key, value))
         raise TypeError(f"{name}: needed arrays as query, key and value, got {kinds}") from None
-    if not (dtype is key.dtype is value.dtype and dtype is xp.float32):  # the usual case
+    alike = dtype is key.dtype is value.dtype  # the usual case
+    if not (alike and (dtype is xp.float32 or (xp.is_float(dtype) and not xp.is_complex(dtype)))):
         check_dtypes(name, xp, query=query, key=key, value=value)
     return _SCORES(name, least, q, k, v)
 

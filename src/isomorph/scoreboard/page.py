@@ -1,5 +1,6 @@
-"""One static page: summary and red cells as plain HTML; a script builds the matrix from data in the
-page itself. It needs no server and no network.
+"""One static page: the matrix of suites and columns, and the red cells, as plain HTML. A script
+adds the single tests, filters and switches, from data in the page itself. It needs no server and no
+network.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from typing import Any
 from urllib.parse import urlencode
 
 from . import states
-from .board import Board, Cell, split_column
+from .board import Board, Cell, Suite, split_column
 from .config import seconds
 from .diff import Change, compare
 from .markdown import link
 from .states import BY_CODE, STATES
 from .store import Store
 
-RED_SHOWN = 200  # red cells in the plain HTML
+RED_SHOWN = 200  # red tests in the plain HTML
+TONES = ("none", "good", "warn", "hollow", "bad")  # the last one found is that of a share
 TEXT_SHOWN = 20_000  # characters of one traceback
 RUNS_BACK = 20
 PARTS_SHOWN = 40
@@ -77,6 +79,11 @@ def _context(board: Board, before: Any, changes: dict[tuple, Change]) -> dict[st
     counts = Counter(c.kind for c in changes.values())
     seen = board.totals()
     every = {s: sum(c[s] for c in seen.values()) for s in BY_CODE}
+    columns = _columns(board)
+    by_test: dict[tuple[str, str], list] = {}
+    for where, cell in red:
+        by_test.setdefault(where[:2], []).append((where, cell))
+    devices = sorted({c["device"] for c in columns})
     return {
         "title": board.settings.title or "Scoreboard",
         "run": run["run"],
@@ -97,15 +104,20 @@ def _context(board: Board, before: Any, changes: dict[tuple, Change]) -> dict[st
              "was": BY_CODE[c.base].word, "now": BY_CODE[c.head].word}
             for c in worse
         ],
-        "cards": [_card(board, name, found) for name, found in seen.items() if sum(found.values())],
-        "red_total": len(red),
-        "red": [
-            {"suite": where[0], "test": where[1], "backend": where[2], "key": _key(where),
-             "href": _href(where), "message": cell.message.strip().split("\n")[0][:300],
-             "glyph": BY_CODE[cell.state].glyph, "word": BY_CODE[cell.state].word,
-             "tone": tone(cell.state)}
-            for where, cell in red[:RED_SHOWN]
+        "columns": columns,
+        "rows": [
+            {"title": suite.title, "href": "#" + urlencode({"open": suite.title}),
+             "cells": _shares(suite, columns)}
+            for suite in board.suites
         ],
+        "totals": [_total(board, column, seen) for column in columns],
+        "red_total": len(red),
+        "red_tests": len(by_test),
+        "red": [
+            {"suite": suite, "test": test, "cells": [_red_cell(*found) for found in cells]}
+            for (suite, test), cells in list(by_test.items())[:RED_SHOWN]
+        ],
+        "devices": devices if devices != [""] else [],
         "modes": board.modes(),
         "absent": [(b, m, w) for b, f in board.settings.absent.items() for m, w in f.items()],
         "legend": [
@@ -171,29 +183,61 @@ def _expected(board: Board) -> str:
     return f" Of the {rows} expected rows {good} of {cells} cells passed."
 
 
-def _card(board: Board, name: str, found: dict[int, int]) -> dict[str, Any]:
-    total = sum(found.values())
-    base, device = split_column(name, {f["device"] for f in board.facts if f.get("device")})
-    said = [
-        ", ".join(t for t in (f.get("versions", {}).get(base), f.get("about"), f.get("date")) if t)
-        for f in board.facts
-        if f.get("device", "") == device and base in f.get("versions", {})
-    ]
-    red = sum(n for code, n in found.items() if states.red(code))
-    shown = [s for s in sorted(STATES, key=lambda s: s.rank) if found.get(s.code)]
-    parts, x = [], 0.0
-    for group in ("good", "warn", "none", "hollow", "bad"):
-        width = 1000 * sum(found[s.code] for s in shown if tone(s.code) == group) / total
-        if width:
-            parts.append({"tone": group, "x": round(x, 1), "w": round(width, 1)})
-            x += width
-    rest = [f"{found[s.code]} {s.word}" for s in shown if s.code != states.PASSED]
+def _red_cell(where: tuple[str, str, str], cell: Cell) -> dict[str, str]:
+    state = BY_CODE[cell.state]
     return {
-        "name": name or "no backend", "version": next(iter(said), ""),
-        "good": found.get(states.PASSED, 0), "total": total, "red": red,
-        "tests": sum(cell.tests for (_, _, backend), _, cell in board.cells() if backend == name),
-        "rest": ", ".join(rest), "parts": parts,
+        "backend": where[2], "key": _key(where), "href": _href(where),
+        "message": cell.message.strip().split("\n")[0][:300],
+        "glyph": state.glyph, "word": state.word, "tone": tone(cell.state),
     }  # fmt: skip
+
+
+def _columns(board: Board) -> list[dict[str, Any]]:
+    """The columns of the matrix: name, device, and what is known: version, machine, date."""
+    known = {f["device"] for f in board.facts if f.get("device")}
+    found = []
+    for name in dict.fromkeys([*board.columns, *(c for s in board.suites for c in s.columns)]):
+        base, device = split_column(name, known)
+        said = [
+            [t for t in (f["versions"][base], f.get("about"), f.get("date")) if t]
+            for f in board.facts
+            if f.get("device", "") == device and base in f.get("versions", {})
+        ]
+        found.append({"name": name, "device": device, "said": next(iter(said), [])})
+    return found
+
+
+def _shares(suite: Suite, columns: list[dict[str, Any]]) -> list[dict[str, str] | None]:
+    """The cells of a suite in the matrix; None where it has no such column."""
+    counts = {name: Counter(row.cells[name].state for row in suite.rows) for name in suite.columns}
+    return [_share(counts.get(c["name"], Counter()), c["device"]) for c in columns]
+
+
+def _total(board: Board, column: dict[str, Any], seen: dict[str, Counter[int]]) -> dict[str, str]:
+    name = column["name"]
+    cell = _share(seen.get(name, Counter()), column["device"])
+    cell = cell or {"tone": "none", "text": "not run", "sub": ""}
+    tests = sum(cell.tests for (_, _, backend), _, cell in board.cells() if backend == name)
+    total = sum(seen.get(name, Counter()).values())
+    return {**cell, "sub": cell["sub"] + (f"; {tests} variants" if tests > total else "")}
+
+
+def _share(counts: Counter[int], device: str) -> dict[str, str] | None:
+    """The share of passed cells, from the number of cells in each state. Cells that were not run
+    are not counted; without a device of their own they are a warning.
+    """
+    counts = Counter({code: n for code, n in counts.items() if n and code != states.MISSING})
+    if not counts:
+        return None
+    total, passed = counts.total() - counts[states.NOT_RUN], counts[states.PASSED]
+    tones = [tone(code) for code, n in counts.items() if n]
+    tones += ["warn"] if counts[states.NOT_RUN] and not device else []
+    rest = [f"{counts[s.code]} {s.word}" for s in STATES if counts[s.code] and s.code]
+    return {
+        "tone": max(tones, key=TONES.index),
+        "text": f"{100 * passed // total} %" if total else "not run",
+        "sub": ", ".join(([f"{passed} of {total}"] if total else []) + rest),
+    }
 
 
 def _data(store: Store, board: Board, before: Any, changes: dict[tuple, Change]) -> dict[str, Any]:
@@ -227,12 +271,13 @@ def _data(store: Store, board: Board, before: Any, changes: dict[tuple, Change])
             rows.append([row.name, cells])
         suites.append({
             "title": suite.title, "file": suite.file, "columns": suite.columns,
-            "count": len(rows), "red": suite.red(),
+            "count": len(rows),
             "packed": json.dumps(rows, separators=(",", ":"), allow_nan=False),
         })  # fmt: skip
     return {
         "states": [[s.code, s.word, s.glyph, tone(s.code)] for s in STATES],
         "modes": modes,
+        "columns": [{"name": c["name"], "device": c["device"]} for c in _columns(board)],
         "absent": board.settings.absent,
         "finished": board.run["finished"] or board.run["started"],
         "maxAge": seconds(board.settings.max_age),

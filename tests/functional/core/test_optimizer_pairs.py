@@ -31,6 +31,7 @@ def test_a_hundred_steps_are_those_of_another_library(name, backend, xp):
     assert {kind_of(x) for x in optree.tree_leaves((v, state))} == {backend}
 
 
+@pytest.mark.later_on("tensorflow")
 def test_a_hundred_compiled_steps_are_those_of_another_library(backend, xp):
     """Pairs of each kind in one program, compiled once: the step number is an array in the state.
     torch needs seconds per array, so most pairs have only the first leaf there.

@@ -2,6 +2,9 @@
 composed form, grouped heads, positions, errors.
 """
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from frameworks import functional as F
@@ -149,19 +152,59 @@ def test_long_sequences(backend, xp, compiled):
     np.testing.assert_allclose(numpy_of(mapped), numpy_of(call(*primals)), atol=1e-12)
 
 
+LEAVES = {  # shapes of query, key and value, those that are differentiated, mask, whether a kernel
+    "short": ([(1, 2, 5, 4)] * 3, "qkv", False, False),
+    "kernel": ([(2, 4, 80, 8)] * 3, "qkv", False, True),
+    "with a mask": ([(2, 4, 80, 8)] * 3, "qkv", True, True),
+    "one argument": ([(2, 4, 80, 8)] * 3, "k", False, True),
+    "fewer heads": ([(2, 4, 80, 8), (2, 1, 80, 8), (1, 1, 80, 8)], "qkv", False, True),
+    "three axes": ([(8, 80, 8)] * 3, "qkv", False, False),  # the result of the kernel is reshaped
+}
+
+
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
-def test_torch_backward_reaches_leaves_twice(backend):
-    arrays = drawn(17, (1, 2, 5, 4), (1, 2, 5, 4), (1, 2, 5, 4))
+@pytest.mark.parametrize("name", LEAVES)
+def test_torch_backward_reaches_leaves_twice(backend, name):
+    shapes, wanted, masked, by_kernel = LEAVES[name]
+    mask = np.random.default_rng(18).random((80, 80)) > 0.4 if masked else None
+    ours = lambda *x: iso.scaled_dot_product_attention(
+        *x, mask=None if mask is None else torch.tensor(mask)
+    )
     found = []
-    for call in (iso.scaled_dot_product_attention, torch_attention):
-        leaves = [torch.tensor(x, requires_grad=True) for x in arrays]
-        grads = torch.autograd.grad(call(*leaves).sin().sum(), leaves, create_graph=True)
+    for call in (ours, lambda *x: torch_attention(*x, mask)):
+        arrays = [torch.tensor(x) for x in drawn(17, *shapes)]
+        leaves = [x.requires_grad_() for x, letter in zip(arrays, "qkv") if letter in wanted]
+        y = call(*arrays)
+        if call is ours:
+            assert ("ScaledDotProduct" in type(y.grad_fn).__name__) == by_kernel
+        grads = torch.autograd.grad(y.sin().sum(), leaves, create_graph=True)
         sum((g * g).sum() for g in grads).backward()
-        found.append([*grads, *(x.grad for x in leaves)])
-        call(*leaves).sin().sum().backward()  # another backward pass adds the first-order gradient
+        found.append([*grads, *(x.grad.clone() for x in leaves)])
+        call(*arrays).sin().sum().backward()  # another backward pass adds the first-order gradient
         found[-1] += [x.grad for x in leaves]
     for ours, wanted in zip(*found):
-        np.testing.assert_allclose(numpy_of(ours), numpy_of(wanted), atol=1e-12)
+        np.testing.assert_allclose(numpy_of(ours), numpy_of(wanted), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_what_attention_saved_is_freed(backend):
+    """At once, without the garbage collector, and while the result is still there."""
+    gc.collect()
+    gc.disable()
+    try:
+        x = torch.ones(2, 4, 80, 8, requires_grad=True)
+        query = x * 1
+        seen = weakref.ref(query)
+        y = iso.scaled_dot_product_attention(query, x, x)
+        del query
+        assert seen() is not None  # the backward pass needs it
+        y.sum().backward()
+        assert seen() is None
+        result = weakref.ref(y)
+        del y
+        assert result() is None
+    finally:
+        gc.enable()
 
 
 def test_half_precision_stays_finite(backend, xp):
@@ -201,6 +244,10 @@ def test_grouped_query_attention(backend, xp):
         iso.grouped_query_attention(*map(xp.asarray, (q[:, :5], k, v)))
 
 
+@pytest.mark.later_on("jax", options="cross")
+@pytest.mark.later_on("jax", options="biases")
+@pytest.mark.later_on("jax", options="zeros")
+@pytest.mark.later_on("jax", options="static")
 @pytest.mark.parametrize("options", ["self", "cross", "biases", "zeros", "both", "static"])
 def test_options_of_multi_head_attention(backend, xp, options):
     n, length, keys, width, heads = 2, 4, 5, 6, 2
@@ -282,6 +329,7 @@ def test_multi_head_attention_without_a_batch_and_with_dropout(backend, xp):
     np.testing.assert_allclose(numpy_of(y), wanted, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.later_on("jax")
 def test_gradients_of_all_that_multi_head_attention_takes(backend, xp):
     """Two extra keys, keys of another array, an additive mask; then one array for query, key and
     value.

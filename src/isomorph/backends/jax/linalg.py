@@ -21,8 +21,8 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     if ord in ("fro", None) and x.ndim >= 2:
         return _compiled_norm(x, (-2, -1), keepdims, 2)
-    y = _other_norm(x, keepdims, ord)
-    return _keep_nan(x, y, 2 if keepdims else 0) if ord in (2, -2, "nuc") else y
+    norm = lambda x: _other_norm(x, keepdims, ord)
+    return _keep_nan(norm, x, 2 if keepdims else 0) if ord in (2, -2, "nuc") else norm(x)
 
 
 @partial(jax.jit, static_argnums=(1, 2))
@@ -81,40 +81,44 @@ def _has_gpu() -> bool:
     return jax.default_backend() == "gpu"
 
 
-def _keep_nan(x: Any, y: Any, axes: int) -> Any:
-    """On a GPU, the result of a matrix with a NaN becomes NaN, and so does its derivative. `axes`
-    is how many axes `y` has for each matrix.
+def _keep_nan(function: Any, x: Any, *axes: int | None) -> Any:
+    """`function(x)`; on a GPU, what it finds for a matrix with a NaN becomes NaN, and so does the
+    derivative. `axes` is how many axes each of its results has for each matrix, or None for a
+    result that stays as it is.
     """
     if not _has_gpu() or not jnp.issubdtype(x.dtype, jnp.inexact):
-        return y
+        return function(x)
     factor = jnp.where(jnp.isnan(x).any((-2, -1)), jnp.nan, jnp.real(x).dtype.type(1))
-    return y * factor.reshape(factor.shape + (1,) * axes)
+    # Derivatives pass `x * factor` as well: the solvers in JAX's rules also lose a NaN.
+    found = function(x * factor[..., None, None])
+    marked = lambda y, n: y if n is None else y * factor.reshape(factor.shape + (1,) * n)
+    if not isinstance(found, tuple):
+        return marked(found, axes[0])
+    return type(found)(*map(marked, found, axes))
 
 
 def inv(x, /):
-    return _keep_nan(x, jnp.linalg.inv(x), 2)
+    return _keep_nan(jnp.linalg.inv, x, 2)
 
 
 def pinv(x, /, *, rtol=None):
-    return _keep_nan(x, jnp.linalg.pinv(x, rtol=rtol), 2)
+    return _keep_nan(partial(jnp.linalg.pinv, rtol=rtol), x, 2)
 
 
 def slogdet(x, /):
-    found = jnp.linalg.slogdet(x)
-    return found._replace(logabsdet=_keep_nan(x, found.logabsdet, 0))
+    return _keep_nan(jnp.linalg.slogdet, x, None, 0)
 
 
 def solve(x1, x2, /):
-    return _keep_nan(x1, jnp.linalg.solve(x1, x2), 1 if x2.ndim == 1 else 2)
+    return _keep_nan(lambda x: jnp.linalg.solve(x, x2), x1, 1 if x2.ndim == 1 else 2)
 
 
 def svd(x, /, *, full_matrices=True):
-    found = jnp.linalg.svd(x, full_matrices=full_matrices)
-    return type(found)(*(_keep_nan(x, y, n) for y, n in zip(found, (2, 1, 2))))
+    return _keep_nan(partial(jnp.linalg.svd, full_matrices=full_matrices), x, 2, 1, 2)
 
 
 def svdvals(x, /):
-    return _keep_nan(x, jnp.linalg.svdvals(x), 1)
+    return _keep_nan(jnp.linalg.svdvals, x, 1)
 
 
 def det(x, /):
@@ -125,7 +129,7 @@ def det(x, /):
         return jnp.ones(x.shape[:-2], x.dtype)
     if x.ndim > 1 and x.shape[-2:] in ((2, 2), (3, 3)):
         return _small_det(x)
-    return _keep_nan(x, jnp.linalg.det(x), 0)
+    return _keep_nan(jnp.linalg.det, x, 0)
 
 
 @jax.custom_jvp

@@ -274,6 +274,10 @@ class Torch(Layers):
     def fixed_device(xp, x):
         return None if x.is_cpu and not x.ndim else x.device  # a 0-d CPU tensor fits every device
 
+    def is_one_device(xp, arrays):
+        device = arrays[0].device
+        return all([x.device == device for x in arrays])  # noqa: C419 - a third of the time
+
     def from_host(xp, x, device=None):
         if device is None:
             device = torch.empty(0).device  # a tenth of the time of get_default_device
@@ -303,9 +307,9 @@ class Torch(Layers):
     def attention(xp, query, key, value, scale, mask, is_causal):
         if torch.compiler.is_compiling():  # Dynamo supports neither levels nor the type of a number
             return super().attention(query, key, value, scale, mask, is_causal)
-        if mask is None and type(scale) is float and attention.is_plain(query, key, value):
-            return attention.kernel(query, key, value, None, 0.0, is_causal, scale=scale)
         meaning = super().attention
+        if mask is None and type(scale) is float and attention.is_plain(query, key, value):
+            return attention.plain(meaning, query, key, value, scale, is_causal)
         return attention.attention(xp, meaning, query, key, value, scale, mask, is_causal)
 
     def lstm(xp, *arrays):

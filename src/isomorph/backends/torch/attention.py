@@ -1,8 +1,7 @@
 """Attention by torch's own kernels, which need four axes and a single mask.
 
-If a gradient is needed, calling a kernel costs a millisecond inside torch.func (`fused`) and a
-fifth of that outside. So for short sequences the formula is used instead of a kernel; it is as
-fast, also when it is compiled.
+If a gradient is needed, calling a kernel costs a millisecond inside torch.func (`fused`). So for
+short sequences the formula is used instead of a kernel; it is as fast, also when it is compiled.
 """
 
 from __future__ import annotations
@@ -16,10 +15,11 @@ from torch.nn import functional as F
 
 from ...layers.shapes import broadcast
 from ...meanings.attention import full_mask, settled
-from .fused import fused, is_watched
+from .fused import fused, is_watched, twice_differentiable
 from .private import len_torch_dispatch_stack, peek_interpreter_stack
 
 kernel = F.scaled_dot_product_attention
+SAVED = ("_saved_query", "_saved_key", "_saved_value")  # by all kernels
 SHORT = 2**16  # pairs of a query and a key in one head
 FEW, FEW_INSIDE = 2**15, 2**17  # pairs in all heads: outside and inside torch.func
 LANES = 16  # with fewer keys than this, the CPU kernel turns NaN into zeros
@@ -59,7 +59,7 @@ def attention(
         y = y if len(lead) == 2 else y.reshape(*lead, *y.shape[-2:])
         return (y if alive is None else torch.where(alive, y, 0.0),)
 
-    return fused(native, meaning, (query, key, value))[0]
+    return fused(native, meaning, (query, key, value), saved=SAVED)[0]
 
 
 def _is_small(query: torch.Tensor, key: torch.Tensor) -> bool:
@@ -72,10 +72,7 @@ def _is_small(query: torch.Tensor, key: torch.Tensor) -> bool:
 
 
 def is_plain(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
-    """Whether the kernel takes these tensors as they are: no torch.func transform is active and no
-    gradient is needed. So most calls outside training do not have to build the closures of
-    `attention`.
-    """
+    """Whether the kernel takes these tensors as they are, and no torch.func transform is active."""
     q, k, v = query.shape, key.shape, value.shape
     return (
         len(q) == 4
@@ -83,11 +80,30 @@ def is_plain(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> boo
         and 0 not in q
         and k[2] >= LANES
         and peek_interpreter_stack() is None
-        and not (
-            (query.requires_grad or key.requires_grad or value.requires_grad)
-            and torch.is_grad_enabled()
-        )
     )
+
+
+def plain(
+    composed: Callable[..., Any],
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    scale: float,
+    is_causal: bool,
+) -> torch.Tensor:
+    """`attention` of tensors for which `is_plain` holds, by a shorter way."""
+    if (
+        query.requires_grad or key.requires_grad or value.requires_grad
+    ) and torch.is_grad_enabled():
+        batch, heads, many, _ = query.shape
+        each = many * key.shape[2]
+        if batch * heads * each < FEW or (each < SHORT and len_torch_dispatch_stack()):
+            return composed(query, key, value, scale, None, is_causal)
+    y = kernel(query, key, value, None, 0.0, is_causal, scale=scale)
+    if y.grad_fn is None:
+        return y
+    meaning = lambda *arrays: (composed(*arrays, scale, None, is_causal),)
+    return twice_differentiable((y,), meaning, (query, key, value), SAVED)[0]
 
 
 def _four(x: torch.Tensor, lead: tuple[int, ...]) -> torch.Tensor:

@@ -16,6 +16,7 @@ from threading import Lock
 from typing import Any
 
 import torch
+from torch.fx.node import map_arg
 
 from ...slow_compilation import noticed
 from . import looping, private
@@ -64,6 +65,7 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
     """The program, and the tensors that it captures."""
     graph = private.make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)(*plain)
     looping.lift(graph)
+    fold_numbers(graph)
     captured = [attrgetter(n.target)(graph) for n in graph.graph.nodes if n.op == "get_attr"]
     captured = [x for x in captured if isinstance(x, torch.Tensor)]
     _check(captured)
@@ -79,6 +81,23 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
                 "reorder_for_locality": False,
             }
             return private.inductor_compile(graph, examples, options), captured
+
+
+def fold_numbers(graph: torch.fx.GraphModule) -> None:
+    """Conjugate complex numbers that are written in the program. Their derivatives conjugate them
+    as if they were tensors, which Inductor refuses on a GPU.
+    """
+    ops = torch.ops.aten
+    for node in [*graph.graph.nodes]:
+        if node.target in (ops._conj.default, ops.clone.default) and type(node.args[0]) is complex:
+            conjugated = node.target is ops._conj.default
+            number = node.args[0].conjugate() if conjugated else node.args[0]
+            instead = lambda n, node=node, number=number: number if n is node else n
+            for user in [user for user in node.users if user.op != "output"]:
+                user.args = map_arg(user.args, instead)
+                user.kwargs = map_arg(user.kwargs, instead)
+            if not node.users:
+                graph.graph.erase_node(node)
 
 
 def _has_turned_images(graph: torch.fx.GraphModule) -> bool:

@@ -20,36 +20,38 @@ TRANSPOSED: Any = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_trans
 TO = {1: (0, 2, 1), 2: (0, 3, 1, 2), 3: (0, 4, 1, 2, 3)}
 BACK = {1: (0, 2, 1), 2: (0, 2, 3, 1), 3: (0, 2, 3, 4, 1)}
 FILTERS = {1: (2, 1, 0), 2: (3, 2, 0, 1), 3: (4, 3, 0, 1, 2)}
+ONES = {1: (1,), 2: (1, 1), 3: (1, 1, 1)}
 LARGE = 60 * 60  # from this many numbers on, torch transposes a matrix in blocks
 TURNED = {1: (1, 2, 0), 2: (2, 3, 0, 1), 3: (3, 4, 0, 1, 2)}
 
 
 def conv(xp: Any, x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> torch.Tensor:
-    n = len(plan.size)
-    if max(plan.x_dilations) > 1:
-        x = dilated(xp, x.permute(BACK[n]) if plan.first else x, plan.x_dilations).permute(TO[n])
-    elif not plan.first:
+    strides, ends, x_dilations, dilations, groups, first, filters_first, size, pads = plan
+    n = len(size)
+    if x_dilations != ONES[n]:
+        x = dilated(xp, x.permute(BACK[n]) if first else x, x_dilations).permute(TO[n])
+    elif not first:
         x = x.permute(TO[n])
-    if not plan.filters_first:
+    if not filters_first:
         w = _filters(w, n)
-    pads = plan.alike
     if pads is None:  # torch pads both ends equally
-        pads = [max(0, min(pair)) for pair in plan.pads]
-        rest = [(low - p, high - p) for (low, high), p in zip(plan.pads, pads)]
+        pads = [max(0, min(pair)) for pair in ends]
+        rest = [(low - p, high - p) for (low, high), p in zip(ends, pads)]
         x = F.pad(x, [i for pair in reversed(rest) for i in pair])
-    y = FORWARD[n](x, w, bias, plan.strides, pads, plan.dilations, plan.groups)
-    return y if plan.first else y.permute(BACK[n])
+    y = FORWARD[n](x, w, bias, strides, pads, dilations, groups)
+    return y if first else y.permute(BACK[n])
 
 
 def _filters(w: torch.Tensor, n: int) -> torch.Tensor:
     """`[*k, in, out]` as `[out, in, *k]`. Large filters get `in` last in memory, as kernels need
-    it. Kernels would transpose them too, but a transpose of two axes is four times as fast.
+    it. Kernels would transpose them too, but on a CPU a transpose of two axes is four times as
+    fast.
     """
-    if 1 in w.shape[-2:]:  # then torch cannot tell the order of axes from their strides
+    *_, fewer, out = w.shape
+    if fewer == 1 or out == 1:  # then torch cannot tell the order of axes from their strides
         return w.permute(FILTERS[n]).contiguous()
-    if w.numel() < LARGE or not w.is_contiguous():
+    if w.is_cuda or w.numel() < LARGE or not w.is_contiguous():
         return w.permute(FILTERS[n])
-    out = w.shape[-1]
     turned = w.reshape(-1, out).t().contiguous().view(out, *w.shape[:-1])
     return turned.permute(0, n + 1, *range(1, n + 1))
 

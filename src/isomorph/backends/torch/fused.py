@@ -1,8 +1,9 @@
 """Torch's fast kernels, made to work with second derivatives, vmap and other transforms, which they
 do not support themselves.
 
-Outside of torch.func the kernel is part of autograd's graph, and `Twice` decides in the backward
-pass: if that is differentiated as well, the gradient is that of the composed formula. Inside
+Outside of torch.func the kernel is part of autograd's graph, and `twice_differentiable` decides in
+the backward pass: if that is differentiated as well, the gradient is that of the composed formula.
+Inside
 torch.func, `fused` runs the kernel below all levels, with a graph of its own, and uses that graph
 for the backward pass. If the backward pass is differentiated or mapped, the composed formula is
 used instead; also if a transform other than `grad` is active from the start.
@@ -17,7 +18,9 @@ import torch
 
 from .private import (
     TransformType,
+    current_node,
     get_interpreter_stack,
+    has,
     len_torch_dispatch_stack,
     maybe_get_level,
     peek_interpreter_stack,
@@ -25,6 +28,7 @@ from .private import (
 )
 
 Func = Callable[..., tuple]
+HAS_CURRENT_NODE = has("current_node")
 
 
 def fused(
@@ -32,9 +36,11 @@ def fused(
     composed: Func,
     arrays: Sequence[torch.Tensor],
     whole: tuple[Func, Func] | None = None,
+    saved: tuple[str, ...] = (),
 ) -> tuple:
     """`native(*arrays)`, a kernel that takes and returns floating-point tensors. `composed`
-    computes the same by a formula.
+    computes the same by a formula. `saved` are the names of the kernel's arguments in autograd's
+    graph.
 
     `whole` is a pair of operations that a compiler uses instead of the kernel: `forward(*arrays)`
     and `back(arrays, upstream)`.
@@ -46,8 +52,7 @@ def fused(
     if not any(map(is_watched, arrays)):
         return whole[0](*arrays) if whole else native(*arrays)
     if whole is None and peek_interpreter_stack() is None:
-        outs = native(*arrays)
-        return Twice.apply(composed, len(outs), *outs, *arrays)  # pyright: ignore
+        return twice_differentiable(native(*arrays), composed, arrays, saved)
     return Fused.apply(Call(native, composed, whole), *arrays)  # pyright: ignore
 
 
@@ -61,6 +66,32 @@ def is_foreign() -> bool:
 def is_watched(x: torch.Tensor) -> bool:
     """Whether torch.func or autograd differentiates `x`."""
     return maybe_get_level(x) > 0 or (x.requires_grad and torch.is_grad_enabled())
+
+
+def twice_differentiable(
+    outs: tuple, composed: Func, arrays: Sequence[torch.Tensor], saved: tuple[str, ...]
+) -> tuple:
+    """The outputs of a kernel. Their gradients are the kernel's, or, if they will be differentiated
+    themselves, those of the composed formula.
+
+    If the last node of autograd's graph is the kernel itself, which has saved its arguments, a hook
+    of that node is enough. It takes a tenth of the time of a node in Python.
+    """
+    node = outs[0].grad_fn
+    if not (HAS_CURRENT_NODE and saved and hasattr(type(node), saved[0])):
+        return Twice.apply(composed, len(outs), *outs, *arrays)  # pyright: ignore
+
+    def instead(slopes: tuple, grads: tuple) -> tuple | None:
+        if not torch.is_grad_enabled() or grads[0] is None:
+            return None
+        node = current_node()  # with a reference of its own, the node would never be freed
+        kept = [getattr(node, name) for name in saved]
+        found = torch.func.vjp(composed, *kept)[1](grads[:1])  # pyright: ignore
+        wanted = (None if own is None else g for own, g in zip(slopes, found))
+        return *wanted, *slopes[len(saved) :]
+
+    node.register_hook(instead)
+    return outs
 
 
 class Twice(torch.autograd.Function):

@@ -76,6 +76,9 @@ NAMES = {
         f"{TRACE}.proxy_tensor", "get_proxy_mode", "whether a program is traced", lambda: None
     ),
     "FakeTensor": Name(FAKE, "FakeTensor", "placeholders of a trace", UNKNOWN),
+    "current_node": Name(
+        "torch._C", "_current_autograd_node", "the gradient of attention in fewer calls"
+    ),
     # Kernels, each of which has a slower alternative.
     "cross_entropy_loss": Name("torch._C._nn", "cross_entropy_loss", "cross entropy in one call"),
     "fused_adamw": Name("torch", "_fused_adamw_", "Adam in one kernel"),

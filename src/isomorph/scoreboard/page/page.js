@@ -11,7 +11,7 @@
   const data = JSON.parse(await new Response(stream).text());
   const word = {}, glyph = {}, tone = {};
   for (const [code, w, g, t] of data.states) { word[code] = w; glyph[code] = g; tone[code] = t; }
-  const MISSING = -2, CHUNK = 150;
+  const MISSING = -2, NOT_RUN = -1, PASSED = 0, CHUNK = 150, TONES = ["none", "good", "warn", "hollow", "bad"];
   const $ = (id) => document.getElementById(id);
   const make = (tag, attrs = {}, ...kids) => {
     const node = document.createElement(tag);
@@ -35,13 +35,14 @@
     $("fresh").className = `pill ${stale ? "bad" : "good"}`;
   }
 
-  const view = { q: "", show: new Set(), mode: "", open: new Set(), cell: "" };
+  const view = { q: "", show: new Set(), mode: "", off: new Set(), open: new Set(), cell: "" };
   const key = (s, r, b) => [s, r, b].join("\u001f");
   const read = () => {
     const p = new URLSearchParams(location.hash.slice(1));
     view.q = p.get("q") || "";
     view.show = new Set((p.get("show") || "").split(",").filter(Boolean));
     view.mode = p.get("mode") || "";
+    view.off = new Set(p.getAll("off"));
     view.open = new Set(p.getAll("open"));
     view.cell = p.get("cell") || "";
   };
@@ -50,6 +51,7 @@
     if (view.q) p.set("q", view.q);
     if (view.show.size) p.set("show", [...view.show].join(","));
     if (view.mode) p.set("mode", view.mode);
+    for (const device of view.off) p.append("off", device);
     for (const title of view.open) p.append("open", title);
     if (view.cell) p.set("cell", view.cell);
     history.replaceState(null, "", "#" + p.toString());
@@ -63,9 +65,10 @@
   // The rows of a suite stay packed until they are looked at.
   const rowsOf = (suite) => suite.rows || (suite.rows = JSON.parse(suite.packed));
   const plain = () => !view.q && !view.show.size && !view.mode;
+  const isOn = (column) => !view.off.has(column.device);
   const wanted = (suite, row) => {
     if (view.q && !(row[0] + " " + suite.title).toLowerCase().includes(view.q.toLowerCase())) return false;
-    const cells = row[1];
+    const cells = row[1].filter((_, i) => isOn(data.columns[suite.at[i]]));
     if (view.show.has("failing") && !cells.some((c) => tone[stateIn(c)] === "bad" || stateIn(c) === 9 || stateIn(c) === 5)) return false;
     if (view.show.has("changed") && !cells.some((c) => c[CHANGE])) return false;
     if (view.show.has("disagree") && new Set(cells.map(stateIn)).size < 2) return false;
@@ -87,76 +90,118 @@
     if (cell[STATE] !== MISSING && data.modes.length) sub.push(modesOf(cell, backend).join(" · "));
     if (cell[VALUE] !== undefined && cell[VALUE] !== null) top.append(make("span", { class: "ulp" }, `${short(cell[VALUE])} ulp`));
     if (cell[REMARK]) sub.push("known hollow");
-    const who = make("span", { class: "who sub" }, (backend || "no backend").slice(0, 300));
+    const who = make("span", { class: "who" }, (backend || "no backend").slice(0, 300));
     const button = make("button", { class: `cell ${tone[s]}`, type: "button" }, who, top);
     if (sub.length) button.append(make("span", { class: "sub" }, sub.join(" · ")));
     button.addEventListener("click", () => open(suite, row, i, button));
     return make("td", {}, button);
   };
 
-  const bodies = new Map();
-  const fill = (suite, holder) => {
-    const rows = rowsOf(suite).filter((row) => wanted(suite, row));
-    const head = make("tr", {}, make("th", { scope: "col" }, "test"),
-      ...suite.columns.map((c) => make("th", { scope: "col" }, make("bdi", {}, (c || "no backend").slice(0, 60)))));
-    const body = make("tbody");
-    const table = make("table", {}, make("thead", {}, head), body);
-    if (suite.columns.length > 6) {  // room for a word in every cell
-      head.firstChild.style.width = "18rem";
-      table.style.minWidth = `${18 + 7.5 * suite.columns.length}rem`;
+  // The share of passed cells, from the number of cells in each state; as `_share` in page.py.
+  const share = (counts, device) => {
+    let total = 0, worst = "none", passed = counts[PASSED] || 0;
+    const rest = [];
+    for (const [code] of data.states) {
+      const n = counts[code] || 0;
+      if (!n || code === MISSING) continue;
+      if (code !== NOT_RUN) total += n;
+      const own = code === NOT_RUN && !device ? "warn" : tone[code];
+      if (TONES.indexOf(own) > TONES.indexOf(worst)) worst = own;
+      if (code !== PASSED) rest.push(`${n} ${word[code]}`);
     }
-    const wrap = make("div", { class: "wrap", tabindex: "0", role: "region", "aria-label": suite.title }, table);
+    if (!total && !rest.length) return null;
+    return {
+      tone: worst, text: total ? `${Math.floor(100 * passed / total)} %` : "not run",
+      sub: [...(total ? [`${passed} of ${total}`] : []), ...rest].join(", "),
+    };
+  };
+
+  // The matrix is in the page; the script counts again when a filter or a switch changes, and adds
+  // rows of tests below a suite when it is opened.
+  const board = $("board"), bodies = new Map();
+  const draw = (td, counts, column, href) => {
+    const found = share(counts, column.device);
+    td.className = found ? `share ${found.tone}` : "";
+    const parts = found ? [make("span", { class: "who" }, (column.name || "no backend").slice(0, 60)), " ",
+      make("b", {}, found.text), " ", make("span", { class: "sub" }, found.sub)] : [];
+    td.replaceChildren(...(found && href ? [make("a", { href, tabindex: "-1" }, ...parts)] : parts));
+  };
+  const add = (to, from) => { for (const [code, n] of Object.entries(from)) to[code] = (to[code] || 0) + n; };
+  const clear = (node) => { while (node.rows.length > 1) node.lastChild.remove(); };
+  const fill = ({ suite, node }) => {
+    const rows = rowsOf(suite).filter((row) => wanted(suite, row));
+    clear(node);
     let next = 0;
-    const more = make("p", { class: "more" });
     const grow = () => {
       const part = document.createDocumentFragment();
       for (const row of rows.slice(next, next + CHUNK)) {
         const name = row[0].length > 300 ? row[0].slice(0, 300) + "…" : row[0];
-        const line = make("tr", {}, make("th", { scope: "row" }, make("bdi", {}, name)));
-        suite.columns.forEach((_, i) => line.append(cellNode(suite, row, i)));
+        const line = make("tr", { class: "test" }, make("th", { scope: "row" }, make("bdi", {}, name)));
+        data.columns.forEach((column, c) => {
+          const i = suite.at.indexOf(c);
+          const td = i < 0 ? make("td") : cellNode(suite, row, i);
+          td.hidden = !isOn(column);
+          line.append(td);
+        });
         part.append(line);
       }
-      body.append(part);
       next += CHUNK;
-      more.replaceChildren();
       if (next < rows.length) {
         const button = make("button", { type: "button" }, `Show ${Math.min(CHUNK, rows.length - next)} more of ${rows.length}`);
-        button.addEventListener("click", grow);
-        more.append(button);
+        const line = make("tr", { class: "more" }, make("td", { colspan: String(data.columns.length + 1) }, button));
+        button.addEventListener("click", () => { line.remove(); grow(); });
+        part.append(line);
       }
+      node.append(part);
     };
     grow();
-    holder.replaceChildren(wrap, more);
-    if (!rows.length) holder.replaceChildren(make("p", { class: "more" }, "No test here fits the filter."));
   };
-
   // Rows are built when a suite is opened, and thrown away when it is closed.
-  const list = $("suites");
-  for (const suite of data.suites) {
-    const holder = make("div");
-    const note = make("span", { class: "n" });
-    const node = make("details", { class: "suite" }, make("summary", {}, make("b", {}, make("bdi", {}, suite.title)), note), holder);
-    node.addEventListener("toggle", () => {
-      if (node.open) { fill(suite, holder); view.open.add(suite.title); } else { holder.replaceChildren(); view.open.delete(suite.title); }
+  const toggle = (entry, on) => {
+    entry.link.setAttribute("aria-expanded", String(on));
+    if (on) { fill(entry); view.open.add(entry.suite.title); } else { clear(entry.node); view.open.delete(entry.suite.title); }
+  };
+  [...board.tBodies].slice(1).forEach((node, i) => {
+    const suite = data.suites[i], line = node.rows[0], link = line.cells[0].querySelector("a");
+    suite.at = suite.columns.map((name) => data.columns.findIndex((c) => c.name === name));
+    const entry = { suite, node, line, link };
+    link.setAttribute("aria-expanded", "false");
+    line.querySelectorAll("td a").forEach((a) => a.setAttribute("tabindex", "-1"));
+    line.addEventListener("click", (e) => {
+      if (!e.target.closest("a")) return;
+      e.preventDefault();
+      toggle(entry, !view.open.has(suite.title));
       write();
     });
-    bodies.set(suite.title, { suite, node, holder, note });
-    list.append(node);
-  }
+    bodies.set(suite.title, entry);
+  });
+  let asWritten = true;
   const refresh = () => {
     let tests = 0, suites = 0;
-    for (const { suite, node, holder, note } of bodies.values()) {
-      let count = suite.count, red = suite.red;
-      if (!plain()) {
+    const sums = data.columns.map(() => ({}));
+    const again = !plain() || !asWritten;
+    for (const entry of bodies.values()) {
+      const { suite, node, line, link } = entry;
+      let count = suite.count;
+      if (again) {
         const rows = rowsOf(suite).filter((row) => wanted(suite, row));
+        const counts = suite.columns.map(() => ({}));
+        for (const row of rows) row[1].forEach((c, i) => { const s = stateIn(c); counts[i][s] = (counts[i][s] || 0) + 1; });
         count = rows.length;
-        red = rows.reduce((n, row) => n + row[1].filter((c) => tone[stateIn(c)] === "bad").length, 0);
+        suite.at.forEach((c, i) => {
+          add(sums[c], counts[i]);
+          draw(line.cells[c + 1], counts[i], data.columns[c], link.getAttribute("href"));
+        });
       }
       node.hidden = !count;
       tests += count; suites += count ? 1 : 0;
-      note.textContent = `${count} test${count === 1 ? "" : "s"}, ${red ? `${red} red` : "nothing red"}`;
-      if (node.open) fill(suite, holder);
+      if (view.open.has(suite.title)) fill(entry);
     }
+    if (again) data.columns.forEach((column, c) => draw($("all").rows[0].cells[c + 1], sums[c], column, ""));
+    asWritten = plain();
+    for (const line of board.querySelectorAll("thead tr, tr.suite"))
+      data.columns.forEach((column, c) => { line.cells[c + 1].hidden = !isOn(column); });
+    $("all").rows[0].cells[0].textContent = `all ${suites} suite${suites === 1 ? "" : "s"}`;
     $("found").textContent = `${tests} test${tests === 1 ? "" : "s"} in ${suites} suite${suites === 1 ? "" : "s"}`;
   };
 
@@ -222,25 +267,30 @@
     const row = entry && rowsOf(entry.suite).find((x) => x[0] === r);
     return row ? [entry.suite, row, entry.suite.columns.indexOf(b)] : null;
   };
-  list.addEventListener("keydown", (e) => {
+  board.addEventListener("keydown", (e) => {
     const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[e.key];
-    const td = e.target.closest("td");
-    if (!step || !td) return;
-    const rows = [...td.closest("tbody").rows];
-    const to = rows[rows.indexOf(td.parentNode) + step[0]]?.cells[td.cellIndex + step[1]]?.querySelector("button");
-    if (to) { to.focus(); e.preventDefault(); }
+    const at = e.target.closest("td, th");
+    if (!step || !at) return;
+    const rows = [...board.querySelectorAll("tbody:not([hidden]) > tr")];
+    let row = rows.indexOf(at.parentNode), column = at.cellIndex, to = null;
+    do {  // over cells with nothing to open
+      row += step[0]; column += step[1];
+      to = rows[row]?.cells[column];
+    } while (to && (to.hidden || !to.querySelector("button, a")));
+    if (to) { to.querySelector("button, a").focus(); e.preventDefault(); }
   });
   document.addEventListener("keydown", (e) => {
-    if (e.key === "/" && !/INPUT|SELECT/.test(e.target.tagName) && !dialog.open) { $("q").focus(); e.preventDefault(); }
+    if (e.key === "/" && !/INPUT|SELECT/.test(e.target.tagName) && !dialog.open) { $("tools").open = true; $("q").focus(); e.preventDefault(); }
   });
 
+  const modes = document.getElementsByName("mode"), devices = document.getElementsByName("device");
   const apply = () => {
     read();
     $("q").value = view.q;
     for (const name of ["failing", "changed", "disagree"]) $(name).checked = view.show.has(name);
-    if ($("mode")) $("mode").value = view.mode;
-    const asked = new Set(view.open);
-    for (const [title, { node }] of bodies) node.open = asked.has(title);
+    for (const box of modes) box.checked = box.value === view.mode;
+    for (const box of devices) box.checked = !view.off.has(box.value);
+    for (const [title, entry] of bodies) toggle(entry, view.open.has(title));
     refresh();
     const shown = view.cell && find(view.cell);
     if (shown && shown[2] >= 0) open(...shown, null);
@@ -249,7 +299,9 @@
   $("q").addEventListener("input", (e) => { view.q = e.target.value; clearTimeout(timer); timer = setTimeout(() => { refresh(); write(); }, 60); });
   for (const name of ["failing", "changed", "disagree"])
     $(name).addEventListener("change", (e) => { e.target.checked ? view.show.add(name) : view.show.delete(name); refresh(); write(); });
-  if ($("mode")) $("mode").addEventListener("change", (e) => { view.mode = e.target.value; refresh(); write(); });
+  for (const box of modes) box.addEventListener("change", () => { view.mode = box.value; refresh(); write(); });
+  for (const box of devices)
+    box.addEventListener("change", () => { box.checked ? view.off.delete(box.value) : view.off.add(box.value); refresh(); write(); });
   addEventListener("hashchange", apply);
   for (const link of document.querySelectorAll("a[data-cell]"))
     link.addEventListener("click", (e) => {
@@ -258,5 +310,6 @@
     });
   apply();
   $("tools").hidden = false;
+  if (matchMedia("(max-width: 42rem)").matches && plain()) $("tools").open = false;
   document.body.dataset.ready = "yes";
 })();
