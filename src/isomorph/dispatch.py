@@ -9,7 +9,6 @@ imported already.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -153,13 +152,12 @@ def backend_of(x: Any, *others: Any) -> Contract:
     if found is None:
         raise TypeError(f"needed at least one array, got {_types((x, *others))}")
     if found.has_devices():
-        check_one_device(found, (x, *others))
+        check_one_device(found, [y for y in (x, *others) if BACKENDS[type(y)] is found])
     return found
 
 
-def check_one_device(backend: Any, arrays: Iterable[Any], what: str = "one call") -> None:
-    """Raise if arrays of this backend are on different devices; others are ignored."""
-    arrays = [x for x in arrays if isinstance(x, backend.arrays)]
+def check_one_device(backend: Any, arrays: list, what: str = "one call") -> None:
+    """Raise if arrays of this backend are on different devices."""
     if len(arrays) < 2 or backend.is_one_device(arrays):
         return
     found = [device for x in arrays if (device := backend.fixed_device(x)) is not None]

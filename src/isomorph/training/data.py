@@ -144,7 +144,7 @@ def check_batch(name: str, batch: tuple, xp: Any) -> int:
 def check_device(name: str, model: Any, batch: tuple, xp: Any) -> None:
     """Raise if the arrays of a model and those of a batch are on different devices."""
     if xp is not None and xp.has_devices():
-        arrays = tree.flatten([model, batch])[0]
+        arrays = [x for x in tree.flatten([model, batch])[0] if isinstance(x, xp.arrays)]
         check_one_device(xp, arrays, f"a model and a batch of {name}")
 
 

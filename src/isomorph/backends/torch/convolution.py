@@ -29,9 +29,9 @@ def conv(xp: Any, x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> to
     strides, ends, x_dilations, dilations, groups, first, filters_first, size, pads = plan
     n = len(size)
     if x_dilations != ONES[n]:
-        x = dilated(xp, x.permute(BACK[n]) if first else x, x_dilations).permute(TO[n])
+        x = dilated(xp, x.permute(*BACK[n]) if first else x, x_dilations).permute(*TO[n])
     elif not first:
-        x = x.permute(TO[n])
+        x = x.permute(*TO[n])
     if not filters_first:
         w = _filters(w, n)
     if pads is None:  # torch pads both ends equally
@@ -39,7 +39,7 @@ def conv(xp: Any, x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> to
         rest = [(low - p, high - p) for (low, high), p in zip(ends, pads)]
         x = F.pad(x, [i for pair in reversed(rest) for i in pair])
     y = FORWARD[n](x, w, bias, strides, pads, dilations, groups)
-    return y if first else y.permute(BACK[n])
+    return y if first else y.permute(*BACK[n])
 
 
 def _filters(w: torch.Tensor, n: int) -> torch.Tensor:
@@ -47,12 +47,13 @@ def _filters(w: torch.Tensor, n: int) -> torch.Tensor:
     it. Kernels would transpose them too, but on a CPU a transpose of two axes is four times as
     fast.
     """
-    *_, fewer, out = w.shape
-    if fewer == 1 or out == 1:  # then torch cannot tell the order of axes from their strides
-        return w.permute(FILTERS[n]).contiguous()
+    shape = w.shape
+    out = shape[-1]
+    if out == 1 or shape[-2] == 1:  # then torch cannot tell the order of axes from their strides
+        return w.permute(*FILTERS[n]).contiguous()
     if w.is_cuda or w.numel() < LARGE or not w.is_contiguous():
-        return w.permute(FILTERS[n])
-    turned = w.reshape(-1, out).t().contiguous().view(out, *w.shape[:-1])
+        return w.permute(*FILTERS[n])
+    turned = w.reshape(-1, out).t().contiguous().view(out, *shape[:-1])
     return turned.permute(0, n + 1, *range(1, n + 1))
 
 
@@ -67,9 +68,9 @@ def transposed(x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> torch
     """The transposed convolution, for padding that is not negative."""
     n = len(plan.size)
     if not plan.first:
-        x = x.permute(TO[n])
+        x = x.permute(*TO[n])
     if not plan.filters_first:
-        w = w.permute(TURNED[n])
+        w = w.permute(*TURNED[n])
         w = w.contiguous() if 1 in w.shape[:2] else w
     # torch crops both ends equally, and can extend the high end; what is left is cropped here
     pads = [min(pair) for pair in plan.pads]
@@ -84,4 +85,4 @@ def transposed(x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> torch
     for axis, (start, length, size) in enumerate(cuts, 2):
         if length != size:
             y = y.narrow(axis, start, size)
-    return y if plan.first else y.permute(BACK[n])
+    return y if plan.first else y.permute(*BACK[n])

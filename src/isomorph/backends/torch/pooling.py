@@ -38,7 +38,7 @@ def takes(x: torch.Tensor, plan: PoolPlan) -> bool:
 def pool(x: torch.Tensor, plan: PoolPlan) -> torch.Tensor:
     window, strides, pads, _, first, largest, counts_pads = plan
     n = len(window)
-    x = x if first else x.permute(TO[n])
+    x = x if first else x.permute(*TO[n])
     ends = tuple([low for low, _ in pads])
     if not largest:
         y = mean(x, window, strides, ends, counts_pads)
@@ -46,7 +46,7 @@ def pool(x: torch.Tensor, plan: PoolPlan) -> torch.Tensor:
         y = largest_of(x, window, strides, ends)
     else:
         y = Largest.apply(x, window, strides, ends)
-    return y if first else y.permute(BACK[n])
+    return y if first else y.permute(*BACK[n])
 
 
 def mean(
