@@ -7,7 +7,9 @@ which has no memory, or the CPU if `--device` chose another one.
 import os
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -79,12 +81,28 @@ def check_training(backend):
     assert found["loss"] == 9  # a row of ones gives 3 + 1; (4 - 1)²
 
 
+def check_saving(backend):
+    """A file is loaded to the device of the template, wherever it was saved."""
+    first, second = makers(backend)
+    places = [first] if str(load(backend).fixed_device(second(1))) == "meta" else [first, second]
+    with TemporaryDirectory() as folder:
+        for a, b in product(places, places):
+            model = iso.Linear(3, 4, v={"w": a(4, 3) * 2, "b": a(4)})
+            iso.save(f"{folder}/model", model, step=a(1))
+            like = iso.Linear(3, 4, v={"w": b(4, 3), "b": b(4)})
+            found, named = iso.load(f"{folder}/model", like, step=b(1))
+            device = load(backend).device_of
+            for x in (found.v["w"], found.v["b"], named["step"]):
+                assert device(x) == device(b(1))
+            assert float(found(b(1, 3))[0, 0]) == 7  # 3 products of 2, and 1
+
+
 def assert_names_both(backend, caught, *arrays):
     for x in arrays:
         assert str(load(backend).fixed_device(x)) in str(caught.value)
 
 
-CHECKS = [check_calls, check_transforms, check_training]
+CHECKS = [check_calls, check_transforms, check_training, check_saving]
 
 
 @pytest.mark.parametrize("check", CHECKS)

@@ -12,6 +12,10 @@ def xp_assert_equal(x, y):
 
 def assertive(x):
     return x
+
+class Backend:
+    def assert_same(self, x, y):
+        assert_alike(x, y)
 """
 TESTS = """
 from __future__ import annotations
@@ -70,7 +74,30 @@ def test_assertion_of_a_library():
 def test_assertion_by_its_module():
     mylib.testing.assert_alike(3, 3)
 
+def test_assertion_of_an_object():
+    backend = mylib.testing.Backend()
+    backend.assert_same(3, 3)
+
+class Own:
+    def assert_nothing(self, x):
+        return x == 3
+
+    def assert_three(self, x):
+        assert x == 3
+
+def test_assertion_of_an_object_of_the_tests():
+    own = Own()
+    own.assert_three(3)
+
 # Hollow:
+
+def test_hollow_assertion_of_the_tests():
+    own = Own()
+    own.assert_nothing(4)
+
+def test_hollow_object_not_reached():
+    for backend in []:
+        backend.assert_same(3, 3)
 
 def test_hollow_returns_before_it():
     x = 3
@@ -115,7 +142,7 @@ def test_every_kind_of_check_counts(project, workers):
     project.file("tests/test_it.py", TESTS)
     project.run("tests", "-p", "no:xdist" if not workers else "xdist", *workers)
     found = {name.rpartition("::")[2]: state for (name, _, _), state in project.states().items()}
-    assert len(found) == 15
+    assert len(found) == 19
     wanted = {name: "hollow" if "hollow" in name else "passed" for name in found}
     assert found == wanted
 

@@ -1,16 +1,22 @@
 """Checks that a test writes without `assert`: a branch that raises AssertionError or calls
-`pytest.fail`. A call that counts is put after such a statement, so it counts only if it was reached
-and the check held.
+`pytest.fail`, and calls of methods such as `backend.assert_same_dtype(x, y)`. A call that counts is
+put after such a statement, so it counts only if it was reached and the check held.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from copy import deepcopy
+from inspect import unwrap
+from typing import Any
 
-from .tally import TALLY
+from .tally import ASSERTS, TALLY
 
-ALIAS = "@scoreboard_held"  # not a name that a program can have
+ALIASES = {"held": "@scoreboard_held", "held_by": "@scoreboard_held_by"}  # no program's own names
+CAMEL = re.compile(r"assert[A-Z]")
+REWRITTEN = "@pytest_ar"  # in the globals of a file whose assertions pytest has rewritten
 
 
 def held() -> None:
@@ -18,7 +24,15 @@ def held() -> None:
     TALLY.asserts += 1
 
 
+def held_by(function: Any) -> None:
+    """A call of an assertion returned. One in a test file counts by the assertions inside it."""
+    plain = unwrap(getattr(function, "__func__", function))
+    if REWRITTEN not in getattr(plain, "__globals__", ()):
+        TALLY.asserts += 1
+
+
 held._dynamo_marked_constant = True  # pyright: ignore  # see tally.record_mode
+held_by._dynamo_marked_constant = True  # pyright: ignore
 
 
 def instrument(module: ast.Module) -> None:
@@ -31,7 +45,7 @@ def instrument(module: ast.Module) -> None:
     """
     if sum(map(_count_after, [*_bodies(module)])):
         place = _after_header(module.body)
-        names = [ast.alias("held", ALIAS)]
+        names = [ast.alias(*pair) for pair in ALIASES.items()]
         module.body.insert(place, ast.ImportFrom(__name__, names, 0, lineno=1, col_offset=0))
         ast.fix_missing_locations(module)
 
@@ -46,14 +60,38 @@ def _bodies(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def _count_after(body: list[ast.stmt]) -> int:
-    """Put a call after each compound statement that has a failing branch of its own; return how
-    many there are.
-    """
-    places = [i for i, statement in enumerate(body) if _may_fail(statement)]
-    for i in reversed(places):
-        call = ast.Expr(ast.Call(ast.Name(ALIAS, ast.Load()), [], []))
-        body.insert(i + 1, ast.copy_location(call, body[i]))
+    """Put a call after each statement that is a check; return how many there are."""
+    calls = [(i, _call_after(statement)) for i, statement in enumerate(body)]
+    places = [(i, call) for i, call in calls if call is not None]
+    for i, call in reversed(places):
+        body.insert(i + 1, ast.copy_location(ast.Expr(call), body[i]))
     return len(places)
+
+
+def _call_after(statement: ast.stmt) -> ast.Call | None:
+    """The call that counts a statement if it is a compound one with a failing branch of its own, or
+    calls an assertion of an object; else None.
+    """
+    if _may_fail(statement):
+        return ast.Call(ast.Name(ALIASES["held"], ast.Load()), [], [])
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    method = call.func if isinstance(call, ast.Call) else None
+    if not isinstance(method, ast.Attribute) or not _is_assertion(method.attr):
+        return None
+    owner = method.value
+    while isinstance(owner, ast.Attribute):
+        owner = owner.value
+    if not isinstance(owner, ast.Name):  # evaluated again, a call might do something
+        return None
+    return ast.Call(ast.Name(ALIASES["held_by"], ast.Load()), [deepcopy(method)], [])
+
+
+def _is_assertion(name: str) -> bool:
+    """
+    >>> [_is_assertion(name) for name in ("assert_same", "assertEqual", "np_assert", "assertive")]
+    [True, True, True, False]
+    """
+    return bool(ASSERTS.search(name) or CAMEL.match(name))
 
 
 def _may_fail(statement: ast.stmt) -> bool:
