@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 export TF_CPP_MIN_LOG_LEVEL := 3
 export ONEDNN_JIT_PROFILE := 0
+export SCOREBOARD_ARTIFACTS ?= $(CURDIR)/.scoreboard/screenshots
 
 .PHONY: demo test test-all names lint bench scoreboard browser versions release conformance clean
 
