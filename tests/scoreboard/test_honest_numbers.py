@@ -103,4 +103,4 @@ def test_the_page_says_how_many_variants_its_cells_have(project):
     project.run()
     assert project.command("render", "html", "-o", project.path / "out").ret == 0
     page = (project.path / "out" / "index.html").read_text()
-    assert page.count("of 2 passed, in 4 variants") == 2
+    assert page.count("2 of 2; 4 variants") == 2

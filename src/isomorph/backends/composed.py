@@ -278,12 +278,23 @@ class Backend(Contract):
         """The device that all arrays used together with `x` must be on, or None if any will do."""
         return None
 
+    def placement(xp, x: Any) -> Any:
+        """Where an array of the shape of `x` is made to be placed as `x` is: its device, or how it
+        is divided among several.
+        """
+        return xp.device_of(x)
+
+    def renewed(xp, x: Any) -> Any:
+        """The values of `x` in new memory, in row-major order, without a gradient."""
+        flat = xp.reshape(xp.stop_gradient(x, False), (-1,))
+        return xp.asarray(xp.reshape(flat, tuple(x.shape)), copy=True)
+
     def is_one_device(xp, arrays: list) -> bool:
         """Whether all these arrays are certainly on the same device: a check that costs little."""
         return False
 
     def device_of(xp, x: Any) -> Any:
-        """The device of an array, as creation functions take it."""
+        """The device of an array, as creation functions take it; None if there is no single one."""
         return x.device
 
     def device(xp, name: Any) -> Any:

@@ -256,7 +256,7 @@ def _set(model: Any, values: dict[str, Any]) -> None:
         if chain not in values:
             return old
         xp = backend_of(old)
-        return xp.astype(xp.from_numpy(values[chain].copy(), xp.device_of(old)), old.dtype)
+        return xp.astype(xp.from_numpy(values[chain].copy(), xp.placement(old)), old.dtype)
 
     variables, state, _ = map(new, gather(model))
     if variables:

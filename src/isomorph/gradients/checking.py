@@ -98,7 +98,7 @@ def _compare(
         step = eps**0.2
 
         def at(moved: Any, i: int = i) -> float:
-            moved = xp.from_numpy(moved, xp.device_of(leaves[i]))
+            moved = xp.from_numpy(moved, xp.placement(leaves[i]))
             changed = xp.astype(moved, leaves[i].dtype)
             return float(xp.to_numpy(total(*leaves[:i], changed, *leaves[i + 1 :])))
 

@@ -90,7 +90,7 @@ def load(path: Name, /, *like: Any, backend: BackendName | None = None, **named_
             tensor = content.tensors[node["array"]]
             word, shape = _spec(content, node)
             xp = home if like is None else find_backend(like)
-            device = None if like is None or xp is None else xp.device_of(like)
+            device = None if like is None or xp is None else xp.placement(like)
             try:
                 return (xp or home).unpack(word, shape, layout.fill(file, content, tensor), device)
             except CheckpointError:

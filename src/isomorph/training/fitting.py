@@ -32,6 +32,7 @@ from .checkpoint import load, save
 from .data import Arrays, Stream, batches, check_batch, check_device, check_taken
 from .errors import CheckpointError
 from .evaluating import Evaluation, check_metrics
+from .launchers import warn_if_apart
 from .reporting import Log, Progress
 from .stepping import TrainState, TrainStep, copied, held
 
@@ -167,6 +168,7 @@ def fit(
     (120, 3.0)
     """
     _check(epochs, steps, batch_size, patience, checkpoint, save_every, resume, validation, seed)
+    warn_if_apart(checkpoint is not None)
     measured = check_metrics("fit", metrics)
     if measured and validation is None:
         raise ValueError("fit: needed validation= for metrics, got none")

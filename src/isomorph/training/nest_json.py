@@ -160,7 +160,7 @@ def build(node: Node, like: Any, array: Callable[[Node, Any], Any]) -> Any:
 def _array_like(value: Any, like: Any) -> Any:
     """A number as an array without axes, of the backend and dtype of another."""
     xp: Any = find_backend(like)
-    return xp.asarray(value, dtype=like.dtype, device=xp.device_of(like))
+    return xp.asarray(value, dtype=like.dtype, device=xp.placement(like))
 
 
 def _filled(like: dict, built: dict) -> dict:

@@ -274,15 +274,7 @@ def copied(nest: Any) -> Any:
     """The same values in new memory, in row-major order: another memory order changes the last bits
     of results, and a file does not keep it.
     """
-
-    def copy(x: Any) -> Any:
-        xp: Any = find_backend(x)
-        if xp is None:
-            return x
-        flat = xp.reshape(xp.stop_gradient(x, False), (-1,))
-        return xp.asarray(xp.reshape(flat, tuple(x.shape)), copy=True)
-
-    return tree.map(copy, nest)
+    return tree.map(lambda x: x if (xp := find_backend(x)) is None else xp.renewed(x), nest)
 
 
 def narrowed(xp: Any, nest: Any, dtype: str | None) -> Any:

@@ -196,7 +196,12 @@ class JAX(Layers):
         if not x.dtype.isnative:
             x = x.astype(x.dtype.newbyteorder("="))
         dtype = canonicalize_dtype(x.dtype)
-        return jnp.asarray(x if dtype == x.dtype else _narrowed(x, dtype), device=device)
+        x = x if dtype == x.dtype else _narrowed(x, dtype)
+        if isinstance(
+            device, jax.sharding.Sharding
+        ):  # jnp.asarray takes no axis of an Explicit mesh
+            return jax.device_put(x, device)
+        return jnp.asarray(x, device=device)
 
     def unpack(xp, word, shape, fill, device):
         if word.endswith(("64", "128")) and word != "complex64" and not _has_64_bits():
@@ -234,8 +239,16 @@ class JAX(Layers):
         (device,) = x.devices()
         return f"{device.platform}:{device.id}"
 
+    def renewed(xp, x):
+        return jnp.array(jax.lax.stop_gradient(x), copy=True)  # a reshape would lose its sharding
+
     def device_of(xp, x):
         # a tracer asked for its device searches its whole program for a reason to have none
+        if isinstance(x, (Tracer, *LITERALS)) or len(x.sharding.device_set) > 1:
+            return None  # an array of another shape cannot be divided as `x` is
+        return x.device
+
+    def placement(xp, x):
         return None if isinstance(x, (Tracer, *LITERALS)) else x.device
 
     def runs_ahead(xp, x):

@@ -25,6 +25,7 @@ from .private import is_any_autocast_enabled, len_torch_dispatch_stack, peek_int
 from .repairs import repaired
 
 TRACING = Lock()  # only one thread traces at a time
+PLAIN = (torch.Tensor, torch.nn.Parameter)  # types whose memory a program can read
 
 
 def program(func: Callable[..., tuple], arrays: Sequence[torch.Tensor]) -> Callable[..., Any]:
@@ -213,10 +214,31 @@ def signature(arrays: Sequence[torch.Tensor]) -> tuple:
     if is_any_autocast_enabled():
         kinds = ("cpu", "cuda")
         state += tuple((torch.is_autocast_enabled(k), torch.get_autocast_dtype(k)) for k in kinds)
+    for x in arrays:
+        check_plain(x)
     return state, *[
         (x.shape, x.stride(), x.dtype, x.device, x.requires_grad, x.is_neg() or x.is_conj())
         for x in arrays
     ]
+
+
+def check_plain(x: torch.Tensor) -> None:
+    """Raise for a tensor whose memory is not its values in order: a subclass with operations of its
+    own, such as DTensor, or a sparse or nested tensor. A program would read past the end of its
+    memory, or leave out what its class adds.
+    """
+    if type(x) in PLAIN and x.layout is torch.strided and not x.is_nested:
+        return
+    if type(x) not in PLAIN:
+        what = f"a {type(x).__qualname__}"
+        parts = "its inner tensors" if hasattr(x, "__tensor_flatten__") else None
+        plain = "x.to_local()" if hasattr(x, "to_local") else parts or "x.as_subclass(torch.Tensor)"
+        remedy = f"{plain}, or compile with torch.compile"
+    elif x.is_nested:
+        what, remedy = "a nested tensor", "torch.nested.to_padded_tensor(x, 0.0)"
+    else:
+        what, remedy = f"one of layout {x.layout}", "x.to_dense()"
+    raise TypeError(f"jit: needed tensors of torch itself and dense, got {what}; pass {remedy}")
 
 
 class Attached:
