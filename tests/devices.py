@@ -9,9 +9,11 @@ process ends, and pytest-xdist starts another and says which test it was.
 """
 
 import os
+import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
 from functools import cache
+from pathlib import Path
 
 from frameworks import NOT_INSTALLED, jax, torch
 
@@ -171,3 +173,20 @@ def allocations(backend, name):
         return None
     torch.cuda.init()  # before it, torch counts nothing
     return torch.cuda.memory_stats(device).get("allocation.all.allocated", 0)
+
+
+def run_on_jax_devices(count, file, code):
+    """Run code in another process, where JAX has that many CPU devices and the modules beside
+    `file` can be imported.
+    """
+    flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={count}", "JAX_PLATFORMS": "cpu"}
+    here = Path(file).parent
+    paths = os.pathsep.join([str(here), str(here.parent), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **flags, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr

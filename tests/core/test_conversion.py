@@ -1,12 +1,10 @@
 """Conversion between frameworks, and functional updates of parts of arrays."""
 
-import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from devices import run_on_jax_devices
 from frameworks import torch
 
 import isomorph as iso
@@ -231,9 +229,4 @@ with iso.use_backend("jax", device="cpu:1"):
 
 @pytest.mark.parametrize("backend", ["jax"], indirect=True)
 def test_convert_uses_the_default_device_of_jax(backend):
-    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
-    run = [sys.executable, "-c", SECOND]
-    done = subprocess.run(
-        run, env={**os.environ, **flags}, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
+    run_on_jax_devices(2, __file__, SECOND)

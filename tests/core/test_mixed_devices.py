@@ -4,15 +4,12 @@ JAX runs in another process with two CPU devices. On torch the second device is 
 which has no memory, or the CPU if `--device` chose another one.
 """
 
-import os
-import subprocess
-import sys
 from itertools import product
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from devices import run_on_jax_devices
 from frameworks import jax, torch
 
 import isomorph as iso
@@ -115,18 +112,8 @@ def test_two_devices_raise(backend, check, monkeypatch):
 @pytest.mark.host_only("another process, on the host")
 @pytest.mark.parametrize("backend", ["jax"], indirect=True)
 def test_two_devices_raise_on_jax(backend):
-    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
-    here = Path(__file__).parent
     code = "import test_mixed_devices as t\nfor check in t.CHECKS: check('jax')"
-    paths = os.pathsep.join([str(here), str(here.parent), *filter(None, sys.path)])
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **flags, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
+    run_on_jax_devices(2, __file__, code)
 
 
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)

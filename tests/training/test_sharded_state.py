@@ -2,14 +2,11 @@
 files, and the step is compiled once. In another process, with four CPU devices.
 """
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from devices import run_on_jax_devices
 from frameworks import jax
 
 import isomorph as iso
@@ -109,19 +106,9 @@ def check_eager():
 @pytest.mark.host_only("another process, on the host")
 @pytest.mark.parametrize("backend", ["jax"], indirect=True)
 def test_shardings_are_kept(backend):
-    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
-    here = Path(__file__).parent
     code = (
         "import test_sharded_state as t\n"
         "for kind in ('Auto', 'Explicit'): t.check_sharded(kind)\n"
         "t.check_eager()"
     )
-    paths = os.pathsep.join([str(here), str(here.parent), *filter(None, sys.path)])
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **flags, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
+    run_on_jax_devices(4, __file__, code)
