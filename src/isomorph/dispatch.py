@@ -163,7 +163,7 @@ def check_one_device(backend: Any, arrays: list, what: str = "one call") -> None
     found = [device for x in arrays if (device := backend.fixed_device(x)) is not None]
     if any(device != found[0] for device in found):
         devices = list(dict.fromkeys(map(str, found)))
-        best = next((name for name in devices if not name.startswith("cpu")), devices[0])
+        best = next((name for name in devices if not name.startswith(("cpu", "meta"))), devices[0])
         raise ValueError(
             f"arrays on {len(devices)} devices in {what}: {' and '.join(devices)}; move them with "
             f"iso.convert(x, {backend.name!r}, device={best!r}) first"

@@ -163,3 +163,30 @@ def test_checks_of_gradients_count(project):
     project.run()
     assert set(project.states().values()) == {"passed"}
     assert len(project.states()) == 3
+
+
+COUNTED = """
+import unittest
+import numpy as np
+
+def test_by_module():
+    np.testing.assert_allclose(1.0, 1.0)
+    np.testing.assert_equal(2, 2)
+    assert 3
+
+class TestOld(unittest.TestCase):
+    def test_old(self):
+        self.assertEqual(1, 1)
+        self.assertTrue(True)
+"""
+
+
+def test_an_assertion_counts_once(project):
+    project.file("test_it.py", COUNTED)
+    project.run()
+    counts = dict(
+        project.query(
+            "SELECT name, asserts FROM result JOIN cell USING (cell) JOIN test USING (test)"
+        )
+    )
+    assert counts == {"test_by_module": 3, "TestOld::test_old": 2}

@@ -278,6 +278,51 @@ def test_keyboard_alone(page, tmp_path):
     assert "failed" in page.evaluate("document.activeElement.innerText")
 
 
+def on_devices(store):
+    """Two variants of a test, also on a GPU, where another test did not run."""
+    run = store.begin("k", "local", started=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    for device, tests in (("", "ab"), ("cuda", "a")):
+        facts = {"python": "3.11", "versions": {"torch": "2.13"}, "device": device}
+        job = store.job(run, f"j{device}", facts, complete=1)
+        column = f"torch {device}".strip()
+        for name in tests:
+            for variant in "12":
+                store.add(run, job, [
+                    Result("s", f"test_{name}", variant, "t.py", column, "eager", variant, 0)
+                ])  # fmt: skip
+
+
+def test_switches_and_a_filter_that_is_cleared(page, tmp_path):
+    visit(page, write(tmp_path, on_devices, Config(default_mode="eager")))
+    first = shares(page)
+    total = ["100 % 2 of 2; 4 variants", "100 % 1 of 1, 1 not run"]
+    assert first["all 1 suite"] == total
+    page.get_by_label("Search").fill("_b")
+    expect(page.locator("#found")).to_have_text("1 test in 1 suite")
+    assert shares(page)["s"] == ["100 % 1 of 1", "not run 1 not run"]
+    page.get_by_label("Search").fill("")
+    expect(page.locator("#found")).to_have_text("2 tests in 1 suite")
+    again = shares(page)
+    assert again.pop("all 1 suite") == total
+    assert again["s"] == first["s"]
+    page.get_by_role("checkbox", name="cuda").uncheck()
+    assert shares(page)["suite"] == ["torch 2.13"]
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    assert not page.get_by_role("checkbox", name="cuda").is_checked()
+    assert shares(page)["s"] == first["s"][:1]
+    assert page.wrong == []
+
+
+def test_a_link_within_the_page_keeps_the_filters(page, tmp_path):
+    visit(page, write(tmp_path))
+    page.get_by_label("Search").fill("_2")
+    expect(page.locator("#found")).to_have_text("1 test in 1 suite")
+    page.locator('a[href="#red"]').click()
+    assert page.get_by_label("Search").input_value() == "_2"
+    assert page.locator("#found").inner_text() == "1 test in 1 suite"
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(page, tmp_path, scheme):
     page.emulate_media(color_scheme=scheme)

@@ -74,7 +74,15 @@ def check_sharded(kind):
         np.testing.assert_allclose(numpy_of(x), numpy_of(y), rtol=1e-5, atol=1e-6)
     with TemporaryDirectory() as folder:
         iso.save(f"{folder}/v", found)
-        alike(iso.load(f"{folder}/v", v), v)
+        loaded = iso.load(f"{folder}/v", v)
+        alike(loaded, v)
+        for x, y in zip(tree.flatten(loaded)[0], tree.flatten(found)[0], strict=True):
+            np.testing.assert_array_equal(numpy_of(x), numpy_of(y))
+    adamw = iso.optimizers.adamw(0.1)
+    done = iso.fit(v, [batch] * 3, loss, adamw, progress=False).model
+    alike(done, v)
+    for x, y in zip(tree.flatten(done)[0], tree.flatten(wanted)[0], strict=True):
+        np.testing.assert_allclose(numpy_of(x), numpy_of(y), rtol=1e-5, atol=1e-6)
 
 
 # Calls that make arrays of their own beside those they are given.

@@ -16,7 +16,6 @@ from .tally import ASSERTS, TALLY
 
 ALIASES = {"held": "@scoreboard_held", "held_by": "@scoreboard_held_by"}  # no program's own names
 CAMEL = re.compile(r"assert[A-Z]")
-REWRITTEN = "@pytest_ar"  # in the globals of a file whose assertions pytest has rewritten
 
 
 def held() -> None:
@@ -25,9 +24,12 @@ def held() -> None:
 
 
 def held_by(function: Any) -> None:
-    """A call of an assertion returned. One in a test file counts by the assertions inside it."""
+    """A call of an assertion returned. One of a test file counts by the assertions inside it, and
+    one that is wrapped has counted itself.
+    """
     plain = unwrap(getattr(function, "__func__", function))
-    if REWRITTEN not in getattr(plain, "__globals__", ()):
+    home = getattr(getattr(plain, "__code__", None), "co_filename", "")
+    if not hasattr(function, "counts_assertions") and not home.startswith(TALLY.roots):
         TALLY.asserts += 1
 
 

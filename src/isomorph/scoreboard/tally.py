@@ -51,6 +51,7 @@ class Tally:
     def __init__(self) -> None:
         self.on = False
         self.kind = "value"  # what the comparisons are of: values or gradients
+        self.roots: tuple[str, ...] = ("\0",)  # the folders of the tests; none yet
         self.clear()
 
     def clear(self) -> None:
@@ -163,7 +164,7 @@ class Counters:
     """The counting of assertions, installed for one pytest session and removed after it."""
 
     def __init__(self, helpers: Iterable[str], roots: Iterable[str]) -> None:
-        self.roots = tuple(roots)
+        self.roots = TALLY.roots = tuple(roots)
         # module -> its named functions, or None for all whose names begin with assert_
         self.pending = dict(HELPERS)
         for entry in helpers:

@@ -24,7 +24,7 @@ from .tally import TALLY, Counters
 
 IDENTITY = pytest.StashKey[Planned]()
 DECLARED = pytest.StashKey[list]()
-CACHE = ".scoreboard-2"  # another number whenever the code put into test files changes
+CACHE = ".scoreboard-3"  # another number whenever the code put into test files changes
 TIMEOUT = re.compile(r"Timeout \(?>")
 UNNAMED = re.compile(r" at 0x|^<lambda>$")  # repr of objects without a name
 KIND = re.compile(r"([A-Za-z_][\w.]*)(?::|$)")

@@ -157,7 +157,9 @@ def fit(
     stopped (with a loader, if that gives the same batches again). Ctrl-C stops it after the current
     step. A loss or gradient that is not finite raises `NonFiniteError`, which names the first array
     that is not finite; the file is not changed. A file that cannot be written is a warning. `log`
-    is a file of JSON lines, `name` the name of the training in plots.
+    is a file of JSON lines, `name` the name of the training in plots. Started in several processes
+    by a launcher, each trains alone, and all but the first warn; `ISOMORPH_DISTRIBUTE=off` in the
+    environment turns that off.
 
     >>> x = np.linspace(-1, 1, 64, dtype=np.float32)[:, None]
     >>> with iso.use_key(0):

@@ -64,12 +64,12 @@ def _of_cluster(text: str) -> Process | None:
 
 
 def warn_if_apart(saves: bool) -> None:
-    """Warn the caller of `fit` in a process that a launcher started beside others."""
+    """Warn the caller of `fit` in each process but the first that a launcher started."""
     process = started(os.environ)
     if process is None or not process.rank or os.environ.get("ISOMORPH_DISTRIBUTE") == "off":
         return
     rank, size, launcher = process
-    files = ", and all of them write the same file" if saves else ""
+    files = ", and all may write the same file" if saves else ""
     warnings.warn(
         f"fit: this process is rank {rank} of {size}, as {launcher} says, but fit trains alone: "
         f"every process trains a model of its own{files}; set ISOMORPH_DISTRIBUTE=off if that is "

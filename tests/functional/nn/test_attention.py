@@ -191,6 +191,23 @@ def test_torch_backward_reaches_leaves_twice(backend, name, dtype):
 
 
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_inside_a_checkpoint_of_torch(backend):
+    """There, what was saved can be read only once."""
+    from torch.utils.checkpoint import checkpoint
+
+    found = []
+    for call in (lambda x: checkpoint(attend, x, use_reentrant=False), attend):
+        x = torch.tensor(drawn(17, (2, 4, 80, 8))[0], requires_grad=True)
+        (g,) = torch.autograd.grad(call(x).sin().sum(), x, create_graph=True)
+        found.append(torch.autograd.grad((g * g).sum(), x)[0])
+    np.testing.assert_allclose(numpy_of(found[0]), numpy_of(found[1]), rtol=1e-10, atol=1e-12)
+
+
+def attend(x):
+    return iso.scaled_dot_product_attention(x, x * 2, x.sin())
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_what_attention_saved_is_freed(backend):
     """At once, without the garbage collector, and while the result is still there."""
     gc.collect()

@@ -84,13 +84,14 @@ def _has_gpu() -> bool:
 def _keep_nan(function: Any, x: Any, *axes: int | None) -> Any:
     """`function(x)`; on a GPU, what it finds for a matrix with a NaN becomes NaN, and so does the
     derivative. `axes` is how many axes each of its results has for each matrix, or None for a
-    result that stays as it is.
+    result that is not marked.
     """
-    if not _has_gpu() or not jnp.issubdtype(x.dtype, jnp.inexact):
+    if not _has_gpu() or x.ndim < 2 or not jnp.issubdtype(x.dtype, jnp.inexact):
         return function(x)
-    factor = jnp.where(jnp.isnan(x).any((-2, -1)), jnp.nan, jnp.real(x).dtype.type(1))
-    # Derivatives pass `x * factor` as well: the solvers in JAX's rules also lose a NaN.
-    found = function(x * factor[..., None, None])
+    lost = jnp.isnan(x).any((-2, -1))
+    factor = jnp.where(lost, jnp.nan, jnp.real(x).dtype.type(1))
+    # Derivatives pass the marked argument as well: the solvers in JAX's rules also lose a NaN.
+    found = function(jnp.where(lost[..., None, None], x * jnp.nan, x))
     marked = lambda y, n: y if n is None else y * factor.reshape(factor.shape + (1,) * n)
     if not isinstance(found, tuple):
         return marked(found, axes[0])

@@ -89,7 +89,8 @@ def fold_numbers(graph: torch.fx.GraphModule) -> None:
     as if they were tensors, which Inductor refuses on a GPU.
     """
     ops = torch.ops.aten
-    for node in [*graph.graph.nodes]:
+    bodies = [body for body in graph.modules() if isinstance(body, torch.fx.GraphModule)]
+    for node in [node for body in bodies for node in body.graph.nodes]:
         if node.target in (ops._conj.default, ops.clone.default) and type(node.args[0]) is complex:
             conjugated = node.target is ops._conj.default
             number = node.args[0].conjugate() if conjugated else node.args[0]
@@ -98,7 +99,9 @@ def fold_numbers(graph: torch.fx.GraphModule) -> None:
                 user.args = map_arg(user.args, instead)
                 user.kwargs = map_arg(user.kwargs, instead)
             if not node.users:
-                graph.graph.erase_node(node)
+                node.graph.erase_node(node)
+    for body in bodies:
+        body.recompile()
 
 
 def _has_turned_images(graph: torch.fx.GraphModule) -> bool:

@@ -24,6 +24,7 @@ from .private import (
     len_torch_dispatch_stack,
     maybe_get_level,
     peek_interpreter_stack,
+    saved_hooks,
     unwrap_if_dead,
 )
 
@@ -75,10 +76,12 @@ def twice_differentiable(
     themselves, those of the composed formula.
 
     If the last node of autograd's graph is the kernel itself, which has saved its arguments, a hook
-    of that node is enough. It takes a tenth of the time of a node in Python.
+    of that node is enough. It takes a tenth of the time of a node in Python. It reads what the
+    kernel saved once more, which a checkpoint of torch does not allow. If torch.vmap maps the
+    backward pass, it calls the kernel for one row after the other, and says so.
     """
     node = outs[0].grad_fn
-    if not (HAS_CURRENT_NODE and saved and hasattr(type(node), saved[0])):
+    if not (HAS_CURRENT_NODE and saved and hasattr(type(node), saved[0])) or saved_hooks(True):
         return Twice.apply(composed, len(outs), *outs, *arrays)  # pyright: ignore
 
     def instead(slopes: tuple, grads: tuple) -> tuple | None:

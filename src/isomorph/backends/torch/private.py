@@ -76,6 +76,12 @@ NAMES = {
         f"{TRACE}.proxy_tensor", "get_proxy_mode", "whether a program is traced", lambda: None
     ),
     "FakeTensor": Name(FAKE, "FakeTensor", "placeholders of a trace", UNKNOWN),
+    "saved_hooks": Name(
+        "torch._C._autograd",
+        "_top_saved_tensors_default_hooks",
+        "whether saved tensors may be read once only",
+        lambda ignore_is_tracing: True,
+    ),
     "current_node": Name(
         "torch._C", "_current_autograd_node", "the gradient of attention in fewer calls"
     ),

@@ -98,14 +98,15 @@
   };
 
   // The share of passed cells, from the number of cells in each state; as `_share` in page.py.
-  const share = (counts, device) => {
+  const share = (counts, { name, device }) => {
     let total = 0, worst = "none", passed = counts[PASSED] || 0;
     const rest = [];
     for (const [code] of data.states) {
       const n = counts[code] || 0;
       if (!n || code === MISSING) continue;
       if (code !== NOT_RUN) total += n;
-      const own = code === NOT_RUN && !device ? "warn" : tone[code];
+      const meant = device || (view.mode && (data.absent[name] || {})[view.mode]);
+      const own = code === NOT_RUN && !meant ? "warn" : tone[code];
       if (TONES.indexOf(own) > TONES.indexOf(worst)) worst = own;
       if (code !== PASSED) rest.push(`${n} ${word[code]}`);
     }
@@ -120,7 +121,7 @@
   // rows of tests below a suite when it is opened.
   const board = $("board"), bodies = new Map();
   const draw = (td, counts, column, href) => {
-    const found = share(counts, column.device);
+    const found = share(counts, column);
     td.className = found ? `share ${found.tone}` : "";
     const parts = found ? [make("span", { class: "who" }, (column.name || "no backend").slice(0, 60)), " ",
       make("b", {}, found.text), " ", make("span", { class: "sub" }, found.sub)] : [];
@@ -149,7 +150,11 @@
       if (next < rows.length) {
         const button = make("button", { type: "button" }, `Show ${Math.min(CHUNK, rows.length - next)} more of ${rows.length}`);
         const line = make("tr", { class: "more" }, make("td", { colspan: String(data.columns.length + 1) }, button));
-        button.addEventListener("click", () => { line.remove(); grow(); });
+        button.addEventListener("click", () => {
+          const before = line.previousSibling;
+          line.remove(); grow();
+          before.nextSibling?.querySelector("button")?.focus();
+        });
         part.append(line);
       }
       node.append(part);
@@ -168,18 +173,21 @@
     link.setAttribute("aria-expanded", "false");
     line.querySelectorAll("td a").forEach((a) => a.setAttribute("tabindex", "-1"));
     line.addEventListener("click", (e) => {
-      if (!e.target.closest("a")) return;
+      if (!e.target.closest("a") || e.ctrlKey || e.metaKey || e.shiftKey) return;
       e.preventDefault();
       toggle(entry, !view.open.has(suite.title));
       write();
     });
     bodies.set(suite.title, entry);
   });
+  const written = new Map([...board.querySelectorAll("#all td, tr.suite > td")].map((td) => [td, [td.className, [...td.childNodes]]]));
+  const restore = (td) => { const [name, kids] = written.get(td); td.className = name; td.replaceChildren(...kids); };
   let asWritten = true;
   const refresh = () => {
     let tests = 0, suites = 0;
     const sums = data.columns.map(() => ({}));
-    const again = !plain() || !asWritten;
+    const again = !plain();
+    if (plain() && !asWritten) for (const td of written.keys()) restore(td);
     for (const entry of bodies.values()) {
       const { suite, node, line, link } = entry;
       let count = suite.count;
@@ -275,7 +283,7 @@
     let row = rows.indexOf(at.parentNode), column = at.cellIndex, to = null;
     do {  // over cells with nothing to open
       row += step[0]; column += step[1];
-      to = rows[row]?.cells[column];
+      to = rows[row]?.cells[step[0] ? Math.min(column, rows[row].cells.length - 1) : column];
     } while (to && (to.hidden || !to.querySelector("button, a")));
     if (to) { to.querySelector("button, a").focus(); e.preventDefault(); }
   });
@@ -302,7 +310,7 @@
   for (const box of modes) box.addEventListener("change", () => { view.mode = box.value; refresh(); write(); });
   for (const box of devices)
     box.addEventListener("change", () => { box.checked ? view.off.delete(box.value) : view.off.add(box.value); refresh(); write(); });
-  addEventListener("hashchange", apply);
+  addEventListener("hashchange", () => { if (!document.getElementById(location.hash.slice(1))) apply(); });
   for (const link of document.querySelectorAll("a[data-cell]"))
     link.addEventListener("click", (e) => {
       const shown = find(link.dataset.cell);
@@ -310,6 +318,8 @@
     });
   apply();
   $("tools").hidden = false;
-  if (matchMedia("(max-width: 42rem)").matches && plain()) $("tools").open = false;
+  const narrow = matchMedia("(max-width: 42rem)"), fold = () => { $("tools").open = !narrow.matches || !plain(); };
+  narrow.addEventListener("change", fold);
+  fold();
   document.body.dataset.ready = "yes";
 })();
