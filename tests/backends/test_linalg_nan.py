@@ -2,6 +2,8 @@
 for a 0; there all of the result is NaN, and its gradient shows it; canaries watch the frameworks.
 """
 
+import sys
+
 import numpy as np
 import pytest
 from frameworks import jax, torch
@@ -63,6 +65,26 @@ def test_a_nan_in_a_matrix_shows(backend, xp, name, n):
         with np.errstate(all="ignore"):
             wanted = call(np, np.where(np.isnan(given), 1.0, given))
         np.testing.assert_allclose(y[~lost], np.asarray(wanted)[~lost], rtol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("name", [*CALLS, *ON_GPU])
+def test_what_marks_a_nan_changes_nothing_else(backend, xp, name, dtype, monkeypatch):
+    """What runs on a GPU only, run here: the other matrices of a stack keep their numbers."""
+    if backend == "torch" and not is_on_gpu(backend, xp.asarray(B)):
+        pytest.skip("torch's tensors say themselves where they are")
+    call, given = {**CALLS, **ON_GPU}[name], matrices(3)[[0, 1]]
+    given = xp.asarray((given[:1] if "solve" in name else given).astype(dtype))
+    total = lambda a: xp.sum(xp.abs(call(xp, a)) ** 2)
+    good = given[:1]
+    wanted = numpy_of(call(xp, good)), numpy_of(iso.grad(total)(good))
+    if backend == "jax":
+        home = sys.modules["isomorph.backends.jax.linalg"]
+        monkeypatch.setattr(home, "_has_gpu", lambda: True)
+    found = numpy_of(call(xp, given)), numpy_of(iso.grad(total)(given))
+    for got, y in zip(found, wanted):
+        np.testing.assert_allclose(got[:1], y, rtol=1e-9, atol=1e-12)
+        assert np.isnan(got[1:]).all()
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="the wrong kernel is for GPUs")

@@ -88,10 +88,14 @@ def _keep_nan(function: Any, x: Any, *axes: int | None) -> Any:
     """
     if not _has_gpu() or x.ndim < 2 or not jnp.issubdtype(x.dtype, jnp.inexact):
         return function(x)
-    lost = jnp.isnan(x).any((-2, -1))
-    factor = jnp.where(lost, jnp.nan, jnp.real(x).dtype.type(1))
-    # Derivatives pass the marked argument as well: the solvers in JAX's rules also lose a NaN.
-    found = function(jnp.where(lost[..., None, None], x * jnp.nan, x))
+    factor = jnp.where(jnp.isnan(x).any((-2, -1)), jnp.nan, jnp.real(x).dtype.type(1))
+    # Derivatives pass this product as well: the solvers in JAX's rules also lose a NaN.
+    each = factor[..., None, None]
+    if jnp.iscomplexobj(x):  # as a whole, infinity times one would have a NaN
+        x = jax.lax.complex(jnp.real(x) * each, jnp.imag(x) * each)
+    else:
+        x = x * each
+    found = function(x)
     marked = lambda y, n: y if n is None else y * factor.reshape(factor.shape + (1,) * n)
     if not isinstance(found, tuple):
         return marked(found, axes[0])
