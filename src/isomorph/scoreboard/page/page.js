@@ -120,6 +120,7 @@
   // The matrix is in the page; the script counts again when a filter or a switch changes, and adds
   // rows of tests below a suite when it is opened.
   const board = $("board"), bodies = new Map();
+  board.style.setProperty("--wide", `${18 + 7.5 * data.columns.length}rem`);  // room for a word in every cell
   const draw = (td, counts, column, href) => {
     const found = share(counts, column);
     td.className = found ? `share ${found.tone}` : "";
