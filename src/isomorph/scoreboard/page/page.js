@@ -11,7 +11,7 @@
   const data = JSON.parse(await new Response(stream).text());
   const word = {}, glyph = {}, tone = {};
   for (const [code, w, g, t] of data.states) { word[code] = w; glyph[code] = g; tone[code] = t; }
-  const MISSING = -2, NOT_RUN = -1, PASSED = 0, CHUNK = 150, TONES = ["none", "good", "warn", "hollow", "bad"];
+  const MISSING = -2, NOT_RUN = -1, PASSED = 0, FIRST = 25, CHUNK = 150, TONES = ["none", "good", "warn", "hollow", "bad"];
   const $ = (id) => document.getElementById(id);
   const make = (tag, attrs = {}, ...kids) => {
     const node = document.createElement(tag);
@@ -124,19 +124,19 @@
   const draw = (td, counts, column, href) => {
     const found = share(counts, column);
     td.className = found ? `share ${found.tone}` : "";
-    const parts = found ? [make("span", { class: "who" }, (column.name || "no backend").slice(0, 60)), " ",
-      make("b", {}, found.text), " ", make("span", { class: "sub" }, found.sub)] : [];
+    const parts = found ? [make("b", {}, found.text), " ", make("span", { class: "sub" }, found.sub)] : [];
     td.replaceChildren(...(found && href ? [make("a", { href, tabindex: "-1" }, ...parts)] : parts));
   };
   const add = (to, from) => { for (const [code, n] of Object.entries(from)) to[code] = (to[code] || 0) + n; };
   const clear = (node) => { while (node.rows.length > 1) node.lastChild.remove(); };
-  const fill = ({ suite, node }) => {
-    const rows = rowsOf(suite).filter((row) => wanted(suite, row));
+  const fill = (entry) => {
+    const { suite, node } = entry, rows = rowsOf(suite).filter((row) => wanted(suite, row));
+    const now = entry.filled = {};  // a later call ends this one
     clear(node);
     let next = 0;
-    const grow = () => {
+    const grow = (end) => {
       const part = document.createDocumentFragment();
-      for (const row of rows.slice(next, next + CHUNK)) {
+      for (const row of rows.slice(next, end)) {
         const name = row[0].length > 300 ? row[0].slice(0, 300) + "…" : row[0];
         const line = make("tr", { class: "test" }, make("th", { scope: "row" }, make("bdi", {}, name)));
         data.columns.forEach((column, c) => {
@@ -147,25 +147,27 @@
         });
         part.append(line);
       }
-      next += CHUNK;
-      if (next < rows.length) {
-        const button = make("button", { type: "button" }, `Show ${Math.min(CHUNK, rows.length - next)} more of ${rows.length}`);
-        const line = make("tr", { class: "more" }, make("td", { colspan: String(data.columns.length + 1) }, button));
-        button.addEventListener("click", () => {
-          const before = line.previousSibling;
-          line.remove(); grow();
-          before.nextSibling?.querySelector("button")?.focus();
-        });
-        part.append(line);
-      }
+      next = end;
       node.append(part);
     };
-    grow();
+    const offer = () => {
+      if (next >= rows.length) return;
+      const button = make("button", { type: "button" }, `Show ${Math.min(CHUNK, rows.length - next)} more of ${rows.length}`);
+      const line = make("tr", { class: "more" }, make("td", { colspan: String(data.columns.length + 1) }, button));
+      button.addEventListener("click", () => {
+        const before = line.previousSibling;
+        line.remove(); grow(next + CHUNK); offer();
+        before.nextSibling?.querySelector("button")?.focus();
+      });
+      node.append(line);
+    };
+    grow(FIRST);  // what a screen shows, at once; the rest after it is painted
+    if (rows.length > FIRST) setTimeout(() => { if (entry.filled === now) { grow(CHUNK); offer(); } }, 50);
   };
   // Rows are built when a suite is opened, and thrown away when it is closed.
   const toggle = (entry, on) => {
     entry.link.setAttribute("aria-expanded", String(on));
-    if (on) { fill(entry); view.open.add(entry.suite.title); } else { clear(entry.node); view.open.delete(entry.suite.title); }
+    if (on) { fill(entry); view.open.add(entry.suite.title); } else { entry.filled = null; clear(entry.node); view.open.delete(entry.suite.title); }
   };
   [...board.tBodies].slice(1).forEach((node, i) => {
     const suite = data.suites[i], line = node.rows[0], link = line.cells[0].querySelector("a");
