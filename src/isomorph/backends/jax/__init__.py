@@ -197,9 +197,7 @@ class JAX(Layers):
             x = x.astype(x.dtype.newbyteorder("="))
         dtype = canonicalize_dtype(x.dtype)
         x = x if dtype == x.dtype else _narrowed(x, dtype)
-        if isinstance(
-            device, jax.sharding.Sharding
-        ):  # jnp.asarray takes no axis of an Explicit mesh
+        if isinstance(device, jax.sharding.Sharding):  # jnp.asarray refuses Explicit meshes
             return jax.device_put(x, device)
         return jnp.asarray(x, device=device)
 
