@@ -33,12 +33,13 @@ PACKAGES = {
     "torch": {"torch", "array_api_compat"},
 }
 # Where a framework may be imported or named. NumPy counts as a framework like the others.
-OPEN_ROOMS = ("backends/", "export/", "frontends/")
+OPEN_ROOMS = ("backends/", "distribute/engines/", "export/", "frontends/")
 # The scoreboard knows the assertions of other packages by name, but does not import them.
 MAY_NAME = (*OPEN_ROOMS, "dispatch.py", "typing.py", "scoreboard/")
 # What users of a framework tend to write, and what to write instead: it quotes framework names.
 OF_HABITS = "modules/habits.py"
-OF_LAUNCHERS = "training/launchers.py"  # the environment variables that launchers set
+# the environment variables that launchers set; the number of processors
+OF_LAUNCHERS = ("distribute/launchers.py", "distribute/launch.py")
 # Words that give a framework away without its name.
 DISGUISES = (
     "torch dynamo inductor functorch aten cuda cudnn autograd jax xla tensorflow tf keras cpu gpu"
@@ -176,7 +177,7 @@ def test_a_framework_in_disguise_is_seen():
     assert disguised('ahead = "cpu" in str(device)')
     assert not disguised('"""As in torch."""\nx = 1  # a compiler is slow here')
     for path in FILES:
-        if not path.startswith((*MAY_NAME, OF_HABITS, OF_LAUNCHERS)):
+        if not path.startswith((*MAY_NAME, OF_HABITS, *OF_LAUNCHERS)):
             assert disguised((SOURCE / path).read_text()) == [], path
 
 
@@ -284,10 +285,12 @@ def test_every_file_is_imported_by_another(backend):
     reached = {
         "__init__.py",
         "__init__.pyi",
+        "__main__.py",
         "command.py",
         "backends/checks.py",
         "scoreboard/watching.py",
         "scoreboard/recorder.py",
+        *(p for p in FILES if p.startswith("distribute/engines/")),  # loaded by name
     }  # entry points: the package, its command line, the checks for other packages, and pytest
     reached |= {target for arrows in ARROWS.values() for target in arrows}
     reached |= {f"{parent.as_posix()}/__init__.py" for p in FILES for parent in Path(p).parents}

@@ -2,6 +2,7 @@
 imported. What is taken from a package, such as `.` or `.training`, is a module of it.
 """
 
+from . import distribute as distribute
 from . import export as export
 from . import optimizers as optimizers
 from . import random as random
@@ -138,6 +139,7 @@ from .training.evaluating import evaluate as evaluate
 from .training.fitting import Fit as Fit
 from .training.fitting import NonFiniteError as NonFiniteError
 from .training.fitting import fit as fit
+from .training.predicting import predict as predict
 from .training.stepping import TrainState as TrainState
 from .training.stepping import train_step as train_step
 from .version import __version__ as __version__

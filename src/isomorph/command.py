@@ -1,6 +1,6 @@
 """The command line: `isomorph doctor` shows what isomorph finds on this machine, `isomorph
 scoreboard` keeps the matrix of tests by backends, `isomorph bench` measures, `isomorph plot` draws
-the logs of trainings.
+the logs of trainings, `isomorph launch` runs a script in several processes.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     commands.add_parser("scoreboard", help="the matrix of tests by backends", add_help=False)
     commands.add_parser("bench", help="time isomorph and its peers on this machine", add_help=False)
+    commands.add_parser("launch", help="run a script in several processes here", add_help=False)
     plot = commands.add_parser("plot", help="draw the losses from logs of iso.fit in one picture")
     plot.add_argument("logs", nargs="+", metavar="LOG", help="a file that fit(log=...) wrote")
     plot.add_argument(
@@ -37,6 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     if given[:1] == ["bench"]:
         return bench(given[1:])
+    if given[:1] == ["launch"]:
+        from .distribute.launch import main as launch
+
+        return launch(given[1:])
     if given[:1] == ["scoreboard"]:
         from .scoreboard.command import main as scoreboard
 

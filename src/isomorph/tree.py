@@ -99,6 +99,12 @@ def map_whole(func: Callable[..., Any], tree: Any) -> Any:
     return optree.tree_map(func, tree, namespace=WHOLE)
 
 
+def flatten_to(tree: Any, kind: type) -> tuple[list[Any], Any]:
+    """As `flatten`, with objects of a class as leaves."""
+    is_leaf = lambda x: isinstance(x, kind)
+    return optree.tree_flatten(tree, is_leaf=is_leaf, namespace=TRAINED)
+
+
 def renewed(tree: Any) -> Any:
     """The nest with copies of its nodes; itself if it has no nodes."""
     leaves, form = flatten_whole(tree)

@@ -244,8 +244,8 @@ class Backend(Contract):
         """
         return np.array(xp.to_numpy(xp.stop_gradient(x, False)))
 
-    # Memory, as files hold it: `pack` and `unpack` an array, check `sums`.
-    from .memory import pack, sums, unpack
+    # Memory, as files hold it: `pack` and `unpack` an array, check `sums`; rows of several workers.
+    from .memory import open_rows, pack, placed_rows, rows_from, sums, unpack
 
     def lend(xp, x: Any) -> Any:
         """`x` if another framework may take it over through DLPack; None if going through NumPy is

@@ -64,3 +64,25 @@ def bfloat16() -> np.dtype:
             "NumPy itself has no bfloat16: needed the package ml_dtypes, or arrays of another "
             "framework as templates"
         ) from None
+
+
+def open_rows(xp: Any, path: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
+    """A new .npy file as an array of the host, whose rows are written one after the other."""
+    return np.lib.format.open_memmap(path, "w+", dtype, shape)
+
+
+def placed_rows(xp: Any, rows: Any, begin: int, total: int) -> Any:
+    """The memory of rows at their place among `total` rows of zeros, as words that can be added up
+    without loss.
+    """
+    width = int(np.prod(rows.shape[1:])) * rows.itemsize
+    flat = np.zeros(-(-total * width // 4) * 4, np.uint8)
+    flat[begin * width : begin * width + rows.nbytes] = np.frombuffer(rows.tobytes(), np.uint8)
+    return flat.view(np.int32)
+
+
+def rows_from(xp: Any, words: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
+    """An array of the host from words of `placed_rows`."""
+    flat = np.ascontiguousarray(words).view(np.uint8)
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return flat[:size].view(dtype).reshape(shape)

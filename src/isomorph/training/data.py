@@ -11,6 +11,7 @@ from typing import Any
 from .. import random, tree
 from ..default_backend import host
 from ..dispatch import NUMBERS, check_one_device, find_backend
+from ..distribute.world import bounds
 
 
 class Arrays:
@@ -40,11 +41,20 @@ class Arrays:
 
     def epoch(self, number: int, start: int = 0) -> Iterator[tuple]:
         """The batches of an epoch, from the one numbered `start` on."""
+        for batch, _, _ in self.parts(number, start, 0, 1):
+            yield batch
+
+    def parts(self, number: int, start: int, rank: int, size: int) -> Iterator[tuple]:
+        """The part of each batch for one of `size` workers, how many rows of it count, and the rows
+        of the whole batch. If there are fewer rows than workers, some get a row that counts 0.
+        """
         order = self._order(number)
         for i in range(start, self.batches):
-            part = slice(i * self.size, min((i + 1) * self.size, self.examples))
+            begin, end = i * self.size, min((i + 1) * self.size, self.examples)
+            first, last = bounds(end - begin, rank, size)
+            part = slice(begin + first, begin + last) if last > first else slice(begin, begin + 1)
             rows = [_rows(x, part if order is None else order[part]) for x in self.leaves]
-            yield as_batch(tree.unflatten(self.form, rows))
+            yield as_batch(tree.unflatten(self.form, rows)), last - first, end - begin
 
     def _order(self, number: int) -> Any:
         if not self.shuffle:

@@ -9,13 +9,15 @@ from .. import tree
 from ..compiling import jit
 from ..conversion import to_numpy
 from ..dispatch import NUMBERS, find_backend
+from ..distribute.world import World
 from ..gradients.calls import check_callable
 from ..means import Mean, Running, check_mean
 from ..modules.holding import gather, look
 from ..modules.module import Module
 from ..modules.skeleton import Held, Skeleton
 from .data import Arrays, Stream, batches, check_batch, check_device, check_taken
-from .stepping import built, copied, held
+from .sharing import added, shares
+from .stepping import built, check_world, copied, held
 
 Metrics = Mapping[str, Callable[..., Any]]
 
@@ -25,7 +27,7 @@ class Evaluation:
 
     def __init__(self, name: str, model: Any, metrics: Metrics, compiled: bool):
         self.name, self.metrics = name, dict(metrics)
-        self.skeleton = _as_used(model) if isinstance(model, Module) else None
+        self.skeleton = as_used(model) if isinstance(model, Module) else None
         # a function is a model without arrays: programs take no arrays from it
         self.function = model if self.skeleton is None and callable(model) else None
         self.program = jit(self._measure) if compiled else self._measure
@@ -47,18 +49,24 @@ class Evaluation:
         return found
 
     def over(
-        self, arrays: dict[str, Any], data: Arrays | Stream, number: int = 0
-    ) -> dict[str, float]:
+        self, arrays: dict[str, Any], data: Arrays | Stream, number: int = 0,
+        world: World | None = None,
+    ) -> dict[str, float]:  # fmt: skip
         """Every metric, averaged over the examples of the data, or over its own count; `number`
-        counts the passes over the data, from 0.
+        counts the passes over the data, from 0. The arrays lie where those of batches do.
         """
+        if world is not None and world.shares > world.size and not world.is_global:
+            world = None  # the devices of this process: one is enough
         arrays = {name: nest for name, nest in arrays.items() if name != "optimizer"}
         known = [x for x in tree.flatten(arrays)[0] if find_backend(x) is not None]
         xp: Any = find_backend(known[0]) if known else None  # some models have no arrays
         sums = [Running() for _ in self.metrics]
         examples = 0
-        for batch in data.epoch(number if isinstance(data, Stream) else 0):
+        for share in shares(data, world, number if isinstance(data, Stream) else 0):
+            batch = share.batch
             size = check_batch(self.name, batch, xp)
+            if share.rows == 0:  # fewer rows than workers
+                continue
             if not examples:  # the first batch
                 check_device(self.name, arrays, batch, xp)
                 for metric in self.metrics.values():
@@ -69,6 +77,7 @@ class Evaluation:
                 else:
                     running.add(float(to_numpy(found)) * size, size)
             examples += size
+        sums = added(world, sums)
         means = {name: running.mean for name, running in zip(self.metrics, sums)}
         finish = {name: getattr(f, "finish", None) for name, f in self.metrics.items()}
         return {name: f(means[name]) if (f := finish[name]) else means[name] for name in means}
@@ -81,11 +90,13 @@ def evaluate(
     *,
     batch_size: int = 32,
     compiled: bool = True,
+    distribute: World | None = None,
 ) -> dict[str, float]:
     """Every metric, a function of the model and a batch, averaged over the examples of the data,
     with the model in `eval()`; the given model is not changed. `data` is as in `fit`, in its own
     order. A metric that returns an `iso.Mean` is averaged over its counts instead of examples; NaN
-    if all counts are 0.
+    if all counts are 0. With `distribute`, a world of `iso.distribute.init`, each process measures
+    its part of every batch, and all get the metrics of the whole data.
 
     >>> x, y = np.eye(2, dtype=np.float32), np.array([0, 0])
     >>> iso.evaluate(iso.Activation("relu"), (x, y), {"accuracy": iso.metrics.accuracy})
@@ -101,7 +112,11 @@ def evaluate(
         parts = gather(model)
     else:
         parts = Held({} if callable(model) else model, {}, {})
-    return Evaluation("evaluate", model, known, compiled).over(copied(parts._asdict()), found)
+    world = check_world("evaluate", distribute)
+    arrays = copied(parts._asdict())
+    if world is not None and world.is_global:
+        arrays = world.placed(arrays)
+    return Evaluation("evaluate", model, known, compiled).over(arrays, found, world=world)
 
 
 def check_metrics(name: str, metrics: Metrics | None) -> dict[str, Callable[..., Any]]:
@@ -115,7 +130,7 @@ def check_metrics(name: str, metrics: Metrics | None) -> dict[str, Callable[...,
     return dict(metrics or {})
 
 
-def _as_used(model: Module) -> Skeleton:
+def as_used(model: Module) -> Skeleton:
     """The structure of a model in `eval()`; the given model is not changed."""
     own = tree.renewed(model)
     return look(own.eval()).skeleton

@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import json
 import math
-import signal
-import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
@@ -24,16 +21,21 @@ from typing import Any
 
 from .. import tree
 from ..conversion import to_numpy
-from ..dispatch import backend_of, find_backend
+from ..dispatch import backend_of
+from ..distribute.launchers import warn_if_apart
+from ..distribute.world import World, shapes_of
 from ..gradients.transforms import value_and_grad
 from ..means import Running
 from ..optimizers.pairs import Optimizer
+from ..version import __version__
 from .checkpoint import load, save
 from .data import Arrays, Stream, batches, check_batch, check_device, check_taken
 from .errors import CheckpointError
 from .evaluating import Evaluation, check_metrics
-from .launchers import warn_if_apart
+from .interrupts import interruptible
 from .reporting import Log, Progress
+from .settings import check_settings, first_bad
+from .sharing import flags_of, heard, shares
 from .stepping import TrainState, TrainStep, copied, held
 
 
@@ -137,6 +139,7 @@ def fit(
     log: str | PathLike[str] | None = None,
     name: str | None = None,
     progress: bool = True,
+    distribute: World | None = None,
 ) -> Fit:
     """Train a model and return the result, a `Fit`; the given model is not changed.
 
@@ -157,9 +160,14 @@ def fit(
     stopped (with a loader, if that gives the same batches again). Ctrl-C stops it after the current
     step. A loss or gradient that is not finite raises `NonFiniteError`, which names the first array
     that is not finite; the file is not changed. A file that cannot be written is a warning. `log`
-    is a file of JSON lines, `name` the name of the training in plots. Started in several processes
-    by a launcher, each trains alone, and all but the first warn; `ISOMORPH_DISTRIBUTE=off` in the
-    environment turns that off.
+    is a file of JSON lines, `name` the name of the training in plots.
+
+    With `distribute`, a world of `iso.distribute.init`, all its processes train one model: batches
+    are the same for any number of them, and each computes its part of every batch (`batch_size` is
+    that of the whole). They stop together, and rank 0 writes the files; a checkpoint can be resumed
+    with another number of processes and on another backend. Without it, processes that a launcher
+    started train alone, and all but the first warn; `ISOMORPH_DISTRIBUTE=off` in the environment
+    turns that off.
 
     >>> x = np.linspace(-1, 1, 64, dtype=np.float32)[:, None]
     >>> with iso.use_key(0):
@@ -169,14 +177,20 @@ def fit(
     >>> done.steps, round(float(done.model.v["w"][0, 0]), 1)
     (120, 3.0)
     """
-    _check(epochs, steps, batch_size, patience, checkpoint, save_every, resume, validation, seed)
-    warn_if_apart(checkpoint is not None)
+    check_settings(
+        epochs, steps, batch_size, patience, checkpoint, save_every, resume, validation, seed
+    )
+    if distribute is None:
+        warn_if_apart(checkpoint is not None)
     measured = check_metrics("fit", metrics)
     if measured and validation is None:
         raise ValueError("fit: needed validation= for metrics, got none")
     if "loss" in measured:
         raise ValueError("fit: needed another name for a metric: loss is always measured")
-    step = TrainStep(loss, optimizer, False, compiled, compute, accumulate, guard=True, name="fit")
+    step = TrainStep(
+        loss, optimizer, False, compiled, compute, accumulate, guard=True, name="fit",
+        world=distribute,
+    )  # fmt: skip
     state = step.init(model)
     xp = backend_of(tree.flatten(state.arrays["variables"])[0][0])
     found = batches("fit", data, batch_size, shuffle, seed, drop_last)
@@ -195,6 +209,9 @@ def fit(
         run.patience = patience
     if resume and run.path is not None and run.path.exists():
         run.restore()
+    run.agree(epochs, steps)
+    if not run.leads:
+        log, progress = None, False
     run.log = Log(log, run.record.step, run.record.epoch, name=name or xp.name, backend=xp.name)
     run.progress = Progress(progress, run.total(), run.record.step)
     return run.go()
@@ -220,7 +237,10 @@ class Training:
         self.unsaved: list[dict[str, Any]] = []  # records of the history that are in no checkpoint
         self.taken = False  # whether the loss was checked to take such batches
         self.rounds = 0  # passes over the validation data
-        self.waiting: list[tuple[int, tuple, Any, Any]] = []  # steps whose loss was not read yet
+        self.world = step.world
+        self.leads = self.world is None or not self.world.rank  # whether it writes files
+        self.is_stopped = False  # whether one of the processes was interrupted
+        self.waiting: list[tuple[int, tuple, Any, Any, Any]] = []  # steps whose loss is not read
         self.saved: int | None = None  # the step in the file
         self.began = time.monotonic()
         first = tree.flatten(state.arrays["variables"])[0][0]
@@ -238,7 +258,7 @@ class Training:
         stopped = "done"
         try:
             with interruptible() as interrupted:
-                while self.unfinished() and not interrupted():
+                while self.unfinished() and not self.must_stop(interrupted):
                     self.epoch(interrupted)
                 if self.over():
                     stopped = "patience"
@@ -251,6 +271,23 @@ class Training:
             self.progress.stop()
             self.log.close()
         return self.result(stopped)
+
+    def agree(self, *limits: Any) -> None:
+        """Raise if the processes do not train in the same way."""
+        if self.world is not None:
+            facts = {**self.record.settings, "limits": limits, "step": self.record.step}
+            facts |= {"isomorph": __version__, "saves": self.path is not None}
+            facts["data"] = [shapes_of(x.leaves) for x in self.all_data() if isinstance(x, Arrays)]
+            lines = [f"{name} {value!r}" for name, value in facts.items()]
+            self.world.check_equal("settings, versions and checkpoint", lines)
+
+    def all_data(self) -> list[Any]:
+        return [self.data] if self.validation is None else [self.data, self.validation]
+
+    def must_stop(self, interrupted: Callable[[], bool]) -> bool:
+        """Whether to stop; processes hear of each other's interrupts in a step."""
+        alone = self.world is None or self.world.size == 1
+        return interrupted() if alone else self.is_stopped
 
     def unfinished(self) -> bool:
         return self.record.epoch < self.limits[0] and not self.over() and not self.full()
@@ -265,18 +302,21 @@ class Training:
     def epoch(self, interrupted: Callable[[], bool]) -> None:
         """One epoch, or the rest of it, or as far as the step limit or an interrupt allows."""
         record = self.record
-        for batch in self.data.epoch(record.epoch, record.position):
-            rows = check_batch("fit", batch, self.xp)
+        for share in shares(self.data, self.world, record.epoch, record.position):
+            rows = check_batch("fit", share.shown, self.xp)
             if not self.taken:
-                check_device("fit", self.state.arrays["variables"], batch, self.xp)
-                check_taken("fit", self.step.loss, batch)
+                if self.world is None or not self.world.is_global:
+                    check_device("fit", self.state.arrays["variables"], share.shown, self.xp)
+                check_taken("fit", self.step.loss, share.shown)
                 self.taken = True
-            self.state, loss, count, _ = self.step.run(self.state, batch)
+            flags = flags_of(self.world, share, interrupted())
+            self.state, loss, count, _ = self.step.run(self.state, share.batch, share.rows, flags)
             record.position += 1
             count = rows if count is None else count
-            self.waiting.append((record.step + len(self.waiting) + 1, batch, loss, count))
+            number = record.step + len(self.waiting) + 1
+            self.waiting.append((number, share.shown, self.state.flags, loss, count))
             self.look(leave=self.ahead)
-            if self.full() or interrupted():
+            if self.full() or self.must_stop(interrupted):
                 break
             if self.save_every and (record.step + len(self.waiting)) % self.save_every == 0:
                 self.save()
@@ -291,7 +331,8 @@ class Training:
     def look(self, leave: int = 0) -> None:
         """Read the losses of all steps except the last `leave`, which may still run."""
         while len(self.waiting) > leave:
-            number, batch, *found = self.waiting.pop(0)
+            number, batch, flags, *found = self.waiting.pop(0)
+            self.is_stopped |= heard(self.world, flags, batch)
             value, count = (float(to_numpy(x)) for x in found)
             if count and not math.isfinite(value):
                 self.raise_not_finite(number, self.diagnosis(batch))
@@ -327,7 +368,10 @@ class Training:
         summary: dict[str, Any] = {"epoch": record.epoch + 1, "step": record.step, "loss": mean}
         said = ""
         if self.evaluation is not None and self.validation is not None:
-            found = self.evaluation.over(self.state.arrays, self.validation, self.rounds)
+            arrays = self.state.arrays
+            if self.world is not None and not self.world.is_global:
+                arrays = self.world.local(arrays)
+            found = self.evaluation.over(arrays, self.validation, self.rounds, self.world)
             self.rounds += 1
             summary["validation"] = found
             said = f"; validation: {', '.join(f'{k} {v:.4g}' for k, v in found.items())}"
@@ -346,11 +390,16 @@ class Training:
         self.check_arrays()
         if self.path is None:
             return
+        if not self.leads:
+            self.saved = self.record.step
+            return
         if self.saved == self.record.step and self.record.position:
             return  # already saved
-        best = {} if self.best is None else {"best": self.best}
+        nests: dict[str, Any] = {"train": self.state.arrays}
+        nests |= {} if self.best is None else {"best": self.best}
+        nests = nests if self.world is None else self.world.local(nests)
         try:
-            save(self.path, train=self.state.arrays, record=self.record.text(), **best)
+            save(self.path, record=self.record.text(), **nests)
             self.saved = self.record.step
         except (OSError, CheckpointError) as error:
             kept = "there is no file" if self.saved is None else f"the file holds step {self.saved}"
@@ -378,7 +427,7 @@ class Training:
 
     def result(self, stopped: str) -> Fit:
         arrays = self.state.arrays if self.best is None else self.best
-        model = TrainState(arrays, self.state.skeleton).model
+        model = TrainState(arrays, self.state.skeleton, world=self.world).model
         losses, history = list(self.record.losses), [*self.record.history, *self.unsaved]
         return Fit(model, losses, history, self.record.step, stopped)
 
@@ -408,7 +457,8 @@ class Training:
         """Where a value that is not finite appears first: in the batch, in the variables, in the
         loss, or in a gradient.
         """
-        parts = held(self.state.arrays)
+        arrays = self.state.arrays
+        parts = held(arrays if self.world is None else self.world.local(arrays))
         bad = first_bad({"batch": batch}) or first_bad({"variables": parts.variables})
         if bad is not None:
             return f"the first array that is not finite is {bad}"
@@ -423,71 +473,7 @@ class Training:
             return f"batch and variables are finite, but the loss is {value}{also}"
         if bad is not None:
             return f"batch, variables and loss ({value:.4g}) are finite, but {bad} is not"
-        return (
-            f"computed again, loss ({value:.4g}) and gradients are finite; it is a matter of the "
-            "random numbers"
-        )
-
-
-def first_bad(nest: Any) -> str | None:
-    """The path of the first floating-point array with a value that is not finite."""
-    for x, path in zip(tree.flatten(nest)[0], tree.paths(nest)):
-        xp: Any = find_backend(x)
-        if xp is not None and xp.is_float(x.dtype) and not bool(xp.all(xp.isfinite(x))):
-            return path
-    return None
-
-
-@contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C is only recorded, so that a step is never cut in two; the second acts as
-    usual. Threads other than the main one are never interrupted.
-    """
-    asked: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    before = signal.getsignal(signal.SIGINT)
-    if before in (None, signal.SIG_IGN):  # not handled by Python, or ignored
-        yield lambda: False
-        return
-
-    def note(number: int, frame: Any) -> None:
-        asked.append(number)
-        signal.signal(signal.SIGINT, before)
-
-    try:
-        signal.signal(signal.SIGINT, note)
-        yield lambda: bool(asked)
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _check(
-    epochs: Any, steps: Any, batch_size: Any, patience: Any, checkpoint: Any, save_every: Any,
-    resume: bool, validation: Any, seed: Any,
-) -> None:  # fmt: skip
-    counts = {"epochs": epochs, "batch_size": batch_size}
-    optional = {"steps": steps, "patience": patience, "save_every": save_every}
-    counts |= {k: v for k, v in optional.items() if v is not None}
-    for name, value in counts.items():
-        if type(value) is not int or value < 1:
-            raise ValueError(f"fit: needed {name} as an int >= 1, got {value!r}")
-    if type(seed) is not int or not -(2**63) <= seed < 2**64:
-        raise ValueError(f"fit: needed seed as an int of 64 bits, got {seed!r}")
-    if patience is not None and validation is None:
-        raise ValueError("fit: needed validation= for patience, got none")
-    if checkpoint is None:
-        if save_every is not None or resume:
-            raise ValueError("fit: needed checkpoint=, a file, for save_every and resume, got none")
-        return
-    path = Path(checkpoint)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f"fit: needed an existing folder for the checkpoint, got {path.parent}"
-        )
-    if not resume and path.exists():
-        raise FileExistsError(
-            f"fit: needed a checkpoint file that does not exist, got {path}; continue with "
-            "resume=True, or name another file"
-        )
+        why = "it is a matter of the random numbers"
+        if self.world is not None and self.world.size > 1:
+            why = f"it came from another process than rank {self.world.rank}"
+        return f"computed again, loss ({value:.4g}) and gradients are finite; {why}"

@@ -8,13 +8,14 @@ walk over the module; the module is rebuilt when it is needed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from typing import Any
 
 from .. import tree
 from ..compiling import jit
 from ..dispatch import backend_of, dtype_of, find_backend
+from ..distribute.world import World, shapes_of
 from ..gradients.calls import check_callable
 from ..gradients.transforms import value_and_grad_alone
 from ..means import Mean
@@ -24,6 +25,7 @@ from ..modules.skeleton import Held, Skeleton
 from ..modules.walk import STATE
 from ..optimizers.pairs import Optimizer, Writing, apply_updates, check_pair
 from ..random import is_key
+from .reducing import Reduced, digests
 from .weighing import Part, averaged, counted, settled
 
 
@@ -36,15 +38,20 @@ class TrainState:
     array([1., 1.])
     """
 
-    __slots__ = ("arrays", "is_new", "skeleton")
+    __slots__ = ("arrays", "flags", "is_new", "skeleton", "world")
 
-    def __init__(self, arrays: dict[str, Any], skeleton: Skeleton | None, is_new: bool = False):
+    def __init__(
+        self, arrays: dict[str, Any], skeleton: Skeleton | None, is_new: bool = False,
+        world: World | None = None, flags: Sequence[Any] = (),
+    ):  # fmt: skip
         self.arrays, self.skeleton, self.is_new = arrays, skeleton, is_new
+        self.world, self.flags = world, flags
 
     @property
     def model(self) -> Any:
         """The model, with copies of the arrays: a step may overwrite those of the state."""
-        return built(self.skeleton, held(copied(self.arrays)))
+        arrays = self.arrays if self.world is None else self.world.local(self.arrays)
+        return built(self.skeleton, held(copied(arrays)))
 
     @property
     def optimizer(self) -> Any:
@@ -61,6 +68,7 @@ class TrainStep:
     def __init__(
         self, loss: Callable[..., Any], optimizer: Optimizer, has_aux: bool, compiled: bool,
         compute: str | None, accumulate: int, guard: bool, name: str = "train_step",
+        world: World | None = None,
     ):  # fmt: skip
         check_callable(name, loss)
         check_pair(name, optimizer)
@@ -71,7 +79,15 @@ class TrainStep:
         self.loss, self.pair, self.has_aux = loss, optimizer, has_aux
         self.compiled, self.compute, self.accumulate = compiled, compute, accumulate
         self.guard, self.name = guard, name
+        self.world = check_world(name, world)
+        if self.world is not None and self.world.is_global and not compiled:
+            raise ValueError(
+                f"{name}: needed compiled=True with {self.world}: only compiled programs divide "
+                "the work, got compiled=False"
+            )
         self._programs: list[tuple[Skeleton | None, Callable[..., Any]]] = []
+        self._reduced: dict[Any, Reduced] = {}
+        self._seen: set[str] = set()  # shapes of batches that all processes have
 
     def init(self, model: Any) -> TrainState:
         """The state before the first step, with copies of the model's arrays."""
@@ -112,9 +128,12 @@ class TrainStep:
         state, value, _, aux = self.run(state, batch)
         return state, ((value, aux) if self.has_aux else value)
 
-    def run(self, state: TrainState, batch: tuple) -> tuple[TrainState, Any, Any, Any]:
+    def run(
+        self, state: TrainState, batch: tuple, rows: Any = None, flags: Sequence[float] = ()
+    ) -> tuple[TrainState, Any, Any, Any]:
         """The next state, the loss, the count of the loss (None for a scalar, which counts its
-        rows) and its aux.
+        rows) and its aux. With several workers, `rows` of the batch count (all by default), and
+        `state.flags` are the sums of their flags.
         """
         if not isinstance(state, TrainState):
             raise TypeError(
@@ -122,9 +141,46 @@ class TrainStep:
                 "state = step.init(model), then state, loss = step(state, *batch)"
             )
         if state.is_new:  # no step has placed its arrays on their device yet
-            state.arrays, state.is_new = placed(state.arrays, batch), False
-        arrays, *outs = self._program(state.skeleton)(state.arrays, batch)
-        return TrainState(arrays, state.skeleton), *outs
+            state.arrays, state.is_new = self._placed(state, batch), False
+        world = self.world
+        if world is None or world.is_global:
+            given = (state.arrays, batch, flags) if len(flags) else (state.arrays, batch)
+            program = self._program(state.skeleton)
+            if world is None:
+                arrays, loss, count, aux, flags = program(*given)
+            else:
+                if world.size > 1 and (shapes := shapes_of(batch)) not in self._seen:
+                    world.check_equal("shapes and dtypes of batches", [shapes])
+                    self._seen.add(shapes)
+                with world.dog.watching("a training step", program):
+                    arrays, loss, count, aux, flags = program(*given)
+                world.expect(loss)
+            return TrainState(arrays, state.skeleton, world=world, flags=flags), loss, count, aux
+        program = self._reduction(state.skeleton, batch)
+        flags = flags or [0.0, *digests(batch, 0)]
+        arrays, loss, count, aux, flags = program(state.arrays, batch, rows, flags)
+        return TrainState(arrays, state.skeleton, world=world, flags=flags), loss, count, aux
+
+    def _placed(self, state: TrainState, batch: tuple) -> dict[str, Any]:
+        if self.world is None:
+            return placed(state.arrays, batch)
+        lines = [f"{path} {dtype_of(x)} {tuple(x.shape)}" for x, path in _arrays(state.arrays)]
+        self.world.check_equal("model and optimizer", lines)
+        return self.world.placed(state.arrays)
+
+    def _reduction(self, skeleton: Skeleton | None, batch: tuple) -> Reduced:
+        """The program for batches of such shapes: what it reduces is known when it is traced."""
+        leaves, form = tree.flatten(batch)
+        kind = lambda x: type(x) if find_backend(x) is None else (tuple(x.shape), dtype_of(x))
+        key = (id(skeleton), form, tuple(map(kind, leaves)))
+        found = self._reduced.get(key)
+        if found is None:
+            first = partial(self._first, skeleton)
+            world: Any = self.world
+            name = getattr(self.loss, "__qualname__", "")
+            found = Reduced(world, self.compiled, first, self._last, name)
+            self._reduced[key] = found
+        return found
 
     def _known(self, skeleton: Skeleton) -> Skeleton:
         """An equal skeleton that has a program, or this one."""
@@ -138,8 +194,8 @@ class TrainStep:
             if known is skeleton:
                 return program
 
-        def one(arrays: dict, batch: tuple) -> tuple:
-            return self._one(skeleton, arrays, batch)
+        def one(arrays: dict, batch: tuple, flags: Any = ()) -> tuple:
+            return self._one(skeleton, arrays, batch, flags)
 
         # so that the slow-compilation warning names the loss
         one.__qualname__ = getattr(self.loss, "__qualname__", one.__qualname__)
@@ -147,7 +203,15 @@ class TrainStep:
         self._programs.append((skeleton, program))
         return program
 
-    def _one(self, skeleton: Skeleton | None, arrays: dict, batch: tuple) -> tuple:
+    def _one(self, skeleton: Skeleton | None, arrays: dict, batch: tuple, flags: Any) -> tuple:
+        part, state, aux = self._first(skeleton, arrays, batch)
+        new, loss, aux = self._last(arrays, part, state, aux)
+        new = new if self.world is None else self.world.kept(new)
+        sums = [backend_of(flags).sum(flags)] if find_backend(flags) is not None else []
+        return new, loss, part.count, aux, sums
+
+    def _first(self, skeleton: Skeleton | None, arrays: dict, batch: tuple) -> tuple:
+        """The loss of a batch with its gradients, the state after it, and its aux."""
         old = held(arrays)
         xp: Any = backend_of(tree.flatten(old.variables)[0][0])
         objective = partial(self._objective, xp, skeleton, old)
@@ -160,9 +224,13 @@ class TrainStep:
                 *beside[:], count = found
                 yield Part(loss, grads, count)
 
-        loss, grads, count = averaged(xp, parts())
-        state, aux = beside
-        after = loss, grads, arrays["optimizer"], old.variables, count
+        return averaged(xp, parts()), *beside
+
+    def _last(self, arrays: dict, part: Part, state: Any, aux: Any) -> tuple:
+        """The arrays after the update, the loss and aux."""
+        old = held(arrays)
+        xp: Any = backend_of(part.loss)
+        after = part.loss, part.grads, arrays["optimizer"], old.variables, part.count
         loss, variables, optimizer, *good = as_one(xp, partial(self._after, xp), *after)
         new = {
             "variables": variables,
@@ -170,7 +238,7 @@ class TrainStep:
             "constants": old.constants,
             "optimizer": optimizer,
         }
-        return new, loss, count, aux
+        return new, loss, aux
 
     def _after(self, xp: Any, loss: Any, grads: Any, optimizer: Any, v: Any, count: Any) -> tuple:
         """The steps after the gradients: returns loss, variables and optimizer state; and whether
@@ -229,6 +297,7 @@ class TrainStep:
 def train_step(
     loss: Callable[..., Any], optimizer: Optimizer, /, *, has_aux: bool = False,
     compiled: bool = True, compute: str | None = None, accumulate: int = 1, guard: bool = False,
+    distribute: World | None = None,
 ) -> TrainStep:  # fmt: skip
     """One training step, compiled as a whole: `state = step.init(model)`, then
     `state, loss = step(state, *batch)`, and `state.model` at the end.
@@ -244,6 +313,10 @@ def train_step(
     `guard` one whose loss or gradients are not finite, changes nothing and returns NaN; only random
     keys advance: state that is uint32 of shape (2,), as `iso.random.key` makes it.
 
+    With `distribute`, a world of `iso.distribute.init`, all its processes make each step together:
+    `step(state, *world.share(batch))`, where each computes with its rows. Loss, gradients, changed
+    state and the scalars and means of aux are averaged as if they came from one process.
+
     >>> step = iso.train_step(lambda v, x: np.sum((v["w"] - x) ** 2), iso.optimizers.sgd(0.25))
     >>> state = step.init({"w": np.zeros(2)})
     >>> for _ in range(2):
@@ -251,7 +324,24 @@ def train_step(
     >>> state.model, float(loss)
     ({'w': array([0.75, 1.5 ])}, 1.25)
     """
-    return TrainStep(loss, optimizer, has_aux, compiled, compute, accumulate, guard)
+    return TrainStep(
+        loss, optimizer, has_aux, compiled, compute, accumulate, guard, world=distribute
+    )
+
+
+def check_world(name: str, world: Any) -> World | None:
+    """The world, or None if there is only one worker."""
+    if world is None or isinstance(world, World):
+        return None if world is None or world.shares == 1 else world
+    raise TypeError(
+        f"{name}: needed distribute as the world of iso.distribute.init(), got a "
+        f"{type(world).__name__}"
+    )
+
+
+def _arrays(nest: Any) -> list[tuple[Any, str]]:
+    both = zip(tree.flatten(nest)[0], tree.paths(nest))
+    return [(x, path) for x, path in both if find_backend(x) is not None]
 
 
 def held(arrays: dict[str, Any]) -> Held:

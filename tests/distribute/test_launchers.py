@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from isomorph.training.launchers import VARIABLES, started
+from isomorph.distribute.launchers import VARIABLES, started
 
 TORCHRUN = {
     "RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "MASTER_ADDR": "10.0.0.1",
@@ -63,7 +63,9 @@ ALONE = {
 @pytest.mark.parametrize("name", FOUND)
 def test_a_launcher_is_recognised(name):
     environment, wanted = FOUND[name]
-    assert started(environment) == wanted
+    found = started(environment)
+    assert found is not None
+    assert found[:3] == wanted
 
 
 @pytest.mark.parametrize("name", ALONE)

@@ -1,0 +1,97 @@
+"""NumPy over MPI, by mpi4py."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+import numpy as np
+
+from ..launchers import Process
+from ..world import World
+
+
+def join(process: Process | None, timeout: float, devices: Any) -> World:
+    if process is None:
+        return World("numpy", timeout=timeout)
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        raise ImportError(
+            "distribute: needed mpi4py for several processes with NumPy, got none; "
+            "pip install mpi4py mpich, then isomorph launch --backend numpy script.py"
+        ) from error
+    if "ISOMORPH_LAUNCH" in os.environ and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell turned Ctrl-C off
+    comm = MPI.COMM_WORLD
+    if (comm.rank, comm.size) != process[:2]:
+        raise RuntimeError(
+            f"distribute: needed rank {process.rank} of {process.size}, as {process.launcher} "
+            f"says, got rank {comm.rank} of {comm.size} from MPI; start the script with mpiexec, "
+            "or isomorph launch --backend numpy, and the MPI that mpi4py was built for"
+        )
+    return MpiWorld(MPI, timeout)
+
+
+class MpiWorld(World):
+    """Each process computes with its rows; MPI adds up."""
+
+    engine = "MPI"
+
+    def __init__(self, mpi: Any, timeout: float):
+        self.mpi = mpi
+        # a communicator of our own: messages of the user's program cannot be mistaken for ours
+        self.comm = mpi.COMM_WORLD.Dup()
+        super().__init__("numpy", self.comm.rank, self.comm.size, timeout)
+
+    def sum(self, flat: Any) -> Any:
+        flat = np.ascontiguousarray(flat)
+        self.comm.Allreduce(self.mpi.IN_PLACE, flat)
+        return flat
+
+    def count(self, yes: bool) -> int:
+        return int(self.comm.allreduce(int(yes)))
+
+    def gather(self, text: str) -> list[str]:
+        return self.comm.allgather(text)
+
+    def abandon(self) -> None:
+        self.mpi.COMM_WORLD.Abort(1)
+
+    def exchange(self) -> Any:
+        """Memory that all processes of one machine share. Over several machines a process that
+        hangs does not answer, so nobody can be named.
+        """
+        near = self.comm.Split_type(self.mpi.COMM_TYPE_SHARED)
+        return _Shared(self.mpi, near) if near.size == self.comm.size else _Unknown(self.comm.size)
+
+
+class _Shared:
+    def __init__(self, mpi: Any, near: Any):
+        self.rank, size = near.rank, near.size
+        self.window = mpi.Win.Allocate_shared(8 if self.rank >= 0 else 0, 8, comm=near)
+        self.counts = []
+        for rank in range(size):
+            memory, _ = self.window.Shared_query(rank)
+            self.counts.append(np.ndarray((1,), np.int64, memory))
+        self.counts[self.rank][0] = 0
+        near.Barrier()
+
+    def tell(self, count: int) -> None:
+        self.counts[self.rank][0] = count
+
+    def read(self) -> list[int | None]:
+        return [int(x[0]) for x in self.counts]
+
+
+class _Unknown:
+    def __init__(self, size: int):
+        self.size = size
+
+    def tell(self, count: int) -> None:
+        pass
+
+    def read(self) -> list[int | None]:
+        return [sys.maxsize] * self.size  # nobody is named

@@ -1,0 +1,188 @@
+"""One training step of several workers: each computes the gradients of its rows, one reduction adds
+them up, and each makes the same update.
+
+Everything that must be the same for all goes through that reduction: the loss and its gradients,
+weighted as in `weighing`, the state that a step changes, the scalars of aux, and flags.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from zlib import crc32
+
+from .. import tree
+from ..compiling import jit
+from ..dispatch import backend_of, find_backend
+from ..distribute.buckets import Plan
+from ..distribute.world import World, is_divided, rows_of
+from ..means import Mean
+from ..random import fold_in, is_key
+from .weighing import Part
+
+KEY = 2**32 - 1  # folded into the keys that all workers have after a step; no rank is as high
+AVERAGED, ADDED, OWN = "averaged", "added", "own"
+DIGESTS = 3  # numbers of eight bits: their sums and squares are exact in float32
+FLAGS = 1 + 2 * DIGESTS  # stop, digests, squares of digests
+
+
+class Reduced:
+    """A step of several workers in two programs, before and after the reduction; or in one, if the
+    engine compiles it as a whole. `first` computes the part of a worker, `last` the update.
+    """
+
+    def __init__(
+        self, world: World, compiled: bool, first: Callable[..., Any], last: Callable[..., Any],
+        name: str,
+    ):  # fmt: skip
+        self.world, self.first, self.last = world, first, last
+        self.plan: Plan | None = None
+        self.lay: Any = None  # what was reduced, and where it belongs
+        self.is_warned = False
+        self.whole = world.program(self._one)
+        self.before, self.after = self._before, self._after
+        if compiled and self.whole is None:
+            self.before = jit(_named(self._before, name))
+            self.after = jit(_named(self._after, f"{name}, the update"), donate=0)
+
+    def __call__(self, arrays: Any, batch: tuple, rows: Any, flags: Sequence[float]) -> tuple:
+        world = self.world
+        rows = float(rows) if isinstance(rows, int) else rows
+        if self.whole is not None:
+            return self.whole(arrays, batch, rows, tuple(flags))
+        buckets, beside = self.before(arrays, batch, rows, tuple(flags))
+        with world.dog.watching("a training step", self):
+            buckets = [world.sum(x) for x in buckets]
+        return self.after(arrays, buckets, beside)
+
+    def _one(self, arrays: Any, batch: tuple, rows: Any, flags: Sequence[Any]) -> tuple:
+        buckets, beside = self._before(arrays, batch, rows, flags)
+        return self._after(arrays, [self.world.sum(x) for x in buckets], beside)
+
+    def _before(self, arrays: Any, batch: tuple, rows: Any, flags: Sequence[Any]) -> tuple:
+        """The buckets of this worker, and the arrays that are not reduced."""
+        old = arrays["state"]
+        number = self.world.number()
+        given = tree.map(lambda x: fold_in(x, number) if is_key(x) else x, old)
+        part, state, aux = self.first({**arrays, "state": given}, batch)
+        xp: Any = backend_of(part.loss)
+        if rows is None:
+            rows = rows_of("train_step", batch)
+        weight = rows if part.count is None else _if_rows(xp, part.count, rows)
+        state = Sorted(tree.flatten(state), _kinds_of_state(xp, state, given, old))
+        aux = Sorted(tree.flatten_to(aux, Mean), _kinds_of_aux)
+        grads, form = tree.flatten(part.grads)
+        leaves = [part.loss, *grads, *state.averaged, *aux.averaged]
+        added = [_if_rows(xp, x, rows) for x in aux.added]
+        self.plan = Plan(xp, leaves, FLAGS + len(added))
+        self.lay = (form, len(grads), state, aux, part.count is not None)
+        self._warn(state)
+        return self.plan.packed(leaves, weight, [*flags, *added]), (state.own, aux.own)
+
+    def _after(self, arrays: Any, buckets: Sequence[Any], beside: tuple) -> tuple:
+        plan: Any = self.plan
+        form, n_grads, state, aux, is_counted = self.lay
+        leaves, total, flags = plan.means(buckets)
+        ahead = iter(leaves)
+        loss = next(ahead)
+        grads = tree.unflatten(form, [next(ahead) for _ in range(n_grads)])
+        new_state = state.joined(beside[0], ahead, [])
+        new_aux = aux.joined(beside[1], ahead, flags[FLAGS:])
+        part = Part(loss, grads, total if is_counted else None)
+        new, loss, new_aux = self.last(arrays, part, new_state, new_aux)
+        return new, loss, total, new_aux, flags[:FLAGS]
+
+    def _warn(self, state: Sorted) -> None:
+        number = len(state.averaged)
+        if not number or self.is_warned:
+            return
+        self.is_warned = True
+        warnings.warn(
+            f"distribute: {number} arrays of state, such as running statistics, are averaged over "
+            f"{self.world.shares} workers, and in a step each worker normalizes with its own rows: "
+            "results differ from those of one process",
+            stacklevel=2,
+        )
+
+
+def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The method under another name, for the messages about slow compilations."""
+
+    def run(*args: Any) -> Any:
+        return method(*args)
+
+    run.__qualname__ = name or run.__qualname__
+    return run
+
+
+class Sorted:
+    """The leaves of a nest, sorted by what happens to them: averaged, added up, or this worker's
+    own.
+    """
+
+    def __init__(self, flat: tuple[list[Any], Any], kind: Callable[[int, Any], tuple[str, Any]]):
+        leaves, self.form = flat
+        self.kinds, self.averaged, self.added, self.own = [], [], [], []
+        lists = {AVERAGED: self.averaged, ADDED: self.added, OWN: self.own}
+        for number, x in enumerate(leaves):
+            name, x = kind(number, x)
+            self.kinds.append(name)
+            lists[name].extend(x if name == ADDED else [x])
+
+    def joined(self, own: Sequence[Any], averaged: Iterator[Any], added: Sequence[Any]) -> Any:
+        """The nest, with the means of what is averaged and the sums of what is added up."""
+        mine, sums = iter(own), iter(added)
+        ways = {
+            AVERAGED: lambda: next(averaged),
+            ADDED: lambda: Mean(next(sums), next(sums)),
+            OWN: lambda: next(mine),
+        }
+        return tree.unflatten(self.form, [ways[name]() for name in self.kinds])
+
+
+def _kinds_of_state(xp: Any, state: Any, given: Any, old: Any) -> Callable[[int, Any], tuple]:
+    """What a step has changed is averaged; keys are the same for all workers."""
+    before, unfolded = tree.flatten(given)[0], tree.flatten(old)[0]
+
+    def kind(number: int, x: Any) -> tuple[str, Any]:
+        if is_key(x):
+            return OWN, unfolded[number] if x is before[number] else fold_in(unfolded[number], KEY)
+        if x is before[number] or find_backend(x) is None or not xp.is_float(x.dtype):
+            return OWN, x
+        return AVERAGED, x
+
+    return kind
+
+
+def _kinds_of_aux(number: int, x: Any) -> tuple[str, Any]:
+    """Scalars are averaged, means are combined, and other arrays stay as they are."""
+    if isinstance(x, Mean):
+        return ADDED, x
+    xp: Any = find_backend(x)
+    if xp is not None and not len(x.shape) and xp.is_float(x.dtype):
+        return AVERAGED, x
+    return OWN, x
+
+
+def _if_rows(xp: Any, x: Any, rows: Any) -> Any:
+    """`x`, or 0 if there are no rows."""
+    if find_backend(rows) is None:
+        return x if rows else 0 * x
+    dtype = xp.float32 if find_backend(x) is None else x.dtype
+    return x * xp.astype(rows != 0, dtype)
+
+
+def digests(batch: tuple, rows: int) -> list[float]:
+    """The flags for the shapes and dtypes of a batch: numbers and their squares, by whose sums all
+    workers see whether they are the same.
+    """
+    shapes = [(tuple(x.shape)[1:], str(x.dtype)) for x in tree.flatten(batch)[0] if is_divided(x)]
+    found = crc32(repr((rows, shapes)).encode())
+    words = [float(found >> (8 * i) & 255) for i in range(DIGESTS)]
+    return [*words, *(x * x for x in words)]
+
+
+def are_equal(size: int, sums: Sequence[float]) -> bool:
+    """Whether all workers had the same digests, from the sums of `digests`."""
+    return all(size * sums[i + DIGESTS] == sums[i] ** 2 for i in range(DIGESTS))
