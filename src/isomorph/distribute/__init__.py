@@ -52,8 +52,9 @@ def init(
     >>> world
     World(rank 0 of 1, numpy, one process)
     """
+    process = _process(rank, size, address)
+    process = None if is_off() else process
     name = _chosen(backend)
-    process = None if is_off() else _process(rank, size, address)
     if process is not None and not process.address and name != OWN[0]:
         raise ValueError(
             f"distribute: needed the address where {process.size} processes meet, got none from "
