@@ -45,6 +45,10 @@ BENCHMARKS = {
         "Training steps over the framework's own",
         ("autograd", "equinox", "flax", "keras", "optax"), EACH,
     ),
+    "distribute": Benchmark(
+        "The reduction of a data parallel step over the engine's own all-reduce", (),
+        ("mpi4py", "tensorflow", "torch"),
+    ),
     "checkpoints": Benchmark("Checkpoints over the safetensors library", ("safetensors",)),
     "scoreboard": Benchmark("The scoreboard at size", ("jinja2", "playwright")),
 }  # fmt: skip

@@ -19,6 +19,7 @@ def test_readme_programs(backend, xp):
     for block in blocks:
         block = block.replace(f"x = {ones}", f"x = iso.convert({ones}, {backend!r})")
         block = re.sub("points = (.*)", rf"points = iso.convert(\1, {backend!r})", block)
+        block = block.replace('init(backend="numpy")', f"init(backend={backend!r})")
         if backend == "torch":  # Inductor takes too long; other tests compile with it
             block = block.replace("resume=True", "resume=True, compiled=False")
         exec(block.replace('use_backend("numpy")', f"use_backend({backend!r})"), names)

@@ -8,11 +8,13 @@ from typing import Any
 
 from ..dispatch import find_backend
 
+FULL = 1 << 22  # numbers in a bucket: a C library gives larger memory back, and asks for it again
+
 
 class Plan:
-    """How arrays lie in flat buckets, one for each dtype; half precision is added up in float32.
-    The first bucket starts with a head of floats: the weight, then flags that are added up as they
-    are.
+    """How arrays lie in flat buckets, one or more for each dtype; half precision is added up in
+    float32. The first bucket starts with a head of floats: the weight, then flags that are added up
+    as they are.
     """
 
     def __init__(self, xp: Any, leaves: Sequence[Any], flags: int = 0):
@@ -21,20 +23,24 @@ class Plan:
         self.dtypes = [x.dtype for x in leaves]
         self.head = 1 + flags
         self.buckets: list[tuple[Any, list[int]]] = []  # dtype, numbers of its leaves
-        for number, dtype in enumerate(self.dtypes):
+        room: list[int] = []  # numbers that fit into each bucket
+        for number, (dtype, shape) in enumerate(zip(self.dtypes, self.shapes)):
             wide = xp.float32 if xp.is_float(dtype) and xp.finfo(dtype).bits < 32 else dtype
-            for known, numbers in self.buckets:
-                if known == wide:
+            for at, (known, numbers) in enumerate(self.buckets):
+                if known == wide and room[at] > 0:
                     numbers.append(number)
+                    room[at] -= math.prod(shape)
                     break
             else:
                 self.buckets.append((wide, [number]))
+                room.append(FULL - math.prod(shape))
 
     def packed(self, leaves: Sequence[Any], weight: Any, flags: Sequence[Any] = ()) -> list[Any]:
         """The buckets of the leaves, each multiplied with the weight. A weight of 0 makes zeros,
         whatever the leaves are.
         """
         xp, out = self.xp, []
+        is_certain = find_backend(weight) is None and weight != 0
         for place, (dtype, numbers) in enumerate(self.buckets):
             w = self._number(weight, dtype, leaves[numbers[0]])
             some = w != 0
@@ -45,7 +51,7 @@ class Plan:
             for i in numbers:
                 x = xp.reshape(leaves[i], (-1,))
                 x = x if x.dtype == dtype else xp.astype(x, dtype)
-                rows.append(xp.where(some, x * w, xp.zeros_like(x)))
+                rows.append(x * w if is_certain else xp.where(some, x * w, xp.zeros_like(x)))
             out.append(xp.concat(rows))
         return out
 

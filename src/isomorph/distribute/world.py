@@ -51,6 +51,16 @@ class World:
         """The sum of an array without holes over all processes, which may be written into it."""
         return flat
 
+    def packed(
+        self, plan: Plan, leaves: Sequence[Any], weight: Any, flags: Sequence[Any] = ()
+    ) -> list[Any]:
+        """`plan.packed`, or the same by other means."""
+        return plan.packed(leaves, weight, flags)
+
+    def means(self, plan: Plan, sums: Sequence[Any]) -> tuple[list[Any], Any, list[Any]]:
+        """`plan.means`, or the same by other means, which may write into the sums."""
+        return plan.means(sums)
+
     def gather(self, text: str) -> list[str]:
         """The texts of all processes, by rank."""
         return [text]
@@ -122,8 +132,8 @@ class World:
         xp: Any = backend_of(*leaves)
         plan = Plan(xp, leaves)
         with self.dog.watching("mean"):
-            sums = [self.sum(x) for x in plan.packed(leaves, weight)]
-        return tree.unflatten(form, plan.means(sums)[0])
+            sums = [self.sum(x) for x in self.packed(plan, leaves, weight)]
+        return tree.unflatten(form, self.means(plan, sums)[0])
 
     def fetch(self, nest: Any) -> Any:
         """A nest of arrays as NumPy arrays, whole, even if they are divided among devices and

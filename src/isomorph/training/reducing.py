@@ -78,12 +78,13 @@ class Reduced:
         self.plan = Plan(xp, leaves, FLAGS + len(added))
         self.lay = (form, len(grads), state, aux, part.count is not None)
         self._warn(state)
-        return self.plan.packed(leaves, weight, [*flags, *added]), (state.own, aux.own)
+        packed = self.world.packed(self.plan, leaves, weight, [*flags, *added])
+        return packed, (state.own, aux.own)
 
     def _after(self, arrays: Any, buckets: Sequence[Any], beside: tuple) -> tuple:
         plan: Any = self.plan
         form, n_grads, state, aux, is_counted = self.lay
-        leaves, total, flags = plan.means(buckets)
+        leaves, total, flags = self.world.means(plan, buckets)
         ahead = iter(leaves)
         loss = next(ahead)
         grads = tree.unflatten(form, [next(ahead) for _ in range(n_grads)])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ..buckets import Plan
 from ..launchers import Process
 from ..world import World
 
@@ -50,6 +53,40 @@ class MpiWorld(World):
         flat = np.ascontiguousarray(flat)
         self.comm.Allreduce(self.mpi.IN_PLACE, flat)
         return flat
+
+    def packed(
+        self, plan: Plan, leaves: Sequence[Any], weight: Any, flags: Sequence[Any] = ()
+    ) -> list[Any]:
+        """As `plan.packed`, in one pass over the memory."""
+        out = []
+        for place, (dtype, numbers) in enumerate(plan.buckets):
+            head = [] if place else [weight, *flags]
+            flat = np.empty(len(head) + sum(math.prod(plan.shapes[i]) for i in numbers), dtype)
+            flat[: len(head)] = head
+            at = len(head)
+            w = dtype.type(weight)
+            for i in numbers:
+                part = flat[at : at + math.prod(plan.shapes[i])].reshape(plan.shapes[i])
+                if weight:
+                    np.multiply(leaves[i], w, out=part, casting="same_kind")
+                else:
+                    part[...] = 0
+                at += part.size
+            out.append(flat)
+        return out
+
+    def means(self, plan: Plan, sums: Sequence[Any]) -> tuple[list[Any], Any, list[Any]]:
+        total, flags = sums[0][0].copy(), list(sums[0][1 : plan.head].copy())
+        found: list[Any] = [None] * len(plan.shapes)
+        for place, ((dtype, numbers), flat) in enumerate(zip(plan.buckets, sums)):
+            with np.errstate(invalid="ignore"):  # 0 / 0, if no worker had rows
+                np.divide(flat, dtype.type(total), out=flat)
+            at = 0 if place else plan.head
+            for i in numbers:
+                part = flat[at : at + math.prod(plan.shapes[i])].reshape(plan.shapes[i])
+                found[i] = part.astype(plan.dtypes[i], copy=False)
+                at += part.size
+        return found, total, flags
 
     def count(self, yes: bool) -> int:
         return int(self.comm.allreduce(int(yes)))
