@@ -6,11 +6,9 @@ import pytest
 
 from .jobs import ENGINES, PROCESSES, results
 
-ALL = ("equal", "state", "together")
-LATER = {
-    "JAX devices": ["together"],
-    "JAX processes": ["equal", "state"],
-}  # programs compile slowly
+ALL = ("equal", "state", "details", "together")
+# JAX compiles slowly: these with four workers only
+LATER = {"JAX devices": ["details", "together"], "JAX processes": ["equal", "state", "details"]}
 TWO = [pytest.param(name, 2, id=f"{name}-2") for name in ENGINES]
 FOUR = [pytest.param(name, 4, id=f"{name}-4", marks=pytest.mark.slow) for name in ENGINES]
 BOTH = pytest.mark.parametrize(("engine", "workers"), [*TWO, *FOUR])
@@ -25,6 +23,8 @@ def test_workers_compute_what_one_process_does(engine, workers, tmp_path):
     if "equal" in found:
         check_steps(found["equal"])
         check_state(found["state"], engine, workers)
+    if "details" in found:
+        check_details(found["details"], engine)
     if "together" in found:
         check_training(found["together"])
         files = {p.name for p in tmp_path.iterdir() if not p.name.endswith(".json")}
@@ -67,6 +67,18 @@ def check_state(ranks, engine, workers):
             assert 1e-4 < one["apart"] < 0.5
 
 
+def check_details(ranks, engine):
+    """Options of a step: each against one process."""
+    for one in ranks:
+        assert one["frozen moved"] == 0
+        assert one["warned"] == []  # nothing of a frozen model in eval() is averaged
+        for name in ("accumulate", "few rows", "aux", "guard"):
+            assert one[name] <= CLOSE, name
+        assert one["float16"] <= 1e-3
+        if engine != "MPI":
+            assert one["bfloat16"] <= 2**-8  # its own rounding
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["gloo", "multi-worker"])
 def test_compiled_steps_equal_those_of_one_process(engine, tmp_path):
@@ -84,13 +96,13 @@ def test_what_is_decided_together(engine, tmp_path):
         assert one["no reduction"] >= 1e-2
         assert one["unweighted"] >= 1e-3
         assert one["by rows"] >= 1e-2
-    words = "the data of 1 of 2 processes ended before those of rank 0; the epoch ends for all"
+    words = "the data of 1 of 2 processes ended before those of rank 0; they end for all"
     for rank, one in enumerate(found["stops"]):
         assert one["interrupted"] == ["interrupted", 4]
         *how, warned = one["early"]
         assert how == ["done", 3]
-        assert [words in text for text in warned if "epoch ends" in text] == [True] * (rank == 0)
-        for name in ("shapes", "settings", "model"):
+        assert [words in text for text in warned if "end for all" in text] == [True] * (rank == 0)
+        for name in ("shapes", "settings", "model", "values"):
             assert "distribute: needed the same" in one[name]
             assert "on rank 0 and" in one[name]
             assert "on rank 1" in one[name]

@@ -2,6 +2,7 @@
 that need no second process: buckets, the rows of a worker, the watchdog.
 """
 
+import os
 import subprocess
 import sys
 
@@ -21,8 +22,8 @@ from .jobs import environment
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch):
-    for name in ("RANK", "PMI_RANK", "TF_CONFIG", "ISOMORPH_BACKEND"):
-        monkeypatch.delenv(name, raising=False)
+    for name in set(os.environ) - set(environment()):
+        monkeypatch.delenv(name)
 
 
 def test_a_process_that_nobody_launched_is_alone(backend, xp, capsys):
@@ -162,6 +163,18 @@ def test_buckets(backend, xp):
         assert numpy_of(mean).dtype == workers[0][i].dtype
         rtol = 1e-3 if workers[0][i].dtype == np.float16 else 1e-6
         np.testing.assert_allclose(numpy_of(mean), wanted, rtol=rtol)
+
+
+def test_large_arrays_have_buckets_of_their_own(xp):
+    leaves = [xp.ones(shape, dtype=xp.float32) for shape in (3, 9, 2, 4, 5)]
+    plan = Plan(load(iso.namespace(leaves[0]).__name__.rpartition(".")[2]), leaves, full=6)
+    assert [numbers for _, numbers in plan.buckets] == [[0, 2], [1], [3], [4]]
+    packed = plan.packed(leaves, 2.0)
+    assert [x.shape for x in packed] == [(1 + 5,), (9,), (4,), (5,)]
+    means, total, flags = plan.means(packed)
+    assert (float(numpy_of(total)), flags) == (2, [])
+    for leaf, mean in zip(leaves, means):
+        np.testing.assert_array_equal(numpy_of(mean), numpy_of(leaf))
 
 
 def test_texts_that_differ_are_shown():

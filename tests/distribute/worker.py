@@ -118,7 +118,7 @@ def together(world):
     found["steps"] = [ours.steps, ours.stopped, len(ours.history)]
     both = [[h["loss"], *h["validation"].values()] for x in (ours, alone) for h in x.history]
     found["history"] = float(np.max(np.abs(np.subtract(both[:2], both[2:]))))
-    # five batches of four rows, the last with one: fewer rows than some numbers of workers
+    # six batches, the last with one row: fewer than workers
     given = {"batch_size": 4, "compiled": COMPILED}
     both = [iso.evaluate(model, data, metrics, **given, distribute=w) for w in (world, None)]
     found["evaluate"] = abs(both[0]["accuracy"] - both[1]["accuracy"])
@@ -161,6 +161,95 @@ def state(world):
     }
 
 
+def details(world):
+    """Options of a step, with unequal parts: how far the result is from that of one process."""
+    found = {}
+    net = lambda: problem.made(BACKEND)
+    batches = [problem.data(11, n) for n in range(3)]
+    losses = problem.plain_loss, problem.counted_loss
+    # JAX cuts whole batches, which must be divisible, as in one process; one process in one part
+    given = [problem.data(12, n) for n in range(3)] if world.is_global else batches
+    found["accumulate"] = max(
+        against(world, loss, net, given, {"accumulate": 3}, {}) for loss in losses
+    )
+    few = [problem.data(16), problem.data(1, 5)]
+    found["few rows"] = max(against(world, loss, net, few) for loss in losses)
+    rows = problem.data(13, 3)
+    rows[1][-7:] = problem.IGNORED  # the last worker has nothing to count
+    given = [rows, problem.data(13, 4)]
+    found["aux"] = against(world, with_aux, net, given, {"has_aux": True})
+    ones = np.ones((8, 1), np.float32)
+    infinite = ones.copy()
+    infinite[-1] = np.inf
+    given = [(*problem.data(8, 2), x) for x in (ones, infinite, ones)]
+    found["guard"] = against(world, scaled, net, given, {"guard": True})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        after, _ = trained(world, problem.plain_loss, frozen, batches, {})
+    found["warned"] = [str(w.message) for w in caught if "averaged over" in str(w.message)]
+    pair = [iso.to_numpy(m.out.w) for m in (after, frozen())]
+    found["frozen moved"] = float(np.max(np.abs(np.subtract(*pair))))
+    x = np.linspace(-1, 1, 20).reshape(5, 4)
+    half = lambda: iso.convert({"w": np.linspace(0, 1, 4).astype(np.float16)}, BACKEND)
+    found["float16"] = against(world, distance, half, [(x.astype(np.float16),)])
+    if BACKEND != "numpy":
+        full = lambda: iso.convert({"w": np.linspace(0, 1, 4).astype(np.float32)}, BACKEND)
+        given = [(x.astype(np.float32),)]
+        found["bfloat16"] = against(world, distance, full, given, {"compute": "bfloat16"})
+    return found
+
+
+def frozen():
+    model = problem.made(BACKEND, problem.Normed)
+    model.eval()
+    model.freeze("out/*")
+    return model
+
+
+def distance(v, x):
+    return iso.namespace(x).mean((v["w"] - x) ** 2)
+
+
+def scaled(model, tokens, labels, x):
+    return problem.plain_loss(model, tokens, labels) * iso.namespace(x).mean(x)
+
+
+def with_aux(model, tokens, labels):
+    """Aux: a mean over rows, and one over the labels that count."""
+    xp = iso.namespace(tokens)
+    y = model(tokens)[..., 0]
+    some = xp.astype(labels >= 0, xp.float32)
+    count = xp.sum(some)
+    total = xp.sum(y * some) / (count / count)  # NaN if nothing counts
+    aux = {"rows": xp.mean(y), "labels": iso.Mean(total, count)}
+    return problem.counted_loss(model, tokens, labels), aux
+
+
+def trained(world, loss, model, batches, options):
+    """A model after some steps, and all that the steps returned."""
+    compiled = ALONE if world is None else {"compiled": COMPILED}
+    step = iso.train_step(loss, iso.optimizers.sgd(0.1), distribute=world, **compiled, **options)
+    state, seen = step.init(model()), []
+    for batch in batches:
+        batch = iso.convert(batch, BACKEND)
+        part, rows = (batch, None) if world is None else world.cut(batch)
+        state, value, _, aux = step.run(state, part, rows)
+        seen += [float(x) for x in tree.flatten(iso.to_numpy([value, aux]))[0]]
+    return state.model, seen
+
+
+def against(world, loss, model, batches, options=None, alone=None):
+    """The largest difference from one process, of variables, losses and aux."""
+    options = options or {}
+    ours = trained(world, loss, model, batches, options)
+    one = trained(None, loss, model, batches, options if alone is None else alone)
+    leaves = [problem.flat(m) for m, _ in (ours, one)]
+    far = max(float(np.max(np.abs(x - leaves[1][k]))) for k, x in leaves[0].items())
+    values = np.abs(np.subtract(ours[1], one[1])) / np.maximum(np.abs(one[1]), 1)
+    assert np.array_equal(np.isnan(ours[1]), np.isnan(one[1]))
+    return max(far, float(np.nanmax(values)))
+
+
 def stops(world):
     """What processes decide together: interrupts, the end of the data, what is not finite; and what
     they must have in common.
@@ -199,6 +288,9 @@ def stops(world):
         "model": lambda: iso.train_step(
             problem.plain_loss, iso.optimizers.sgd(0.1), distribute=world, compiled=COMPILED
         ).run(*other_model(world)),
+        "values": lambda: iso.train_step(
+            problem.plain_loss, iso.optimizers.sgd(0.1), distribute=world, compiled=COMPILED
+        ).run(*other_model(world, [1.0 + world.rank, 1.0])),
     }.items():
         try:
             attempt()
@@ -223,10 +315,10 @@ def squares(v, x):
     return xp.mean(xp.matmul(x, v["w"]) ** 2)
 
 
-def other_model(world):
+def other_model(world, values=None):
     step = iso.train_step(problem.plain_loss, iso.optimizers.sgd(0.1), compiled=False)
-    with iso.use_backend(BACKEND), iso.use_key(0):
-        made = {"w": iso.zeros(2 + world.rank)}
+    values = [0.0] * (2 + world.rank) if values is None else values
+    made = iso.convert({"w": np.array(values, np.float32)}, BACKEND)
     batch = world.share(iso.convert(problem.data(8), BACKEND))
     return step.init(made), batch
 

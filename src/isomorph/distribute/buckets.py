@@ -8,16 +8,14 @@ from typing import Any
 
 from ..dispatch import find_backend
 
-FULL = 1 << 22  # numbers in a bucket: a C library gives larger memory back, and asks for it again
-
 
 class Plan:
     """How arrays lie in flat buckets, one or more for each dtype; half precision is added up in
-    float32. The first bucket starts with a head of floats: the weight, then flags that are added up
-    as they are.
+    float32. A bucket has at most `full` numbers, or one array. The first one starts with a head of
+    floats: the weight, then flags that are added up as they are.
     """
 
-    def __init__(self, xp: Any, leaves: Sequence[Any], flags: int = 0):
+    def __init__(self, xp: Any, leaves: Sequence[Any], flags: int = 0, full: int = 1 << 26):
         self.xp = xp
         self.shapes = [tuple(x.shape) for x in leaves]
         self.dtypes = [x.dtype for x in leaves]
@@ -26,14 +24,15 @@ class Plan:
         room: list[int] = []  # numbers that fit into each bucket
         for number, (dtype, shape) in enumerate(zip(self.dtypes, self.shapes)):
             wide = xp.float32 if xp.is_float(dtype) and xp.finfo(dtype).bits < 32 else dtype
+            size = math.prod(shape)
             for at, (known, numbers) in enumerate(self.buckets):
-                if known == wide and room[at] > 0:
+                if known == wide and room[at] >= size:
                     numbers.append(number)
-                    room[at] -= math.prod(shape)
+                    room[at] -= size
                     break
             else:
                 self.buckets.append((wide, [number]))
-                room.append(FULL - math.prod(shape))
+                room.append(full - size)
 
     def packed(self, leaves: Sequence[Any], weight: Any, flags: Sequence[Any] = ()) -> list[Any]:
         """The buckets of the leaves, each multiplied with the weight. A weight of 0 makes zeros,
@@ -52,7 +51,7 @@ class Plan:
                 x = xp.reshape(leaves[i], (-1,))
                 x = x if x.dtype == dtype else xp.astype(x, dtype)
                 rows.append(x * w if is_certain else xp.where(some, x * w, xp.zeros_like(x)))
-            out.append(xp.concat(rows))
+            out.append(rows[0] if len(rows) == 1 else xp.concat(rows))
         return out
 
     def means(self, sums: Sequence[Any]) -> tuple[list[Any], Any, list[Any]]:

@@ -10,11 +10,13 @@ import sys
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
+from zlib import crc32
 
 from .. import tree
 from ..conversion import to_numpy
 from ..default_backend import host
 from ..dispatch import backend_of, dtype_of, find_backend
+from ..random import is_key
 from .buckets import Plan
 from .watchdog import Watchdog
 
@@ -34,6 +36,7 @@ class World:
     engine = "one process"
     # whether programs see whole batches, and the engine divides the work among devices
     is_global = False
+    full = 1 << 26  # numbers in one message: each message has its price
 
     def __init__(self, backend: str, rank: int = 0, size: int = 1, timeout: float = 300.0):
         self.backend, self.rank, self.size, self.timeout = backend, rank, size, timeout
@@ -115,7 +118,8 @@ class World:
 
         >>> iso.distribute.init(backend="numpy").barrier()
         """
-        self.gather("")
+        with self.dog.watching("a barrier"):
+            self.gather("")
 
     def mean(self, nest: Any, weight: float = 1.0) -> Any:
         """The mean of a nest of floating-point arrays over all processes; those with a larger
@@ -130,7 +134,13 @@ class World:
         if not leaves:
             return nest
         xp: Any = backend_of(*leaves)
-        plan = Plan(xp, leaves)
+        for x, path in zip(leaves, tree.paths(nest)):
+            if not xp.is_float(x.dtype):
+                at = f" at {path}" if path else ""
+                raise TypeError(
+                    f"mean: needed floating-point arrays, got {dtype_of(x)}{at}; cast it first"
+                )
+        plan = Plan(xp, leaves, full=self.full)
         with self.dog.watching("mean"):
             sums = [self.sum(x) for x in self.packed(plan, leaves, weight)]
         return tree.unflatten(form, self.means(plan, sums)[0])
@@ -220,6 +230,15 @@ def shapes_of(batch: Any, first: int = 0) -> str:
     return ", ".join(f"{dtype_of(x)} {list(x.shape)[first:]}" for x in arrays) or "no arrays"
 
 
+def digest_of(nest: Any) -> str:
+    """A short word that is the same for the same values."""
+    found = 0
+    for x in tree.flatten(nest)[0]:
+        if find_backend(x) is not None:
+            found = crc32(to_numpy(x).tobytes(), found)
+    return f"{found:08x}"
+
+
 def _end_all_on_errors(world: World) -> None:
     """An exception that ends this process ends all: the others would wait for it."""
     before = sys.excepthook
@@ -248,8 +267,8 @@ def bounds(rows: int, rank: int, size: int) -> tuple[int, int]:
 
 
 def is_divided(x: Any) -> bool:
-    """Whether a leaf of a batch is an array with rows."""
-    return find_backend(x) is not None and len(x.shape) > 0
+    """Whether a leaf of a batch is an array with rows; a random key has none."""
+    return find_backend(x) is not None and len(x.shape) > 0 and not is_key(x)
 
 
 def rows_of(name: str, batch: Any) -> int:

@@ -23,7 +23,7 @@ from .. import tree
 from ..conversion import to_numpy
 from ..dispatch import backend_of
 from ..distribute.launchers import warn_if_apart
-from ..distribute.world import World, shapes_of
+from ..distribute.world import World, digest_of, shapes_of
 from ..gradients.transforms import value_and_grad
 from ..means import Running
 from ..optimizers.pairs import Optimizer
@@ -37,6 +37,8 @@ from .reporting import Log, Progress
 from .settings import check_settings, first_bad
 from .sharing import flags_of, heard, shares
 from .stepping import TrainState, TrainStep, copied, held
+
+FIRST = 64  # rows of the data that all processes compare
 
 
 @dataclass
@@ -270,6 +272,8 @@ class Training:
         finally:
             self.progress.stop()
             self.log.close()
+        if self.world is not None and self.path is not None:
+            self.world.barrier()  # until the file is there
         return self.result(stopped)
 
     def agree(self, *limits: Any) -> None:
@@ -277,7 +281,8 @@ class Training:
         if self.world is not None:
             facts = {**self.record.settings, "limits": limits, "step": self.record.step}
             facts |= {"isomorph": __version__, "saves": self.path is not None}
-            facts["data"] = [shapes_of(x.leaves) for x in self.all_data() if isinstance(x, Arrays)]
+            arrays = [x.leaves for x in self.all_data() if isinstance(x, Arrays)]
+            facts["data"] = [(shapes_of(x), digest_of([y[:FIRST] for y in x])) for x in arrays]
             lines = [f"{name} {value!r}" for name, value in facts.items()]
             self.world.check_equal("settings, versions and checkpoint", lines)
 
@@ -310,7 +315,9 @@ class Training:
                 check_taken("fit", self.step.loss, share.shown)
                 self.taken = True
             flags = flags_of(self.world, share, interrupted())
-            self.state, loss, count, _ = self.step.run(self.state, share.batch, share.rows, flags)
+            self.state, loss, count, _ = self.step.run(
+                self.state, share.batch, share.rows, flags, share.total
+            )
             record.position += 1
             count = rows if count is None else count
             number = record.step + len(self.waiting) + 1

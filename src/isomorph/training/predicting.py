@@ -145,7 +145,8 @@ def _written(results: Iterator[Any], path: Path, examples: int, world: World | N
             memory.flush()
             os.replace(part, path)
     finally:
-        part.unlink(missing_ok=True)
+        if leads:
+            part.unlink(missing_ok=True)
     if world is not None:
         world.barrier()
     return path

@@ -23,7 +23,7 @@ from .weighing import Part
 
 KEY = 2**32 - 1  # folded into the keys that all workers have after a step; no rank is as high
 AVERAGED, ADDED, OWN = "averaged", "added", "own"
-DIGESTS = 3  # numbers of eight bits: their sums and squares are exact in float32
+DIGESTS = 4  # numbers of seven bits: their sums and squares are exact for 1,000 workers
 FLAGS = 1 + 2 * DIGESTS  # stop, digests, squares of digests
 
 
@@ -34,10 +34,11 @@ class Reduced:
 
     def __init__(
         self, world: World, compiled: bool, first: Callable[..., Any], last: Callable[..., Any],
-        name: str,
+        frozen: Callable[[Any], list[bool]], name: str,
     ):  # fmt: skip
         self.world, self.first, self.last = world, first, last
-        self.plan: Plan | None = None
+        self.frozen, self.name = frozen, name
+        self.plans: list[Plan] = []  # by the weight of the loss; by rows
         self.lay: Any = None  # what was reduced, and where it belongs
         self.is_warned = False
         self.whole = world.program(self._one)
@@ -46,19 +47,23 @@ class Reduced:
             self.before = jit(_named(self._before, name))
             self.after = jit(_named(self._after, f"{name}, the update"), donate=0)
 
-    def __call__(self, arrays: Any, batch: tuple, rows: Any, flags: Sequence[float]) -> tuple:
+    def __call__(
+        self, arrays: Any, batch: tuple, rows: Any, flags: Sequence[float], total: int
+    ) -> tuple:
         world = self.world
         rows = float(rows) if isinstance(rows, int) else rows
         if self.whole is not None:
             return self.whole(arrays, batch, rows, tuple(flags))
         buckets, beside = self.before(arrays, batch, rows, tuple(flags))
-        with world.dog.watching("a training step", self):
-            buckets = [world.sum(x) for x in buckets]
+        # batches of other sizes are compiled, perhaps not by all at the same step
+        with world.dog.watching("a training step", (self.name, total) if total else self):
+            buckets = [[world.sum(x) for x in part] for part in buckets]
         return self.after(arrays, buckets, beside)
 
     def _one(self, arrays: Any, batch: tuple, rows: Any, flags: Sequence[Any]) -> tuple:
         buckets, beside = self._before(arrays, batch, rows, flags)
-        return self._after(arrays, [self.world.sum(x) for x in buckets], beside)
+        sums = [[self.world.sum(x) for x in part] for part in buckets]
+        return self._after(arrays, sums, beside)
 
     def _before(self, arrays: Any, batch: tuple, rows: Any, flags: Sequence[Any]) -> tuple:
         """The buckets of this worker, and the arrays that are not reduced."""
@@ -69,42 +74,56 @@ class Reduced:
         xp: Any = backend_of(part.loss)
         if rows is None:
             rows = rows_of("train_step", batch)
-        weight = rows if part.count is None else _if_rows(xp, part.count, rows)
-        state = Sorted(tree.flatten(state), _kinds_of_state(xp, state, given, old))
+        state = Sorted(tree.flatten(state), _kinds_of_state(xp, given, old, self.frozen(old)))
         aux = Sorted(tree.flatten_to(aux, Mean), _kinds_of_aux)
         grads, form = tree.flatten(part.grads)
-        leaves = [part.loss, *grads, *state.averaged, *aux.averaged]
-        added = [_if_rows(xp, x, rows) for x in aux.added]
-        self.plan = Plan(xp, leaves, FLAGS + len(added))
-        self.lay = (form, len(grads), state, aux, part.count is not None)
-        self._warn(state)
-        packed = self.world.packed(self.plan, leaves, weight, [*flags, *added])
+        means, beside = [part.loss, *grads], [*state.averaged, *aux.averaged]
+        added = [x for mean in aux.added for x in _counted(xp, mean, rows)]
+        flags = [*flags, *added]
+        self.plans = [Plan(xp, means, len(flags), self.world.full)]
+        if part.count is None:
+            packed = [self.world.packed(self.plans[0], means, rows, flags)]
+        else:
+            weight = _if_rows(xp, part.count, rows)
+            packed = [self.world.packed(self.plans[0], means, weight, flags)]
+        if beside:  # rows are their weight, whatever that of the loss is
+            self.plans.append(Plan(xp, beside, 0, self.world.full))
+            packed.append(self.world.packed(self.plans[1], beside, rows))
+        self.lay = (form, state, aux, part.count is not None)
+        self._warn(xp, state, given)
         return packed, (state.own, aux.own)
 
-    def _after(self, arrays: Any, buckets: Sequence[Any], beside: tuple) -> tuple:
-        plan: Any = self.plan
-        form, n_grads, state, aux, is_counted = self.lay
-        leaves, total, flags = self.world.means(plan, buckets)
-        ahead = iter(leaves)
-        loss = next(ahead)
-        grads = tree.unflatten(form, [next(ahead) for _ in range(n_grads)])
+    def _after(self, arrays: Any, sums: Sequence[Any], beside: tuple) -> tuple:
+        form, state, aux, is_counted = self.lay
+        means = [self.world.means(plan, part) for plan, part in zip(self.plans, sums)]
+        (loss, *grads), total, flags = means[0]
+        ahead = iter(means[1][0] if means[1:] else [])
         new_state = state.joined(beside[0], ahead, [])
         new_aux = aux.joined(beside[1], ahead, flags[FLAGS:])
-        part = Part(loss, grads, total if is_counted else None)
+        part = Part(loss, tree.unflatten(form, grads), total if is_counted else None)
         new, loss, new_aux = self.last(arrays, part, new_state, new_aux)
         return new, loss, total, new_aux, flags[:FLAGS]
 
-    def _warn(self, state: Sorted) -> None:
-        number = len(state.averaged)
-        if not number or self.is_warned:
+    def _warn(self, xp: Any, state: Sorted, given: Any) -> None:
+        before = [x for x, kind in zip(tree.flatten(given)[0], state.kinds) if kind == AVERAGED]
+        changed = [x for x, y in zip(state.averaged, before) if _differs(xp, x, y)]
+        if not changed or self.is_warned:
             return
         self.is_warned = True
         warnings.warn(
-            f"distribute: {number} arrays of state, such as running statistics, are averaged over "
-            f"{self.world.shares} workers, and in a step each worker normalizes with its own rows: "
-            "results differ from those of one process",
+            f"distribute: {len(changed)} arrays of state, such as running statistics, are averaged "
+            f"over {self.world.shares} workers, and in a step each worker normalizes with its own "
+            "rows: results differ from those of one process",
             stacklevel=2,
         )
+
+
+def _differs(xp: Any, x: Any, y: Any) -> bool:
+    """Whether a step has changed an array, as far as that can be known."""
+    if x is y:
+        return False
+    values = xp.at_hand(x), xp.at_hand(y)
+    return any(v is None for v in values) or not bool((values[0] == values[1]).all())
 
 
 def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -129,7 +148,7 @@ class Sorted:
         for number, x in enumerate(leaves):
             name, x = kind(number, x)
             self.kinds.append(name)
-            lists[name].extend(x if name == ADDED else [x])
+            lists[name].append(x)
 
     def joined(self, own: Sequence[Any], averaged: Iterator[Any], added: Sequence[Any]) -> Any:
         """The nest, with the means of what is averaged and the sums of what is added up."""
@@ -142,18 +161,30 @@ class Sorted:
         return tree.unflatten(self.form, [ways[name]() for name in self.kinds])
 
 
-def _kinds_of_state(xp: Any, state: Any, given: Any, old: Any) -> Callable[[int, Any], tuple]:
-    """What a step has changed is averaged; keys are the same for all workers."""
+def _kinds_of_state(
+    xp: Any, given: Any, old: Any, frozen: Sequence[bool]
+) -> Callable[[int, Any], tuple]:
+    """What a step may change is averaged; keys are the same for all workers."""
     before, unfolded = tree.flatten(given)[0], tree.flatten(old)[0]
 
     def kind(number: int, x: Any) -> tuple[str, Any]:
         if is_key(x):
             return OWN, unfolded[number] if x is before[number] else fold_in(unfolded[number], KEY)
-        if x is before[number] or find_backend(x) is None or not xp.is_float(x.dtype):
+        if frozen[number]:
+            return OWN, unfolded[number]
+        if find_backend(x) is None or not xp.is_float(x.dtype):
             return OWN, x
         return AVERAGED, x
 
     return kind
+
+
+def _counted(xp: Any, mean: Mean, rows: Any) -> list[Any]:
+    """The total and the count of a mean to add up: both 0 where there is nothing to count."""
+    count = _if_rows(xp, mean.count, rows)
+    if find_backend(count) is None:
+        return [mean.total if count else 0.0, count]
+    return [xp.where(count != 0, mean.total, xp.zeros_like(mean.total)), count]
 
 
 def _kinds_of_aux(number: int, x: Any) -> tuple[str, Any]:
@@ -169,7 +200,7 @@ def _kinds_of_aux(number: int, x: Any) -> tuple[str, Any]:
 def _if_rows(xp: Any, x: Any, rows: Any) -> Any:
     """`x`, or 0 if there are no rows."""
     if find_backend(rows) is None:
-        return x if rows else 0 * x
+        return x if rows else 0.0
     dtype = xp.float32 if find_backend(x) is None else x.dtype
     return x * xp.astype(rows != 0, dtype)
 
@@ -180,7 +211,7 @@ def digests(batch: tuple, rows: int) -> list[float]:
     """
     shapes = [(tuple(x.shape)[1:], str(x.dtype)) for x in tree.flatten(batch)[0] if is_divided(x)]
     found = crc32(repr((rows, shapes)).encode())
-    words = [float(found >> (8 * i) & 255) for i in range(DIGESTS)]
+    words = [float(found >> (7 * i) & 127) for i in range(DIGESTS)]
     return [*words, *(x * x for x in words)]
 
 

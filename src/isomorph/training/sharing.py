@@ -5,7 +5,6 @@ takes its part; and what they decide together.
 from __future__ import annotations
 
 import json
-import math
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -49,18 +48,19 @@ def _together(batches: Iterator[tuple], world: World) -> Iterator[tuple]:
     """Batches as long as every process has one."""
     while True:
         batch = next(batches, None)
-        if world.is_global:  # one program of all: it would compute nonsense of other shapes
-            words = world.gather("" if batch is None else shapes_of(batch))
-            ready = sum(map(bool, words))
-            if ready == world.size:
-                check_same("shapes and dtypes of batches", words)
-        else:
-            ready = world.count(batch is not None)
+        with world.dog.watching("the next batch"):
+            if world.is_global:  # one program of all: of other shapes it would compute nonsense
+                words = world.gather("" if batch is None else shapes_of(batch))
+                ready = sum(map(bool, words))
+                if ready == world.size:
+                    check_same("shapes and dtypes of batches", words)
+            else:
+                ready = world.count(batch is not None)
         if batch is None or ready < world.size:
             if batch is not None:
                 warnings.warn(
-                    f"fit: the data of {world.size - ready} of {world.size} processes ended before "
-                    f"those of rank {world.rank}; the epoch ends for all",
+                    f"distribute: the data of {world.size - ready} of {world.size} processes ended "
+                    f"before those of rank {world.rank}; they end for all",
                     stacklevel=2,
                 )
             return
@@ -90,6 +90,8 @@ def added(world: World | None, sums: Sequence[Running]) -> list[Running]:
     """Totals and counts of all processes, added up."""
     if world is None or world.size == 1 or world.is_global:
         return list(sums)
-    texts = world.gather(json.dumps([(x.total.hex(), x.count.hex()) for x in sums]))
+    words = json.dumps([(x.total.hex(), x.count.hex()) for x in sums])
+    with world.dog.watching("an evaluation"):
+        texts = world.gather(words)
     every = [[tuple(map(float.fromhex, pair)) for pair in json.loads(text)] for text in texts]
-    return [Running(*(math.fsum(column) for column in zip(*pairs))) for pairs in zip(*every)]
+    return [Running(*(sum(column) for column in zip(*pairs))) for pairs in zip(*every)]

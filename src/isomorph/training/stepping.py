@@ -15,7 +15,7 @@ from typing import Any
 from .. import tree
 from ..compiling import jit
 from ..dispatch import backend_of, dtype_of, find_backend
-from ..distribute.world import World, shapes_of
+from ..distribute.world import World, bounds, digest_of, is_divided, rows_of, shapes_of
 from ..gradients.calls import check_callable
 from ..gradients.transforms import value_and_grad_alone
 from ..means import Mean
@@ -87,7 +87,6 @@ class TrainStep:
             )
         self._programs: list[tuple[Skeleton | None, Callable[..., Any]]] = []
         self._reduced: dict[Any, Reduced] = {}
-        self._seen: set[str] = set()  # shapes of batches that all processes have
 
     def init(self, model: Any) -> TrainState:
         """The state before the first step, with copies of the model's arrays."""
@@ -129,11 +128,12 @@ class TrainStep:
         return state, ((value, aux) if self.has_aux else value)
 
     def run(
-        self, state: TrainState, batch: tuple, rows: Any = None, flags: Sequence[float] = ()
-    ) -> tuple[TrainState, Any, Any, Any]:
+        self, state: TrainState, batch: tuple, rows: Any = None, flags: Sequence[float] = (),
+        total: int = 0,
+    ) -> tuple[TrainState, Any, Any, Any]:  # fmt: skip
         """The next state, the loss, the count of the loss (None for a scalar, which counts its
-        rows) and its aux. With several workers, `rows` of the batch count (all by default), and
-        `state.flags` are the sums of their flags.
+        rows) and its aux. With several workers, `rows` of the batch count (all by default), `total`
+        is the number of rows of all, if known, and `state.flags` are the sums of their flags.
         """
         if not isinstance(state, TrainState):
             raise TypeError(
@@ -149,23 +149,26 @@ class TrainStep:
             if world is None:
                 arrays, loss, count, aux, flags = program(*given)
             else:
-                if world.size > 1 and (shapes := shapes_of(batch)) not in self._seen:
-                    world.check_equal("shapes and dtypes of batches", [shapes])
-                    self._seen.add(shapes)
+                if world.size > 1 and not total:  # `fit` has compared them
+                    world.check_equal("shapes and dtypes of batches", [shapes_of(batch)])
                 with world.dog.watching("a training step", program):
                     arrays, loss, count, aux, flags = program(*given)
                 world.expect(loss)
             return TrainState(arrays, state.skeleton, world=world, flags=flags), loss, count, aux
         program = self._reduction(state.skeleton, batch)
         flags = flags or [0.0, *digests(batch, 0)]
-        arrays, loss, count, aux, flags = program(state.arrays, batch, rows, flags)
+        arrays, loss, count, aux, flags = program(state.arrays, batch, rows, flags, total)
         return TrainState(arrays, state.skeleton, world=world, flags=flags), loss, count, aux
 
     def _placed(self, state: TrainState, batch: tuple) -> dict[str, Any]:
         if self.world is None:
             return placed(state.arrays, batch)
-        lines = [f"{path} {dtype_of(x)} {tuple(x.shape)}" for x, path in _arrays(state.arrays)]
-        self.world.check_equal("model and optimizer", lines)
+        if self.world.size > 1:
+            line = lambda x, path: (
+                f"{path} {dtype_of(x)} {tuple(x.shape)}, checksum {digest_of(x)},"
+            )
+            lines = [line(x, path) for x, path in _arrays(state.arrays)]
+            self.world.check_equal("model and optimizer (make models with the same key)", lines)
         return self.world.placed(state.arrays)
 
     def _reduction(self, skeleton: Skeleton | None, batch: tuple) -> Reduced:
@@ -175,10 +178,10 @@ class TrainStep:
         key = (id(skeleton), form, tuple(map(kind, leaves)))
         found = self._reduced.get(key)
         if found is None:
-            first = partial(self._first, skeleton)
             world: Any = self.world
             name = getattr(self.loss, "__qualname__", "")
-            found = Reduced(world, self.compiled, first, self._last, name)
+            programs = partial(self._first, skeleton), self._last
+            found = Reduced(world, self.compiled, *programs, frozen_leaves(skeleton), name)
             self._reduced[key] = found
         return found
 
@@ -218,13 +221,19 @@ class TrainStep:
         objective = value_and_grad_alone(self.name, objective)
         beside = [old.state, None]  # state and aux, updated after every part
 
+        is_own = self.world is not None and not self.world.is_global  # a part of the batch
+        is_scalar = [False]
+
         def parts() -> Iterator[Part]:
-            for part in split(self.name, batch, self.accumulate):
+            for part in split(self.name, batch, self.accumulate, is_own):
                 (loss, found), grads = objective(old.variables, beside[0], part)
                 *beside[:], count = found
+                if is_own and count is None:  # parts of unequal size
+                    is_scalar[0], count = True, float(rows_of(self.name, part))
                 yield Part(loss, grads, count)
 
-        return averaged(xp, parts()), *beside
+        whole = averaged(xp, parts())
+        return (whole._replace(count=None) if is_scalar[0] else whole), *beside
 
     def _last(self, arrays: dict, part: Part, state: Any, aux: Any) -> tuple:
         """The arrays after the update, the loss and aux."""
@@ -314,8 +323,9 @@ def train_step(
     keys advance: state that is uint32 of shape (2,), as `iso.random.key` makes it.
 
     With `distribute`, a world of `iso.distribute.init`, all its processes make each step together:
-    `step(state, *world.share(batch))`, where each computes with its rows. Loss, gradients, changed
-    state and the scalars and means of aux are averaged as if they came from one process.
+    `step(state, *world.share(batch))`, where each computes with its rows. The loss must be a mean.
+    Loss, gradients, state, and in aux the floating-point scalars and each `iso.Mean` are averaged
+    as if they came from one process; other arrays of aux are those of this process.
 
     >>> step = iso.train_step(lambda v, x: np.sum((v["w"] - x) ** 2), iso.optimizers.sgd(0.25))
     >>> state = step.init({"w": np.zeros(2)})
@@ -402,6 +412,18 @@ def by_place(skeleton: Skeleton, state: Any) -> tuple[Any, list[tuple[bool, Any]
     return form, list(zip(is_frozen, form.flatten_up_to(state)))
 
 
+def frozen_leaves(skeleton: Skeleton | None) -> Callable[[Any], list[bool]]:
+    """A function of the state: whether each of its leaves belongs to a frozen variable."""
+
+    def found(state: Any) -> list[bool]:
+        if skeleton is None:
+            return [False] * len(tree.flatten(state)[0])
+        parts = by_place(skeleton, state)[1]
+        return [frozen for frozen, x in parts for _ in tree.flatten(x)[0]]
+
+    return found
+
+
 def finite(xp: Any, nest: Any) -> Any:
     """Whether all values of a nest of floating-point arrays are finite."""
     found = [xp.all(xp.isfinite(x)) for x in tree.flatten(nest)[0]]
@@ -434,11 +456,16 @@ def as_one(xp: Any, func: Callable[..., Any], *nests: Any) -> Any:
     return tree.unflatten(after[-1], outs)
 
 
-def split(name: str, batch: tuple, parts: int) -> list[tuple]:
-    """A batch in equal parts along the first axis."""
+def split(name: str, batch: tuple, parts: int, is_uneven: bool = False) -> list[tuple]:
+    """A batch in equal parts along the first axis, or in parts that differ by at most a row."""
     if parts == 1:
         return [batch]
     leaves, form = tree.flatten(batch)
+    if is_uneven:
+        rows = rows_of(name, batch)
+        places = [slice(*bounds(rows, i, parts)) for i in range(min(parts, rows))]
+        cuts = [[x[place] if is_divided(x) else x for x in leaves] for place in places]
+        return [tree.unflatten(form, cut) for cut in cuts]
     cut = []
     for x, path in zip(leaves, tree.paths(batch)):
         size = x.shape[0] if getattr(x, "ndim", 0) else 0

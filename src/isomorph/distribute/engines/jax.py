@@ -70,8 +70,10 @@ class JaxWorld(World):
         self.calls += 1
         place = f"isomorph/gather/{self.calls}"
         client.key_value_set(f"{place}/{self.rank}", text or " ")
-        wait = int(self.timeout * 1000)
+        wait = int((self.timeout + LATER) * 1000)
         found = [client.blocking_key_value_get(f"{place}/{r}", wait) for r in range(self.size)]
+        if not self.rank and self.calls > 2:  # all have read what is two calls old
+            client.key_value_delete(f"isomorph/gather/{self.calls - 2}/")
         return ["" if word == " " else word for word in found]
 
     def flags(self, stop: float) -> Any:
@@ -109,6 +111,10 @@ class JaxWorld(World):
         if self.size == 1:
             return nest
         leaves, form = tree.flatten(nest)
+        with self.dog.watching("mean"):
+            return tree.unflatten(form, self._means(leaves, weight))
+
+    def _means(self, leaves: list[Any], weight: float) -> list[Any]:
         weights = multihost_utils.process_allgather(np.array(weight, np.float64))
         weights = np.asarray(weights, np.float32)
         whole = weights.sum()
@@ -120,8 +126,7 @@ class JaxWorld(World):
             kept = rows[weights != 0], weights[weights != 0].astype(rows.dtype)
             return jax.numpy.asarray(np.tensordot(kept[1], kept[0], 1) / whole, dtype=x.dtype)
 
-        with self.dog.watching("mean"):
-            return tree.unflatten(form, [one(x) for x in leaves])
+        return [one(x) for x in leaves]
 
     def fetch(self, nest: Any) -> Any:
         return tree.map(self._fetched, nest)

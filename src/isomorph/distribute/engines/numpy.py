@@ -42,6 +42,7 @@ class MpiWorld(World):
     """Each process computes with its rows; MPI adds up."""
 
     engine = "MPI"
+    full = 1 << 22  # the C library gives larger memory back, and asks for it again at a price
 
     def __init__(self, mpi: Any, timeout: float):
         self.mpi = mpi
@@ -59,7 +60,8 @@ class MpiWorld(World):
     ) -> list[Any]:
         """As `plan.packed`, in one pass over the memory."""
         out = []
-        for place, (dtype, numbers) in enumerate(plan.buckets):
+        for place, (kind, numbers) in enumerate(plan.buckets):
+            dtype = np.dtype(kind)
             head = [] if place else [weight, *flags]
             flat = np.empty(len(head) + sum(math.prod(plan.shapes[i]) for i in numbers), dtype)
             flat[: len(head)] = head
@@ -78,9 +80,9 @@ class MpiWorld(World):
     def means(self, plan: Plan, sums: Sequence[Any]) -> tuple[list[Any], Any, list[Any]]:
         total, flags = sums[0][0].copy(), list(sums[0][1 : plan.head].copy())
         found: list[Any] = [None] * len(plan.shapes)
-        for place, ((dtype, numbers), flat) in enumerate(zip(plan.buckets, sums)):
-            with np.errstate(invalid="ignore"):  # 0 / 0, if no worker had rows
-                np.divide(flat, dtype.type(total), out=flat)
+        for place, ((kind, numbers), flat) in enumerate(zip(plan.buckets, sums)):
+            with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0, if no worker had rows
+                np.divide(flat, np.dtype(kind).type(total), out=flat)
             at = 0 if place else plan.head
             for i in numbers:
                 part = flat[at : at + math.prod(plan.shapes[i])].reshape(plan.shapes[i])

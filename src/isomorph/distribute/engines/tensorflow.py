@@ -37,6 +37,12 @@ def join(process: Process | None, timeout: float, devices: Sequence[str] | None)
             "distribute: needed to join the other processes before TensorFlow computes anything, "
             "got a process that has computed; call iso.distribute.init() first"
         ) from error
+    if strategy.num_replicas_in_sync != process.size:
+        raise RuntimeError(
+            f"distribute: needed one device in each of {process.size} processes for TensorFlow, "
+            f"got {strategy.num_replicas_in_sync} in all; start one process for each GPU, and make "
+            "only that one visible to it"
+        )
     return MultiWorker(strategy, process, timeout)
 
 

@@ -21,7 +21,7 @@ def join(process: Process | None, timeout: float, devices: Any) -> World:
     if process is None:
         return World("torch", timeout=timeout)
     has_cuda = torch.cuda.is_available()
-    if has_cuda:
+    if process.local_rank < torch.cuda.device_count():
         torch.cuda.set_device(process.local_rank)
     # a launcher of torch may serve the address itself: only "env://" asks for that
     method = "env://" if process.launcher == "torchrun" else f"tcp://{process.address}"
