@@ -27,10 +27,10 @@ class Net(iso.Module):
 class Normed(iso.Module):
     """Running statistics and dropout: what is not the same on every engine."""
 
-    def __init__(self):
+    def __init__(self, prob=0.5):
         self.embedding = iso.Embedding(WORDS, WIDTH)
         self.norm = iso.BatchNorm(WIDTH)
-        self.dropout = iso.Dropout(0.5)
+        self.dropout = iso.Dropout(prob)
         self.out = iso.Linear(WIDTH, CLASSES)
 
     def forward(self, tokens):

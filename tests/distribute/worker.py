@@ -33,6 +33,8 @@ import problem  # noqa: E402
 
 import isomorph as iso  # noqa: E402
 from isomorph import tree  # noqa: E402
+from isomorph.distribute.world import bounds  # noqa: E402
+from isomorph.training.stepping import TrainState, copied  # noqa: E402
 
 COMPILED = OPTIONS.get("compiled", "yes") == "yes"
 ALONE = {"compiled": BACKEND == "jax"}  # the reference; JAX op by op is slow
@@ -154,11 +156,43 @@ def state(world):
         single, _ = alone(single, *iso.convert(problem.data(16, number), BACKEND))
     pairs = [problem.flat(m) for m in (model, single.model)]
     return {
+        "by parts": 0.0 if world.is_global else by_parts(world),
         "warned": [str(w.message) for w in caught if "averaged over" in str(w.message)],
         "bits": digest([model.v, tree.flatten_whole(model)[0]]),
         "apart": max(float(np.max(np.abs(x - pairs[1][k]))) for k, x in pairs[0].items()),
         "finite": all(bool(np.isfinite(x).all()) for x in pairs[0].values()),
     }
+
+
+def by_parts(world):
+    """Running statistics against steps of one process with the rows of each worker, whose results
+    are averaged by rows; a step of SGD is linear in the gradient.
+    """
+    sgd, kind = iso.optimizers.sgd(0.1), lambda: problem.Normed(0.0)
+    ours = iso.train_step(problem.plain_loss, sgd, distribute=world, compiled=COMPILED)
+    one = iso.train_step(problem.plain_loss, sgd, **ALONE)
+    states = [step.init(problem.made(BACKEND, kind)) for step in (ours, one)]
+    for number in range(3):
+        batch = iso.convert(problem.data(13, number), BACKEND)
+        states[0], _ = ours(states[0], *world.share(batch))
+        rows = [bounds(13, r, world.shares) for r in range(world.shares)]
+        parts = []
+        for begin, end in rows:
+            given = TrainState(copied(states[1].arrays), states[1].skeleton)
+            parts.append(one(given, *(x[begin:end] for x in batch))[0].arrays)
+        weights = [(end - begin) / 13 for begin, end in rows]
+
+        def mean(*xs, weights=weights):
+            if "float" not in str(xs[0].dtype):
+                return xs[0]
+            return sum(x * w for x, w in zip(xs, weights))
+
+        states[1] = TrainState(tree.map(mean, *parts), states[1].skeleton)
+    leaves = [
+        [iso.to_numpy(x) for x in tree.flatten_whole(s.model)[0] if "float" in str(x.dtype)]
+        for s in states
+    ]
+    return max(float(np.max(np.abs(x - y))) for x, y in zip(*leaves))
 
 
 def details(world):
@@ -369,7 +403,12 @@ def resumes(world):
 
 
 if __name__ == "__main__":
-    world = iso.distribute.init(BACKEND, timeout=float(OPTIONS.get("timeout", "120")))
+    given = {}
+    if "explicit" in OPTIONS:  # as an actor does it that no launcher started
+        words = [os.environ.pop(name) for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR")]
+        port = os.environ.pop("MASTER_PORT")
+        given = {"rank": int(words[0]), "size": int(words[1]), "address": f"{words[2]}:{port}"}
+    world = iso.distribute.init(BACKEND, timeout=float(OPTIONS.get("timeout", "120")), **given)
     for job in JOBS.split("+"):
         result = globals()[job](world)
         result["world"] = [world.rank, world.size, world.shares]

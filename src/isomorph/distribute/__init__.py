@@ -66,7 +66,7 @@ def init(
     world: World = engine.join(process, timeout, devices)
     if not world.rank and (world.size > 1 or world.shares > 1):
         by = process.launcher if process is not None else "no launcher"
-        print(f"isomorph: {world.size} processes ({by}), {world}", file=sys.stderr, flush=True)
+        print(f"isomorph: started by {by}: {world}", file=sys.stderr, flush=True)
     return world
 
 

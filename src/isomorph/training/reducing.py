@@ -89,9 +89,10 @@ class Reduced:
         if beside:  # rows are their weight, whatever that of the loss is
             self.plans.append(Plan(xp, beside, 0, self.world.full))
             packed.append(self.world.packed(self.plans[1], beside, rows))
-        self.lay = (form, state, aux, part.count is not None)
         self._warn(xp, state, given)
-        return packed, (state.own, aux.own)
+        own = state.own, aux.own
+        self.lay = (form, state.emptied(), aux.emptied(), part.count is not None)
+        return packed, own
 
     def _after(self, arrays: Any, sums: Sequence[Any], beside: tuple) -> tuple:
         form, state, aux, is_counted = self.lay
@@ -122,8 +123,10 @@ def _differs(xp: Any, x: Any, y: Any) -> bool:
     """Whether a step has changed an array, as far as that can be known."""
     if x is y:
         return False
-    values = xp.at_hand(x), xp.at_hand(y)
-    return any(v is None for v in values) or not bool((values[0] == values[1]).all())
+    if xp.at_hand(x) is None or xp.at_hand(y) is None:
+        return True
+    one, two = (xp.to_numpy(xp.stop_gradient(a, False)) for a in (x, y))
+    return not bool((one == two).all())
 
 
 def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -143,12 +146,20 @@ class Sorted:
 
     def __init__(self, flat: tuple[list[Any], Any], kind: Callable[[int, Any], tuple[str, Any]]):
         leaves, self.form = flat
-        self.kinds, self.averaged, self.added, self.own = [], [], [], []
+        self.kinds: list[str] = []
+        self.averaged: list[Any] = []
+        self.added: list[Any] = []
+        self.own: list[Any] = []
         lists = {AVERAGED: self.averaged, ADDED: self.added, OWN: self.own}
         for number, x in enumerate(leaves):
             name, x = kind(number, x)
             self.kinds.append(name)
             lists[name].append(x)
+
+    def emptied(self) -> Sorted:
+        """Without the arrays, which nothing should keep after the step."""
+        self.averaged, self.added, self.own = [], [], []
+        return self
 
     def joined(self, own: Sequence[Any], averaged: Iterator[Any], added: Sequence[Any]) -> Any:
         """The nest, with the means of what is averaged and the sums of what is added up."""
