@@ -2,9 +2,14 @@
 bits in all processes; and controls, which must not give them.
 """
 
+import json
+import socket
+import subprocess
+import sys
+
 import pytest
 
-from .jobs import ENGINES, PROCESSES, results
+from .jobs import ENGINES, PROCESSES, WORKER, environment, results
 
 ALL = ("equal", "state", "details", "together")
 # JAX compiles slowly: these with four workers only
@@ -89,6 +94,26 @@ def test_compiled_steps_equal_those_of_one_process(engine, tmp_path):
 def test_processes_that_say_who_they_are(tmp_path):
     """`init(rank=, size=, address=)`, where no launcher has set anything."""
     check_steps(results("gloo", 2, ["equal"], tmp_path, "explicit=yes")["equal"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"])
+def test_under_the_launcher_of_torch(backend, tmp_path):
+    """torchrun listens at its port itself."""
+    words = ["equal", backend, tmp_path, f"compiled={'yes' if backend == 'jax' else 'no'}"]
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [*command, "--master-port", str(free_port()), str(WORKER), *map(str, words)],
+        env=environment(), capture_output=True, text=True, timeout=150, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    check_steps([json.loads((tmp_path / f"equal.{r}.json").read_text()) for r in range(2)])
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
 
 
 @pytest.mark.parametrize("engine", PROCESSES)

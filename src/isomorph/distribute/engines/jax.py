@@ -4,6 +4,7 @@ the work; there is no reduction of ours.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,10 +31,13 @@ def join(process: Process | None, timeout: float, devices: Sequence[Any] | None)
 def _initialize(process: Process, timeout: float) -> None:
     if jax.distributed.is_initialized():
         return
+    host, _, port = process.address.rpartition(":")
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":  # torchrun itself is at this port
+        port = str(int(port) + 1)
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     try:
         jax.distributed.initialize(
-            process.address, process.size, process.rank,
+            f"{host}:{port}", process.size, process.rank,
             initialization_timeout=int(timeout),
             heartbeat_timeout_seconds=int(timeout) + LATER,
             shutdown_timeout_seconds=10,
