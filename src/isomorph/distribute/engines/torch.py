@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from datetime import timedelta
 from typing import Any
 
@@ -32,7 +33,13 @@ def join(process: Process | None, timeout: float, devices: Any) -> World:
         world_size=process.size,
         timeout=timedelta(seconds=timeout + LATER),
     )
+    atexit.register(_leave)
     return TorchWorld(timeout)
+
+
+def _leave() -> None:
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
 
 
 class TorchWorld(World):
