@@ -66,7 +66,7 @@ LEFT_OUT = {
         "local_window_mask", "random.key",
     ],
     "differentiates and compiles by itself": [
-        "check_gradients", "evaluate", "fit", "train_step",
+        "check_gradients", "evaluate", "fit", "predict", "train_step",
     ],
     "leaves the framework: see test_borders_leaving.py": ["convert", "to_numpy"],
     "reads or writes files, or prints": ["load", "save", "summary"],

@@ -70,7 +70,17 @@ NOT_COMPILED = {
         "a class that computes nothing",
     ),
     **dict.fromkeys(
-        ["backends", "check_gradients", "evaluate", "fit", "load", "save", "summary", "train_step"],
+        [
+            "backends",
+            "check_gradients",
+            "evaluate",
+            "fit",
+            "load",
+            "predict",
+            "save",
+            "summary",
+            "train_step",
+        ],
         "compiles by itself, or needs values",
     ),
     **dict.fromkeys(["convert", "to_numpy"], "reads values, which a trace lacks"),

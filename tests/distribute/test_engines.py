@@ -12,8 +12,12 @@ import pytest
 from .jobs import ENGINES, PROCESSES, WORKER, environment, results
 
 ALL = ("equal", "state", "details", "together")
-# JAX compiles slowly: these with four workers only
-LATER = {"JAX devices": ["details", "together"], "JAX processes": ["equal", "state", "details"]}
+# programs compile slowly: these with four workers only
+LATER = {
+    "JAX devices": ["details", "together"],
+    "JAX processes": ["state", "details", "together"],
+    "mirrored": ["details", "together"],
+}
 TWO = [pytest.param(name, 2, id=f"{name}-2") for name in ENGINES]
 FOUR = [pytest.param(name, 4, id=f"{name}-4", marks=pytest.mark.slow) for name in ENGINES]
 BOTH = pytest.mark.parametrize(("engine", "workers"), [*TWO, *FOUR])
@@ -25,8 +29,8 @@ def test_workers_compute_what_one_process_does(engine, workers, tmp_path):
     """One start for all of it: frameworks take seconds to start."""
     later = LATER.get(engine, []) if workers == 2 else []
     found = results(engine, workers, [job for job in ALL if job not in later], tmp_path)
-    if "equal" in found:
-        check_steps(found["equal"])
+    check_steps(found["equal"])
+    if "state" in found:
         check_state(found["state"], engine, workers)
     if "details" in found:
         check_details(found["details"], engine)

@@ -20,7 +20,7 @@ from .jobs import ENGINES, PROCESSES, WORKER, environment, launched
 WAIT = 6  # seconds until the watchdog acts
 START = 25  # seconds to start the frameworks on two busy cores
 QUICK = {("MPI", how) for how in ("kill", "raise", "hang", "early")} | {
-    ("gloo", "kill"), ("gloo", "hang"), ("JAX processes", "hang"), ("JAX processes", "raise"),
+    ("gloo", "kill"), ("gloo", "hang"), ("JAX processes", "hang"),
     ("multi-worker", "kill"),
 }  # fmt: skip
 CASES = [
