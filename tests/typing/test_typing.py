@@ -164,6 +164,13 @@ RETURNS_ANY = {
     "gradients in a form that paths choose": "execute_with_gradients",
     "the function knows NumPy's arrays alone, and is called with any": "host_function",
     "what is in a file": "load",
+    "what the model returns": "predict",
+    "a nest with NumPy's arrays in it": "distribute.World.fetch",
+    "what an engine does with arrays of its framework; not for users": """
+        distribute.World.cut distribute.World.exchange distribute.World.flags distribute.World.kept
+        distribute.World.local distribute.World.means distribute.World.number
+        distribute.World.packed distribute.World.placed distribute.World.program
+        distribute.World.sum distribute.World.whole""",
     "an array, or with the weights of attention two": "MultiHeadAttention.forward",
     "a state may be left out: arrays of the kind of x": """
         LSTM.forward GRU.forward LSTM.start GRU.start""",

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeVar
 from zlib import crc32
 
 from .. import tree
@@ -19,6 +19,8 @@ from ..dispatch import backend_of, dtype_of, find_backend
 from ..random import is_key
 from .buckets import Plan
 from .watchdog import Watchdog
+
+T = TypeVar("T")
 
 
 class World:
@@ -121,7 +123,7 @@ class World:
         with self.dog.watching("a barrier"):
             self.gather("")
 
-    def mean(self, nest: Any, weight: float = 1.0) -> Any:
+    def mean(self, nest: T, weight: float = 1.0) -> T:
         """The mean of a nest of floating-point arrays over all processes; those with a larger
         `weight` count more. All processes get the same bits. NaN if all weights are 0.
 
@@ -154,7 +156,7 @@ class World:
         """
         return to_numpy(nest)
 
-    def share(self, batch: Any) -> Any:
+    def share(self, batch: T) -> T:
         """The part of a global batch that this process computes: its rows, or the whole batch
         divided among devices. `step(state, *world.share((x, y)))` is one step of all.
 

@@ -15,7 +15,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ... import tree
 from ..launchers import Process
-from ..world import World, is_divided, rows_of
+from ..world import T, World, is_divided, rows_of
 from . import private
 
 LATER = 60  # seconds: JAX ends the process without a word of who is late, so the watchdog is first
@@ -111,7 +111,7 @@ class JaxWorld(World):
         here = lambda x: x.addressable_data(0) if isinstance(x, jax.Array) else x
         return tree.map(here, arrays)
 
-    def mean(self, nest: Any, weight: float = 1.0) -> Any:
+    def mean(self, nest: T, weight: float = 1.0) -> T:
         if self.size == 1:
             return nest
         leaves, form = tree.flatten(nest)
