@@ -403,6 +403,8 @@ def resumes(world):
 
 
 if __name__ == "__main__":
+    # tests may be started in the background, where shells turn interrupts off
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     given = {}
     if "explicit" in OPTIONS:  # as an actor does it that no launcher started
         words = [os.environ.pop(name) for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR")]

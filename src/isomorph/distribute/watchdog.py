@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
@@ -38,6 +39,7 @@ class Watchdog:
         self.what = ""
         self.known: set[Any] = set()
         self.is_ready: Callable[[], bool] | None = None
+        self.over = threading.Event()
         self.thread: threading.Thread | None = None
 
     @contextmanager
@@ -51,6 +53,9 @@ class Watchdog:
         if self.thread is None:
             self.thread = threading.Thread(target=self._look, daemon=True, name="isomorph watchdog")
             self.thread.start()
+            # before the engine ends: what the thread reads is gone then. Such functions are called
+            # in reverse order, and the engine's came first.
+            atexit.register(self._stop)
         self.count += 1
         self.what, self.is_ready = what, None
         is_first = program is not None and program not in self.known
@@ -70,11 +75,15 @@ class Watchdog:
         if self.exchange is not None:
             self.is_ready, self.since = is_ready, time.monotonic()
 
+    def _stop(self) -> None:
+        self.over.set()
+        if self.thread is not None:
+            self.thread.join(10)
+
     def _look(self) -> None:
         told = -1
         exchange: Any = self.exchange
-        while True:
-            time.sleep(TICK)
+        while not self.over.wait(TICK):
             try:
                 if self.is_ready is not None and self.is_ready():
                     self.is_ready = self.since = None
