@@ -54,9 +54,11 @@ def results(engine, workers, jobs, folder, *more):
     backend, devices, options = ENGINES[engine]
     words = ["+".join(jobs), backend, folder, *options, *more]
     if devices:
+        several = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={workers}"}
         done = subprocess.run(
             [sys.executable, str(WORKER), *map(str, words), f"devices={workers}"],
-            env=environment(), capture_output=True, text=True, timeout=150, check=False,
+            env={**environment(), **several}, capture_output=True, text=True, timeout=150,
+            check=False,
         )  # fmt: skip
     else:
         done, _ = launched(backend, workers, *words)

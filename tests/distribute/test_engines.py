@@ -100,6 +100,13 @@ def test_processes_that_say_who_they_are(tmp_path):
     check_steps(results("gloo", 2, ["equal"], tmp_path, "explicit=yes")["equal"])
 
 
+def test_steps_equal_those_of_the_parallel_module_of_torch(tmp_path):
+    """DistributedDataParallel reduces by itself: nothing of ours is in its gradients' way."""
+    for one in results("gloo", 2, ["peer"], tmp_path)["peer"]:
+        assert one["leaves"] == one["theirs"] > 5
+        assert one["apart"] <= CLOSE
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"])
 def test_under_the_launcher_of_torch(backend, tmp_path):

@@ -11,31 +11,16 @@ import time
 import warnings
 from pathlib import Path
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import numpy as np
+import problem
+
+import isomorph as iso
+from isomorph import tree
+from isomorph.distribute.world import bounds
+from isomorph.training.stepping import TrainState, copied
+
 JOBS, BACKEND, FOLDER, *REST = sys.argv[1:]
 OPTIONS = dict(word.split("=") for word in REST)
-DEVICES = int(OPTIONS.get("devices", "0"))
-if DEVICES and BACKEND == "jax":
-    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
-if DEVICES and BACKEND == "tensorflow":
-    import tensorflow as tf
-
-    one = tf.config.list_physical_devices("CPU")[0]
-    several = [tf.config.LogicalDeviceConfiguration()] * DEVICES
-    tf.config.set_logical_device_configuration(one, several)
-if BACKEND == "torch":
-    import torch
-
-    torch.set_num_threads(1)
-
-import numpy as np  # noqa: E402 - devices are made before anything is imported
-import problem  # noqa: E402
-
-import isomorph as iso  # noqa: E402
-from isomorph import tree  # noqa: E402
-from isomorph.distribute.world import bounds  # noqa: E402
-from isomorph.training.stepping import TrainState, copied  # noqa: E402
-
 COMPILED = OPTIONS.get("compiled", "yes") == "yes"
 ALONE = {"compiled": BACKEND == "jax"}  # the reference; JAX op by op is slow
 STEPS = 6
@@ -67,6 +52,26 @@ def equal(world):
         found[f"{loss} {optimizer} {rows}"] = apart(ours, alone)
         found[f"bits {loss}"] = digest(ours[1])
     return found
+
+
+def peer(world):
+    """Our steps against torch's own DistributedDataParallel, on the exported module."""
+    import torch
+    from torch.nn.parallel import DistributedDataParallel
+
+    module = iso.export.to_torch(problem.made(BACKEND))
+    theirs = DistributedDataParallel(module)
+    sgd = torch.optim.SGD(theirs.parameters(), 0.1)
+    for number in range(STEPS):
+        tokens, labels = world.share(iso.convert(problem.data(16, number), BACKEND))
+        sgd.zero_grad()
+        y = theirs(tokens).flatten(0, 1)
+        torch.nn.functional.cross_entropy(y, labels.clamp(min=0).flatten().long()).backward()
+        sgd.step()
+    found = {k.replace(".", "/"): x.detach().numpy() for k, x in module.named_parameters()}
+    ours = problem.stepped(BACKEND, world, "plain", "sgd", 16, STEPS, compiled=False)[1]
+    apart = {k: float(np.max(np.abs(x - found[k]))) for k, x in ours.items()}
+    return {"leaves": len(apart), "theirs": len(found), "apart": max(apart.values())}
 
 
 def controls(world):
@@ -402,7 +407,18 @@ def resumes(world):
     return {"losses": done.losses, "leaves": leaves}
 
 
+def make_devices(number):
+    """Several devices of TensorFlow in this process; JAX has been told by the environment."""
+    import tensorflow as tf
+
+    one = tf.config.list_physical_devices("CPU")[0]
+    several = [tf.config.LogicalDeviceConfiguration()] * number
+    tf.config.set_logical_device_configuration(one, several)
+
+
 if __name__ == "__main__":
+    if "devices" in OPTIONS and BACKEND == "tensorflow":
+        make_devices(int(OPTIONS["devices"]))
     # tests may be started in the background, where shells turn interrupts off
     signal.signal(signal.SIGINT, signal.default_int_handler)
     given = {}

@@ -32,6 +32,7 @@ BESIDE = """
 "$@" > "$0/out.$PMI_RANK" 2>&1 & p=$!
 echo $p > "$0/pid.$PMI_RANK"
 wait $p; s=$?
+rm -f "$0/pid.$PMI_RANK"
 [ $s -eq 0 ] || echo "$PMI_RANK $s" >> "$0/failed"
 exit $s
 """
@@ -237,7 +238,8 @@ class _MpiJob(_Job):
 
     def _end(self) -> None:
         super()._end()
-        for file in self.folder.glob("pid.*"):  # mpiexec ends the shells, not what they started
+        # mpiexec has ended some shells, and not what they had started
+        for file in self.folder.glob("pid.*"):
             with suppress(ProcessLookupError, ValueError):
                 os.kill(int(file.read_text()), signal.SIGKILL)
         for rank in range(self.workers):  # a pipe that nobody wrote to: its reader waits

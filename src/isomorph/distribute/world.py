@@ -130,19 +130,11 @@ class World:
         >>> float(iso.distribute.init(backend="numpy").mean(np.array(3.0), weight=2))
         3.0
         """
-        if self.size == 1 or self.is_global:
-            return nest
         leaves, form = tree.flatten(nest)
-        if not leaves:
+        check_floats(leaves, tree.paths(nest))
+        if self.size == 1 or not leaves:
             return nest
-        xp: Any = backend_of(*leaves)
-        for x, path in zip(leaves, tree.paths(nest)):
-            if not xp.is_float(x.dtype):
-                at = f" at {path}" if path else ""
-                raise TypeError(
-                    f"mean: needed floating-point arrays, got {dtype_of(x)}{at}; cast it first"
-                )
-        plan = Plan(xp, leaves, full=self.full)
+        plan = Plan(backend_of(*leaves), leaves, full=self.full)
         with self.dog.watching("mean"):
             sums = [self.sum(x) for x in self.packed(plan, leaves, weight)]
         return tree.unflatten(form, self.means(plan, sums)[0])
@@ -224,6 +216,17 @@ def check_same(what: str, texts: Sequence[str]) -> None:
         f"distribute: needed the same {what} in all processes, got {one} on rank 0 and {two} on "
         f"rank {other}"
     )
+
+
+def check_floats(leaves: Sequence[Any], paths: Sequence[str]) -> None:
+    """Raise if an array of a mean is not of floating point."""
+    for x, path in zip(leaves, paths):
+        xp: Any = backend_of(x)
+        if not xp.is_float(x.dtype):
+            at = f" at {path}" if path else ""
+            raise TypeError(
+                f"mean: needed floating-point arrays, got {dtype_of(x)}{at}; cast it first"
+            )
 
 
 def shapes_of(batch: Any, first: int = 0) -> str:

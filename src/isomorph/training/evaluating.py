@@ -16,7 +16,7 @@ from ..modules.holding import gather, look
 from ..modules.module import Module
 from ..modules.skeleton import Held, Skeleton
 from .data import Arrays, Stream, batches, check_batch, check_device, check_taken
-from .sharing import added, shares
+from .sharing import added, of_processes, shares
 from .stepping import built, check_world, copied, held
 
 Metrics = Mapping[str, Callable[..., Any]]
@@ -55,8 +55,7 @@ class Evaluation:
         """Every metric, averaged over the examples of the data, or over its own count; `number`
         counts the passes over the data, from 0. The arrays lie where those of batches do.
         """
-        if world is not None and world.shares > world.size and not world.is_global:
-            world = None  # the devices of this process: one is enough
+        world = of_processes(world)
         arrays = {name: nest for name, nest in arrays.items() if name != "optimizer"}
         known = [x for x in tree.flatten(arrays)[0] if find_backend(x) is not None]
         xp: Any = find_backend(known[0]) if known else None  # some models have no arrays

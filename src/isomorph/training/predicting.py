@@ -19,7 +19,7 @@ from ..modules.holding import gather
 from ..modules.module import Module
 from .data import Arrays, batches, check_batch, check_device
 from .evaluating import as_used
-from .sharing import shares
+from .sharing import of_processes, shares
 from .stepping import built, check_world, copied, held
 
 
@@ -51,9 +51,7 @@ def predict(
     check_callable("predict", model)
     if type(batch_size) is not int or batch_size < 1:
         raise ValueError(f"predict: needed batch_size as an int >= 1, got {batch_size!r}")
-    world = check_world("predict", distribute)
-    if world is not None and world.shares > world.size and not world.is_global:
-        world = None  # the devices of this process: one is enough
+    world = of_processes(check_world("predict", distribute))
     found = batches("predict", data, batch_size, False, 0, False)
     results = _results(model, found, compiled, world)
     if out is None:

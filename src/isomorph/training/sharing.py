@@ -67,6 +67,14 @@ def _together(batches: Iterator[tuple], world: World) -> Iterator[tuple]:
         yield batch
 
 
+def of_processes(world: World | None) -> World | None:
+    """The world for work that needs no reduction; None if its workers are devices of this process,
+    of which one is enough.
+    """
+    alone = world is not None and world.size == 1 and not world.is_global
+    return None if alone else world
+
+
 def flags_of(world: World | None, share: Share, is_stopped: bool) -> Any:
     """What this process tells the others in a step: whether it stops, and the shapes it has."""
     if world is None or world.size == 1:

@@ -15,7 +15,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ... import tree
 from ..launchers import Process
-from ..world import T, World, is_divided, rows_of
+from ..world import T, World, check_floats, is_divided, rows_of
 from . import private
 
 LATER = 60  # seconds: JAX ends the process without a word of who is late, so the watchdog is first
@@ -112,15 +112,15 @@ class JaxWorld(World):
         return tree.map(here, arrays)
 
     def mean(self, nest: T, weight: float = 1.0) -> T:
+        leaves, form = tree.flatten(nest)
+        check_floats(leaves, tree.paths(nest))
         if self.size == 1:
             return nest
-        leaves, form = tree.flatten(nest)
         with self.dog.watching("mean"):
             return tree.unflatten(form, self._means(leaves, weight))
 
     def _means(self, leaves: list[Any], weight: float) -> list[Any]:
-        weights = multihost_utils.process_allgather(np.array(weight, np.float64))
-        weights = np.asarray(weights, np.float32)
+        weights = np.asarray(multihost_utils.process_allgather(np.array(weight, np.float32)))
         whole = weights.sum()
 
         def one(x: Any) -> Any:

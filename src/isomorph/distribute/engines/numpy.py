@@ -100,17 +100,16 @@ class MpiWorld(World):
         self.mpi.COMM_WORLD.Abort(1)
 
     def exchange(self) -> Any:
-        """Memory that all processes of one machine share. Over several machines a process that
-        hangs does not answer, so nobody can be named.
-        """
         near = self.comm.Split_type(self.mpi.COMM_TYPE_SHARED)
-        return _Shared(self.mpi, near) if near.size == self.comm.size else _Unknown(self.comm.size)
+        return _Shared(self.mpi, near) if near.size == self.comm.size else _Silent(self.comm.size)
 
 
 class _Shared:
+    """A number of each process, in memory that all of them can read."""
+
     def __init__(self, mpi: Any, near: Any):
         self.rank, size = near.rank, near.size
-        self.window = mpi.Win.Allocate_shared(8 if self.rank >= 0 else 0, 8, comm=near)
+        self.window = mpi.Win.Allocate_shared(8, 8, comm=near)
         self.counts = []
         for rank in range(size):
             memory, _ = self.window.Shared_query(rank)
@@ -125,12 +124,16 @@ class _Shared:
         return [int(x[0]) for x in self.counts]
 
 
-class _Unknown:
+class _Silent:
+    """Processes on several machines: one that hangs does not answer, so nobody can be named, but
+    waiting for it ends.
+    """
+
     def __init__(self, size: int):
         self.size = size
 
     def tell(self, count: int) -> None:
-        pass
+        """Nobody could read it."""
 
     def read(self) -> list[int | None]:
-        return [sys.maxsize] * self.size  # nobody is named
+        return [sys.maxsize] * self.size

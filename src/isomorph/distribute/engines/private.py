@@ -1,4 +1,4 @@
-"""Private names of frameworks that engines use. Without them nothing but a watchdog is lost."""
+"""Private names of frameworks that engines use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any
 
 
 def coordination() -> Any:
-    """JAX's client of the coordination service, with a store of keys and values (JAX 0.9)."""
+    """JAX's client of the coordination service, with a store of keys and values (JAX 0.9). None if
+    JAX has no such name any more: then several processes cannot compare anything, and raise.
+    """
     try:
         from jax._src.distributed import global_state
 
@@ -16,7 +18,7 @@ def coordination() -> Any:
 
 
 def store() -> Any:
-    """The store of torch's default group (torch 2.10)."""
+    """The store of torch's default group (torch 2.10). Without it there is no watchdog."""
     try:
         from torch.distributed.distributed_c10d import _get_default_store
 
