@@ -49,6 +49,15 @@ def test_one_that_fails_ends_all(engine, how, tmp_path):
         assert seconds < START + WAIT + 10
 
 
+@pytest.mark.parametrize("engine", PROCESSES)
+def test_the_end_of_a_process_is_quiet(engine, tmp_path):
+    """JAX's client crashes if a thread uses it while the process ends."""
+    backend, _, options = ENGINES[engine]
+    done, _ = launched(backend, 2, "leaves", backend, tmp_path, *options)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert (tmp_path / "leaves.1.json").exists()
+
+
 def unbroken(backend):
     done = iso.fit(
         problem.made(backend), iso.convert(problem.data(20), backend), problem.counted_loss,
