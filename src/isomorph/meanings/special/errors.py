@@ -121,7 +121,7 @@ def _erfcx_slope(xp: Any, y: Any, x: Any) -> Any:
 def erfcx(xp: Any, x: Any) -> Any:
     size = xp.abs(x)
     near = _between(xp, x, -SECOND, SECOND)
-    first = square_exp(xp, near, 1.0) * erfc.kernel(xp, near)
+    first = square_exp(xp, near, 1.0) * xp.special(erfc, near)
     second = _scaled_tail(xp, _between(xp, size, SECOND, LAST))
     far = xp.where(size > LAST, size, LAST * xp.ones_like(x))
     third = polynomial(SERIES[:6], 0.5 / far / far) / far / ROOT_PI
@@ -152,7 +152,7 @@ def ndtr(xp: Any, x: Any) -> Any:
     far = _between(xp, -x, SECOND * ROOT_TWO, LAST * ROOT_TWO)
     tail = 0.5 * square_exp(xp, far, -0.5) * _scaled_tail(xp, far / ROOT_TWO)
     tail = xp.where(x > -LAST * ROOT_TWO, tail, xp.zeros_like(x))
-    return xp.where(x < -SECOND * ROOT_TWO, tail, 0.5 * erfc.kernel(xp, -x / ROOT_TWO))
+    return xp.where(x < -SECOND * ROOT_TWO, tail, 0.5 * xp.special(erfc, -x / ROOT_TWO))
 
 
 @smooth(lambda xp, y, p: xp.exp(0.5 * y * y) / DENSITY)
@@ -171,8 +171,8 @@ def _log_ndtr_slope(xp: Any, _: Any, x: Any) -> Any:
 @smooth(_log_ndtr_slope)
 def log_ndtr(xp: Any, x: Any) -> Any:
     low = xp.where(x < -1, x, -xp.ones_like(x))
-    below = xp.log(0.5 * erfcx.kernel(xp, -low / ROOT_TWO)) - 0.5 * low * low
+    below = xp.log(0.5 * xp.special(erfcx, -low / ROOT_TWO)) - 0.5 * low * low
     below = xp.where(xp.isinf(low), low, below)
     high = xp.where(x < -1, xp.zeros_like(x), x)
-    above = log1p(xp, -ndtr.kernel(xp, -high))
+    above = log1p(xp, -xp.special(ndtr, -high))
     return xp.where(x < -1, below, above)
