@@ -33,16 +33,19 @@ def spread(x):
     return xp.matmul(x, xp.permute_dims(x, (1, 0))) + xp.eye(3, dtype=x.dtype)
 
 
+FEW = {"numItermax": 20, "stopThr": 0.0, "warn": False}  # as many steps on every framework
+
+
 # Each has a function of `like`, which makes an array from NumPy's, and of the array that varies.
 PROBLEMS = {
     "emd2": (lambda like, x: ot.emd2(like(A), like(B), x), COST),
-    "sinkhorn2": (lambda like, x: ot.sinkhorn2(like(A), like(B), x, 0.5, stopThr=1e-13), COST),
+    "sinkhorn2": (lambda like, x: ot.sinkhorn2(like(A), like(B), x, 2.0, **FEW), COST),
     "sinkhorn_log": (
-        lambda like, x: ot.bregman.sinkhorn_log(like(A), like(B), x, 0.3, stopThr=1e-13)[0, 0],
+        lambda like, x: ot.bregman.sinkhorn_log(like(A), like(B), x, 1.0, **FEW)[0, 0],
         COST,
     ),
     "unbalanced": (
-        lambda like, x: ot.unbalanced.mm_unbalanced2(like(A), like(B), x, 0.7, numItermax=50),
+        lambda like, x: ot.unbalanced.mm_unbalanced2(like(A), like(B), x, 0.7, numItermax=10),
         COST,
     ),
     "dist": (lambda like, x: ot.dist(x, like(Y), metric="euclidean")[2, 3], X),
@@ -60,14 +63,12 @@ PROBLEMS = {
         ROOT,
     ),
     "barycenter": (
-        lambda like, x: ot.bregman.barycenter(
-            x, like(GRID), 0.05, numItermax=200, stopThr=1e-15, warn=False
-        )[3],
+        lambda like, x: ot.bregman.barycenter(x, like(GRID), 0.05, **FEW)[3],
         BINS,
     ),
     "gromov": (
         lambda like, x: ot.gromov.entropic_gromov_wasserstein2(
-            x, like(COST @ COST.T / 50), like(A), like(A), epsilon=5e-1, max_iter=20
+            x, like(COST @ COST.T / 50), like(A), like(A), epsilon=2.0, max_iter=3, **FEW
         ),
         PLANE,
     ),
