@@ -103,6 +103,10 @@ if __name__ == "__main__":
         import jax
 
         jax.config.update("jax_enable_x64", True)
+    if "tensorflow" in sys.argv[1:]:  # POT's code uses x.reshape and x.T; it asks for this
+        from tensorflow.experimental.numpy import experimental_enable_numpy_behavior
+
+        experimental_enable_numpy_behavior()
     results = {"POT": own_results()}
     pot_backend.install()
     for framework in sys.argv[1:]:
