@@ -43,6 +43,7 @@ from .arrays.sampling import interp as interp
 from .arrays.sampling import trapezoid as trapezoid
 from .compiling import jit as jit
 from .conversion import convert as convert
+from .conversion import device_of as device_of
 from .conversion import to_numpy as to_numpy
 from .creation import arange as arange
 from .creation import asarray as asarray
@@ -55,6 +56,7 @@ from .default_backend import use_backend as use_backend
 from .flow import cond as cond
 from .flow import fori_loop as fori_loop
 from .flow import scan as scan
+from .flow import switch as switch
 from .flow import while_loop as while_loop
 from .gradients.batching import vmap as vmap
 from .gradients.checking import check_gradients as check_gradients
@@ -71,9 +73,12 @@ from .gradients.transforms import grad as grad
 from .gradients.transforms import hessian as hessian
 from .gradients.transforms import hvp as hvp
 from .gradients.transforms import jac as jac
+from .gradients.transforms import jacfwd as jacfwd
+from .gradients.transforms import jacrev as jacrev
 from .gradients.transforms import jvp as jvp
 from .gradients.transforms import stop_gradient as stop_gradient
 from .gradients.transforms import value_and_grad as value_and_grad
+from .gradients.transforms import value_and_jac as value_and_jac
 from .gradients.transforms import vjp as vjp
 from .indexing import at as at
 from .indexing import span as span

@@ -5,9 +5,10 @@ gradients against central differences, and mapped.
 import numpy as np
 import pytest
 from array_cases import CASES
+from frameworks import ours
 
 import isomorph as iso
-from oracles import central_gradient, kind_of, numpy_of
+from oracles import as_users_have_it, central_gradient, kind_of, name_of, numpy_of
 
 SMOOTH = {name: case for name, case in CASES.items() if case.places}
 
@@ -16,13 +17,22 @@ def listed(found):
     return found if isinstance(found, list) else [found]
 
 
-def check(name, backend, found, wanted):
+def dtype_of(xp, name, sure):
+    """NumPy's dtype, but floats from integers are of the framework's default dtype."""
+    whole = all(x.dtype.kind == "i" for x in CASES[name].arrays)
+    if not whole or sure.dtype != np.float64 or name == "one_hot":
+        return sure.dtype
+    own = xp.__array_namespace_info__().default_dtypes()["real floating"]
+    return np.dtype(str(getattr(own, "name", own)).rpartition(".")[2])
+
+
+def check(name, xp, found, wanted):
     found, wanted = listed(found), listed(wanted)
     assert len(found) == len(wanted) >= 1
     for got, sure in zip(found, wanted):
-        assert kind_of(got) == backend, name
+        assert kind_of(got) == name_of(xp), name
         got, sure = numpy_of(got), np.asarray(sure)
-        assert (got.shape, got.dtype) == (sure.shape, sure.dtype), name
+        assert (got.shape, got.dtype) == (sure.shape, dtype_of(xp, name, sure)), name
         np.testing.assert_allclose(got, sure, rtol=1e-12, atol=1e-13, err_msg=name)
 
 
@@ -65,12 +75,7 @@ def by_differences(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_values(backend, xp, name):
-    check(
-        name,
-        backend,
-        values_of(name, inputs(xp, [name])[name]),
-        CASES[name].wanted(*CASES[name].arrays),
-    )
+    check(name, xp, values_of(name, inputs(xp, [name])[name]), right(name))
 
 
 @pytest.mark.parametrize("name", SMOOTH)
@@ -79,3 +84,68 @@ def test_gradients(backend, xp, name):
     for got, wanted in zip(found, by_differences(name), strict=True):
         # the error of central differences is about 1e-9 times the third derivative
         np.testing.assert_allclose(numpy_of(got), wanted, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
+def test_compiled(backend, xp, monkeypatch):
+    """All values and gradients in one program. On torch its graph is run as it is: Inductor takes
+    minutes for it, and gets fewer cases below.
+    """
+    if backend == "torch":
+        monkeypatch.setattr(ours("torch.private"), "inductor_compile", lambda graph, *_: graph)
+
+    def every(inputs):
+        values = {name: values_of(name, inputs[name]) for name in CASES}
+        return values, {name: gradients_of(xp, name, inputs[name]) for name in SMOOTH}
+
+    values, gradients = as_users_have_it(backend, iso.jit(every))(inputs(xp, CASES))
+    for name in CASES:
+        check(name, xp, values[name], right(name))
+    for name in SMOOTH:
+        for got, wanted in zip(gradients[name], by_differences(name), strict=True):
+            np.testing.assert_allclose(numpy_of(got), wanted, rtol=1e-6, atol=1e-7, err_msg=name)
+
+
+FEW = ["nanmedian", "interp", "cumulative_max", "segment_max", "at_drop_add"]
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+@pytest.mark.parametrize(
+    "names",
+    [FEW, *(pytest.param([name], marks=pytest.mark.slow) for name in CASES)],
+    ids=["few", *CASES],
+)
+def test_compiled_by_inductor(backend, xp, names):
+    found = iso.jit(lambda inputs: {name: values_of(name, inputs[name]) for name in names})(
+        inputs(xp, names)
+    )
+    for name in names:
+        check(name, xp, found[name], right(name))
+
+
+def test_mapped(backend, xp):
+    """Two examples, of which the second has other numbers: the results are those of each."""
+
+    def every(first, second):
+        found = {}
+        for name in SMOOTH:
+            arrays = [
+                xp.stack([x, y]) if i in SMOOTH[name].places else x
+                for i, (x, y) in enumerate(zip(first[name], second[name]))
+            ]
+            axes = tuple(0 if i in SMOOTH[name].places else None for i in range(len(arrays)))
+            found[name] = iso.vmap(lambda *a, name=name: values_of(name, a), axes)(*arrays)
+        return found
+
+    first = inputs(xp, SMOOTH)
+    second = {
+        name: [
+            x * 0.9 + 0.001 if i in SMOOTH[name].places else x for i, x in enumerate(first[name])
+        ]
+        for name in SMOOTH
+    }
+    found = (iso.jit(every) if backend == "jax" else every)(first, second)
+    for name in SMOOTH:
+        for got, given in zip(numpy_of(found[name]), (first, second), strict=True):
+            sure = SMOOTH[name].wanted(*(numpy_of(x) for x in given[name]))
+            np.testing.assert_allclose(got, sure, rtol=1e-12, atol=1e-13, err_msg=name)
