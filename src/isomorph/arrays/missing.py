@@ -36,7 +36,7 @@ def nanmean(x: A, /, *, axis: Axes = None, keepdims: bool = False) -> A:
     """The mean of all elements that are not NaN; NaN if there are none. Integers give floats.
 
     >>> iso.nanmean(np.array([1.0, np.nan, 2.0]))
-    np.float64(1.5)
+    array(1.5)
     """
     xp: Any = backend_of(x)
     x = floats(xp, x)
@@ -49,7 +49,7 @@ def nanvar(x: A, /, *, axis: Axes = None, correction: float = 0.0, keepdims: boo
     mean, divided by their number less `correction`; NaN if that is not positive.
 
     >>> iso.nanvar(np.array([1.0, np.nan, 3.0]))
-    np.float64(1.0)
+    array(1.)
     """
     xp: Any = backend_of(x)
     x = floats(xp, x)
@@ -64,7 +64,7 @@ def nanstd(x: A, /, *, axis: Axes = None, correction: float = 0.0, keepdims: boo
     """The square root of `nanvar`. Where it is 0, the gradient is 0.
 
     >>> iso.nanstd(np.array([1.0, np.nan, 3.0]))
-    np.float64(1.0)
+    array(1.)
     """
     xp: Any = backend_of(x)
     squared: Any = nanvar(x, axis=axis, correction=correction, keepdims=keepdims)
@@ -77,7 +77,7 @@ def nanmin(x: A, /, *, axis: Axes = None, keepdims: bool = False) -> A:
     """The smallest element that is not NaN; NaN if there are none. Equal ones share the gradient.
 
     >>> iso.nanmin(np.array([2.0, np.nan, 1.0]))
-    np.float64(1.0)
+    array(1.)
     """
     return _extreme("nanmin", x, axis, keepdims, True)
 
@@ -86,7 +86,7 @@ def nanmax(x: A, /, *, axis: Axes = None, keepdims: bool = False) -> A:
     """The largest element that is not NaN; NaN if there are none. Equal ones share the gradient.
 
     >>> iso.nanmax(np.array([2.0, np.nan, 1.0]))
-    np.float64(2.0)
+    array(2.)
     """
     return _extreme("nanmax", x, axis, keepdims, False)
 
@@ -115,7 +115,7 @@ def nanargmin(x: A, /, *, axis: int | None = None, keepdims: bool = False) -> A:
     """Where the smallest element is that is not NaN, the first of equal ones; -1 if all are NaN.
 
     >>> iso.nanargmin(np.array([2.0, np.nan, 1.0]))
-    np.int64(2)
+    array(2)
     """
     return _place("nanargmin", x, axis, keepdims, True)
 
@@ -124,7 +124,7 @@ def nanargmax(x: A, /, *, axis: int | None = None, keepdims: bool = False) -> A:
     """Where the largest element is that is not NaN, the first of equal ones; -1 if all are NaN.
 
     >>> iso.nanargmax(np.array([2.0, np.nan, 1.0]))
-    np.int64(0)
+    array(0)
     """
     return _place("nanargmax", x, axis, keepdims, False)
 
