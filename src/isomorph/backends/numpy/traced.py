@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy
 
 from ...dispatch import load
+from ...typing import TracedArray
 from .methods import Methods
 
 np: Any = numpy  # its type stubs do not know traced values
@@ -104,7 +105,7 @@ REDUCTIONS |= {np.logical_and: np.all, np.logical_or: np.any}
 ACCUMULATIONS = {np.add: np.cumsum, np.multiply: np.cumprod}
 
 
-class Traced(Methods):
+class Traced(Methods, TracedArray):
     """A NumPy array being differentiated."""
 
     __slots__ = ("node", "tape", "value")
