@@ -20,7 +20,7 @@ def _factors(xp: Any, a: Any) -> tuple[Any, Any, Any]:
 
     def func(a: Any) -> tuple[Any, Any]:
         size = min(a.shape[-2:])
-        both, order = xp.pivoted(a)
+        both, order = xp.pivoted(xp.stop_gradient(a, False))
         eye = xp.eye(a.shape[-2], size, dtype=a.dtype, device=xp.device_of(a))
         return (xp.tril(both[..., :size], k=-1) + eye, xp.triu(both[..., :size, :])), order
 

@@ -30,7 +30,7 @@ def lu(a: A, /, permute_l: bool = False) -> tuple[A, ...]:
     with ones on the diagonal and zeros above, [..., m, k]; `u` with zeros below the diagonal,
     [..., k, n], where k = min(m, n). With `permute_l`, p @ l and u.
 
-    Rows are exchanged so that no element of `l` is larger than 1. The permutation is constant under
+    Rows are exchanged so that no element of `l` is larger than 1, or √2 if complex. The permutation is constant under
     differentiation. The first k rows of pᵀ @ a must be of full rank: otherwise the gradient is inf,
     NaN or an error.
 
@@ -77,6 +77,7 @@ def eigvals(a: A, /) -> A:
 
 def _eig(xp: Any, a: Any) -> tuple[Any, Any]:
     def func(a: Any) -> tuple[Any, Any]:
+        a = xp.stop_gradient(a, False)
         finite = xp.all(xp.isfinite(a), axis=(-2, -1))
         safe = xp.where(finite[..., None, None], a, eye_of(xp, a))
         values, vectors = xp.eig(safe)
@@ -141,7 +142,7 @@ def _unitary(xp: Any, a: Any) -> Any:
         return adjoint(xp, _unitary(xp, adjoint(xp, a)))
 
     def func(a: Any) -> Any:
-        u, _, vh = xp.linalg.svd(a, full_matrices=False)
+        u, _, vh = xp.linalg.svd(xp.stop_gradient(a, False), full_matrices=False)
         return xp.matmul(u, vh)
 
     def forth(a: Any) -> tuple[Any, Any]:
@@ -168,6 +169,7 @@ def _between(xp: Any, p: Any, q: Any) -> Any:
     """
 
     def func(p: Any, q: Any) -> Any:
+        p, q = (xp.stop_gradient(x, False) for x in (p, q))
         values, vectors = xp.linalg.eigh(p)
         sums = values[..., :, None] + values[..., None, :]
         sums = sums if sums.dtype == q.dtype else xp.astype(sums, q.dtype)

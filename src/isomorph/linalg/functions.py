@@ -68,13 +68,16 @@ def logm(a: A, /) -> A:
 def _smooth(name: str, xp: Any, values: Callable[[Any], Any], a: Any) -> Any:
     """`values(a)`, with the derivative of a smooth function of matrices."""
 
+    def plain(a: Any) -> Any:
+        return values(xp.stop_gradient(a, False))
+
     def forth(a: Any) -> tuple[Any, Any]:
-        return values(a), a
+        return plain(a), a
 
     def back(a: Any, grad: Any) -> tuple[Any]:
         return (_along(xp, lambda x: _smooth(name, xp, values, x), adjoint(xp, a), grad),)
 
-    return ruled(name, values, forth, back)(a)
+    return ruled(name, plain, forth, back)(a)
 
 
 def _along(xp: Any, func: Callable[[Any], Any], a: Any, direction: Any) -> Any:

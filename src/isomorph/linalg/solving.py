@@ -135,6 +135,7 @@ def _least(xp: Any, a: Any, b: Any, rcond: float) -> Any:
         return xp.matmul(adjoint(xp, a), b)  # zeros, which depend on nothing
 
     def func(a: Any, b: Any) -> Any:
+        a, b = (xp.stop_gradient(x, False) for x in (a, b))
         u, s, vh = xp.linalg.svd(a, full_matrices=False)
         kept = s > s[..., :1] * rcond
         one = xp.ones_like(s)
@@ -193,6 +194,7 @@ def _sylvester(xp: Any, a: Any, b: Any, q: Any) -> Any:
         return q
 
     def func(a: Any, b: Any, q: Any) -> Any:
+        a, b, q = (xp.stop_gradient(x, False) for x in (a, b, q))
         m, n = q.shape[-2:]
         if m * n <= AS_ONE:
             return _as_one_system(xp, a, b, q)

@@ -1,5 +1,5 @@
-"""Factors L and U of matrices whose rows are exchanged, column by column, so that no factor is
-larger than 1.
+"""Factors L and U of matrices whose rows are exchanged, column by column, so that the largest
+element left is divided by.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def pivoted(xp: Any, a: Any) -> tuple[Any, Any]:
         k = xp.asarray(k, dtype=rows.dtype, device=device)
         at = xp.reshape(k, (1,))
         column = xp.take(a, at, axis=-1)[..., 0]
-        size = xp.abs(column)
+        size = _size(xp, column)
         size = xp.where(rows >= k, size, -xp.ones_like(size))
         # the first of the largest; argmax takes a NaN for the largest
         best = xp.astype(xp.argmax(size, axis=-1), rows.dtype)[..., None]
@@ -38,3 +38,10 @@ def pivoted(xp: Any, a: Any) -> tuple[Any, Any]:
         return xp.where(below & (columns > k), a - factor * row, a), order
 
     return xp.fori_loop(0, min(m, n), step, (a, order))
+
+
+def _size(xp: Any, x: Any) -> Any:
+    """How large numbers are, as LAPACK compares them."""
+    if xp.is_complex(x.dtype):
+        return xp.abs(xp.real(x)) + xp.abs(xp.imag(x))
+    return xp.abs(x)

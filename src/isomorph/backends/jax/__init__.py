@@ -18,7 +18,7 @@ from ...compiling import TRACING
 from ...gradients.custom import check_outputs
 from ...slow_compilation import Notice, name_of
 from ..explaining import DECIDES, DEVICES, INDEX, LEAVES, MASK, NUMBER, add, explained
-from . import convolution, indexing, jitted_layers, linalg, names, random
+from . import convolution, factors, indexing, jitted_layers, linalg, names, random
 from .layers import Layers
 from .literals import LITERALS, native
 
@@ -269,6 +269,15 @@ class JAX(Layers):
 
     def has_quick_steps(xp):
         return jax.default_backend() == "cpu"
+
+    def solve_triangular(xp, a, b, lower, trans, unit):
+        return factors.solve_triangular(a, b, lower, trans, unit)
+
+    def lu(xp, a):
+        return factors.lu(a)
+
+    def eig(xp, a):
+        return factors.eig(a)
 
     def cond(xp, pred, true, false, arrays):
         if not isinstance(pred, Tracer):  # known: nothing is compiled

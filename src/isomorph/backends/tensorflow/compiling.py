@@ -25,7 +25,9 @@ from .kernels import Eager
 
 LACKING = {
     "EagerPyFunc",
+    "Eig",
     "LogMatrixDeterminant",
+    "Lu",
     "MatrixDeterminant",
     "PyFunc",
     "PyFuncStateless",
