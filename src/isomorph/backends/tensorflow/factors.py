@@ -40,6 +40,8 @@ def eig(a: Any) -> tuple[tf.Tensor, tf.Tensor]:
     kind = tf.complex128 if a.dtype in (tf.float64, tf.complex128) else tf.complex64
     values, vectors = ops.Eig(input=a, Tout=kind, compute_v=True)
     size = tf.abs(vectors)
-    largest = tf.one_hot(tf.argmax(size, -2), vectors.shape[-1], axis=-2, dtype=kind)
+    at = tf.expand_dims(tf.argmax(size, -2), -2)
+    rows = tf.range(tf.shape(at, out_type=at.dtype)[-1])
+    largest = tf.cast(tf.equal(rows[:, None], at), kind)
     top = tf.reduce_sum(vectors * largest, -2, keepdims=True)
     return values, vectors * tf.math.conj(tf.math.sign(top))
