@@ -57,7 +57,7 @@ class Backend(Contract):
     from ..meanings.loss import cross_entropy, label_scores, picked, reduced
 
     # Linear algebra: values, and `lu` and `solve_triangular` with their derivatives.
-    from ..meanings.matrix_functions import expm
+    from ..meanings.matrix_functions import expm, logm, sqrtm
     from ..meanings.norm import batch_norm, group_norm, layer_norm, local_response_norm, rms_norm
     from ..meanings.pivoting import pivoted
     from ..meanings.pooling import adaptive_pool, pool

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..gradients.custom import ruled
-from ..meanings import matrix_functions
 from .arguments import adjoint, square
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def sqrtm(a: A, /) -> A:
            [0.  , 2.  ]])
     """
     xp = square("linalg.sqrtm", "a", a)
-    return _smooth("linalg.sqrtm", xp, lambda a: matrix_functions.sqrtm(xp, a), a)
+    return _smooth("linalg.sqrtm", xp, lambda a: xp.sqrtm(a), a)
 
 
 def logm(a: A, /) -> A:
@@ -62,7 +61,7 @@ def logm(a: A, /) -> A:
            [0., 0.]])
     """
     xp = square("linalg.logm", "a", a)
-    return _smooth("linalg.logm", xp, lambda a: matrix_functions.logm(xp, a), a)
+    return _smooth("linalg.logm", xp, lambda a: xp.logm(a), a)
 
 
 def _smooth(name: str, xp: Any, values: Callable[[Any], Any], a: Any) -> Any:

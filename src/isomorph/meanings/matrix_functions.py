@@ -90,7 +90,7 @@ def sqrtm(xp: Any, a: Any) -> Any:
         return a
     finite, a = _finite(xp, a)
     hermitian = _is_hermitian(xp, a)
-    found, _ = _roots(xp, a, finite & ~hermitian, lambda x: xp.ones_like(finite))
+    found, _ = _roots(xp, a, finite & ~hermitian, lambda x: _norm(xp, x) >= 0)
     found = xp.where(hermitian[..., None, None], _spectral(xp, a, hermitian, _root), found)
     return _but_finite(xp, finite, found)
 
@@ -101,9 +101,9 @@ def logm(xp: Any, a: Any) -> Any:
         return a
     finite, a = _finite(xp, a)
     hermitian = _is_hermitian(xp, a)
-    eye = _eye(xp, a)
-    is_near = lambda x: _norm(xp, x - eye) <= NEAR
+    is_near = lambda x: _norm(xp, x - _eye(xp, x)) <= NEAR
     near, count = _roots(xp, a, finite & ~hermitian & ~is_near(a), is_near)
+    eye = _eye(xp, a)
     rest = near - eye
     numbers = lambda given: xp.reshape(
         xp.asarray(given, dtype=rest.dtype, device=xp.device_of(a)), (-1, *[1] * len(a.shape))
@@ -121,12 +121,12 @@ def _roots(xp: Any, a: Any, active: Any, is_enough: Callable[[Any], Any]) -> tup
     """Square roots of the `active` matrices, repeated until `is_enough` of the root; and how many
     were taken. NaN for a matrix whose iteration does not converge.
     """
-    n, eye = a.shape[-1], _eye(xp, a)
-    m = a + xp.zeros_like(a)
-    zeros = xp.zeros_like(_norm(xp, a))
+    n = a.shape[-1]
+    none = xp.zeros_like(_norm(xp, a))
     rounding = n * float(xp.finfo(a.dtype).eps)
 
     def step(a: Any, m: Any, x: Any, count: Any, steps: Any, active: Any) -> tuple:
+        eye, zeros = _eye(xp, a), xp.zeros_like(steps)
         log = xp.linalg.slogdet(m)[1]
         fine = active & xp.isfinite(log)
         safe = xp.where(fine[..., None, None], m, eye)
@@ -151,7 +151,7 @@ def _roots(xp: Any, a: Any, active: Any, is_enough: Callable[[Any], Any]) -> tup
         return a, m, x, count, steps, active & ~done
 
     goes_on = lambda *state: xp.any(state[-1])
-    state = xp.while_loop(goes_on, step, (a, m, m, zeros, zeros, active))
+    state = xp.while_loop(goes_on, step, (a, a, a, none, none, active))
     return state[0], state[3]
 
 

@@ -273,6 +273,15 @@ class JAX(Layers):
     def solve_triangular(xp, a, b, lower, trans, unit):
         return factors.solve_triangular(a, b, lower, trans, unit)
 
+    def expm(xp, a):
+        return factors.expm(xp, a)
+
+    def sqrtm(xp, a):
+        return factors.sqrtm(xp, a)
+
+    def logm(xp, a):
+        return factors.logm(xp, a)
+
     def lu(xp, a):
         return factors.lu(a)
 

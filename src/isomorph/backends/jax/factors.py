@@ -1,12 +1,20 @@
-"""Factorisations that `jax.lax.linalg` has and the namespace has not."""
+"""Linear algebra beyond the namespace: factorisations that `jax.lax.linalg` has, and functions of
+matrices.
+"""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+
+from ...meanings import matrix_functions
+
+# As one program each: otherwise their loops are traced again at each call.
+expm = jax.jit(matrix_functions.expm, static_argnums=0)
+sqrtm = jax.jit(matrix_functions.sqrtm, static_argnums=0)
+logm = jax.jit(matrix_functions.logm, static_argnums=0)
 
 TRANSPOSED = {"N": {}, "T": {"transpose_a": True}, "C": {"transpose_a": True, "conjugate_a": True}}
 
@@ -25,7 +33,6 @@ def lu(a: Any) -> tuple[Any, Any, Any]:
     return p, low, jnp.triu(both[..., :k, :])
 
 
-@partial(jax.jit)
+@jax.jit
 def eig(a: Any) -> tuple[Any, Any]:
-    values, vectors = jax.lax.linalg.eig(a, compute_left_eigenvectors=False)
-    return values, vectors
+    return tuple(jax.lax.linalg.eig(a, compute_left_eigenvectors=False))
