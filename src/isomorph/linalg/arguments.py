@@ -1,11 +1,12 @@
-"""Checks of the arguments of linear algebra, and what brings them together: one dtype, one batch."""
+"""Checks of the arguments of linear algebra, and what they need in common: a dtype, a batch."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..dispatch import backend_of, dtype_of
-from ..layers.shapes import broadcast, shape_of
+from ..layers.shapes import broadcast, known, shape_of
 
 
 def matrices(name: str, word: str, x: Any) -> Any:
@@ -91,3 +92,18 @@ def adjoint(xp: Any, x: Any) -> Any:
 def eye_of(xp: Any, x: Any) -> Any:
     """The identity with the dtype of `x`, and the size of its last axis."""
     return xp.eye(x.shape[-1], dtype=x.dtype, device=xp.device_of(x))
+
+
+def finite_part(xp: Any, a: Any) -> tuple[Any, Any]:
+    """Which matrices are finite, and zeros with ones on the diagonal instead of each other one: a
+    kernel for singular values or eigenvalues may not return for them.
+    """
+    finite = xp.all(xp.isfinite(a), axis=(-2, -1))
+    eye = xp.eye(a.shape[-2], a.shape[-1], dtype=a.dtype, device=xp.device_of(a))
+    return finite, xp.where(finite[..., None, None], a, eye)
+
+
+def marked(xp: Any, finite: Any, y: Any, axes: int) -> Any:
+    """`y` with NaN for matrices that are not finite; it has so many axes for each matrix."""
+    finite = xp.reshape(finite, known((*finite.shape, *[1] * axes)))
+    return xp.where(finite, y, xp.full_like(y, math.nan))

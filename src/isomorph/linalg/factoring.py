@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 from ..gradients.custom import ruled
-from .arguments import adjoint, eye_of, matrices, square
+from .arguments import adjoint, eye_of, finite_part, marked, matrices, square
 
 if TYPE_CHECKING:
     from ..array_types import A
@@ -30,9 +29,9 @@ def lu(a: A, /, permute_l: bool = False) -> tuple[A, ...]:
     with ones on the diagonal and zeros above, [..., m, k]; `u` with zeros below the diagonal,
     [..., k, n], where k = min(m, n). With `permute_l`, p @ l and u.
 
-    Rows are exchanged so that no element of `l` is larger than 1, or √2 if complex. The permutation is constant under
-    differentiation. The first k rows of pᵀ @ a must be of full rank: otherwise the gradient is inf,
-    NaN or an error.
+    Rows are exchanged so that no element of `l` is larger than 1, or √2 if complex. The permutation
+    is constant under differentiation. The first k rows and columns of pᵀ @ a must be invertible:
+    otherwise the gradient is inf, NaN or an error.
 
     >>> p, l, u = iso.linalg.lu(np.array([[1.0, 3.0], [2.0, 4.0]]))
     >>> l, u
@@ -77,15 +76,9 @@ def eigvals(a: A, /) -> A:
 
 def _eig(xp: Any, a: Any) -> tuple[Any, Any]:
     def func(a: Any) -> tuple[Any, Any]:
-        a = xp.stop_gradient(a, False)
-        finite = xp.all(xp.isfinite(a), axis=(-2, -1))
-        safe = xp.where(finite[..., None, None], a, eye_of(xp, a))
-        values, vectors = xp.eig(safe)
-        nan = lambda y: xp.full_like(y, math.nan)
-        return (
-            xp.where(finite[..., None], values, nan(values)),
-            xp.where(finite[..., None, None], vectors, nan(vectors)),
-        )
+        finite, a = finite_part(xp, xp.stop_gradient(a, False))
+        values, vectors = xp.eig(a)
+        return marked(xp, finite, values, 1), marked(xp, finite, vectors, 2)
 
     def forth(a: Any) -> tuple[Any, Any]:
         return func(a), a
@@ -142,8 +135,9 @@ def _unitary(xp: Any, a: Any) -> Any:
         return adjoint(xp, _unitary(xp, adjoint(xp, a)))
 
     def func(a: Any) -> Any:
-        u, _, vh = xp.linalg.svd(xp.stop_gradient(a, False), full_matrices=False)
-        return xp.matmul(u, vh)
+        finite, a = finite_part(xp, xp.stop_gradient(a, False))
+        u, _, vh = xp.linalg.svd(a, full_matrices=False)
+        return marked(xp, finite, xp.matmul(u, vh), 2)
 
     def forth(a: Any) -> tuple[Any, Any]:
         return func(a), a
@@ -170,12 +164,13 @@ def _between(xp: Any, p: Any, q: Any) -> Any:
 
     def func(p: Any, q: Any) -> Any:
         p, q = (xp.stop_gradient(x, False) for x in (p, q))
+        finite, p = finite_part(xp, p)
         values, vectors = xp.linalg.eigh(p)
         sums = values[..., :, None] + values[..., None, :]
         sums = sums if sums.dtype == q.dtype else xp.astype(sums, q.dtype)
         turned = adjoint(xp, vectors)
         inner = xp.matmul(turned, xp.matmul(q, vectors)) / sums
-        return xp.matmul(vectors, xp.matmul(inner, turned))
+        return marked(xp, finite, xp.matmul(vectors, xp.matmul(inner, turned)), 2)
 
     def forth(p: Any, q: Any) -> tuple[Any, Any]:
         return func(p, q), (p, q)

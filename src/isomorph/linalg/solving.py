@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from ..dispatch import backend_of
 from ..gradients.custom import ruled
-from .arguments import adjoint, alike, eye_of, matrices, right_hand, square
+from .arguments import adjoint, alike, eye_of, finite_part, marked, matrices, right_hand, square
 
 if TYPE_CHECKING:
     from ..array_types import A
@@ -115,7 +115,8 @@ def lstsq(a: A, b: A, /, rcond: float | None = None) -> LeastSquares[A]:
     left, right = alike(name, xp, a, right)
     if rcond is None:
         rcond = max(m, n) * float(xp.finfo(left.dtype).eps)
-    values = xp.linalg.svdvals(left)
+    finite, safe = finite_part(xp, left)
+    values = marked(xp, finite, xp.linalg.svdvals(safe), 1)
     least = xp.stop_gradient(values, False)[..., :1] * rcond
     rank = xp.sum(xp.astype(xp.stop_gradient(values, False) > least, xp.int64), axis=-1)
     x = _least(xp, left, right, rcond)
@@ -136,21 +137,22 @@ def _least(xp: Any, a: Any, b: Any, rcond: float) -> Any:
 
     def func(a: Any, b: Any) -> Any:
         a, b = (xp.stop_gradient(x, False) for x in (a, b))
+        finite, a = finite_part(xp, a)
         u, s, vh = xp.linalg.svd(a, full_matrices=False)
         kept = s > s[..., :1] * rcond
         one = xp.ones_like(s)
         scale = xp.where(kept, 1 / xp.where(kept, s, one), xp.zeros_like(s))
-        scale = xp.where(xp.isnan(s), s, scale)
         scale = scale if scale.dtype == a.dtype else xp.astype(scale, a.dtype)
         parts = scale[..., :, None] * xp.matmul(adjoint(xp, u), b)
-        return xp.matmul(adjoint(xp, vh), parts)
+        return marked(xp, finite, xp.matmul(adjoint(xp, vh), parts), 2)
 
     def forth(a: Any, b: Any) -> tuple[Any, Any]:
         return func(a, b), (a, b)
 
     def back(given: Any, grad: Any) -> tuple[Any, Any]:
         a, b = given
-        p = xp.linalg.pinv(a, rtol=rcond)
+        finite, safe = finite_part(xp, a)
+        p = marked(xp, finite, xp.linalg.pinv(safe, rtol=rcond), 2)
         ph = adjoint(xp, p)
         x = xp.matmul(p, b)
         rest = b - xp.matmul(a, x)

@@ -1,5 +1,5 @@
-"""The functions of the array API standard's `linalg`, as doors: each calls the function of that name
-in `iso.namespace(x).linalg`, the framework's own.
+"""The functions of the array API standard's `linalg`: each calls the function of that name in
+`iso.namespace(x).linalg`, the framework's own.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def diagonal(x: A, /, *, offset: int = 0) -> A:
 
 
 def eigh(x: A, /) -> tuple[A, A]:
-    """The eigenvalues [..., n], in ascending order, and eigenvectors [..., n, n] of Hermitian matrices,
-    of which the lower triangle is read.
+    """The eigenvalues [..., n], in ascending order, and eigenvectors [..., n, n] of Hermitian
+    matrices, of which the lower triangle is read.
 
     >>> iso.linalg.eigh(np.array([[2.0, 0.0], [0.0, 1.0]]))[0]
     array([1., 2.])
@@ -92,8 +92,8 @@ def matmul(x1: A, x2: A, /) -> A:
 def matrix_norm(
     x: A, /, *, keepdims: bool = False, ord: float | Literal["fro", "nuc"] | None = "fro"
 ) -> A:
-    """A norm of matrices, of shape [...]: of Frobenius, "nuc"lear, or with `ord` 1, 2, inf and their
-    negatives.
+    """A norm of matrices, of shape [...]: of Frobenius, "nuc"lear, or with `ord` 1, 2, inf and
+    their negatives.
 
     >>> float(iso.linalg.matrix_norm(np.array([[3.0, 4.0]])))
     5.0
@@ -140,8 +140,9 @@ def outer(x1: A, x2: A, /) -> A:
 
 
 def pinv(x: A, /, *, rtol: float | A | None = None) -> A:
-    """The pseudo-inverse [..., n, m] of matrices [..., m, n]. Singular values up to `rtol` times the
-    largest count as zero. The gradient is that at constant rank; equal singular values need no care.
+    """The pseudo-inverse [..., n, m] of matrices [..., m, n]. Singular values up to `rtol` times
+    the largest count as zero. The gradient is that at constant rank; equal singular values need no
+    care.
 
     >>> iso.linalg.pinv(np.array([[2.0], [0.0]]))
     array([[0.5, 0. ]])
@@ -159,8 +160,8 @@ def qr(x: A, /, *, mode: Literal["reduced", "complete"] = "reduced") -> tuple[A,
 
 
 def slogdet(x: A, /) -> tuple[A, A]:
-    """The sign of the determinant of square matrices, a number of size 1 or 0, and the logarithm of its
-    size.
+    """The sign of the determinant of square matrices, a number of size 1 or 0, and the logarithm of
+    its size.
 
     >>> float(iso.linalg.slogdet(np.array([[0.0, 1.0], [1.0, 0.0]]))[0])
     -1.0
@@ -196,8 +197,8 @@ def svdvals(x: A, /) -> A:
 
 
 def tensordot(x1: A, x2: A, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> A:
-    """The sum of products over the last `axes` axes of `x1` and the first of `x2`, or over the given
-    ones.
+    """The sum of products over the last `axes` axes of `x1` and the first of `x2`, or over the
+    given ones.
 
     >>> iso.linalg.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=1)
     array([[3., 3.],
