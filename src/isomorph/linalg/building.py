@@ -73,16 +73,15 @@ def toeplitz(c: A, r: A | None = None, /) -> A:
     name = "linalg.toeplitz"
     _at_least(name, "c", c, 1)
     xp = backend_of(c, r)
-    if r is None:
-        r = xp.conj(c) if xp.is_complex(c.dtype) else c
-    _at_least(name, "r", r, 1)
-    column, row = promoted(xp, c, r)
+    first = (xp.conj(c) if xp.is_complex(c.dtype) else c) if r is None else r
+    _at_least(name, "r", first, 1)
+    column, row = promoted(xp, c, first)
     m, n = column.shape[-1], row.shape[-1]
     batch = broadcast(tuple(column.shape)[:-1], tuple(row.shape)[:-1])
     if batch is None:
         raise ValueError(
-            f"{name}: needed batches that broadcast, got shapes {tuple(c.shape)} and "
-            f"{tuple(r.shape)}"
+            f"{name}: needed batches that broadcast, got shapes {tuple(column.shape)} and "
+            f"{tuple(row.shape)}"
         )
     if 0 in (m, n):
         return xp.zeros((*batch, m, n), dtype=column.dtype, device=xp.device_of(column))

@@ -113,13 +113,12 @@ def lstsq(a: A, b: A, /, rcond: float | None = None) -> LeastSquares[A]:
     m, n = a.shape[-2:]
     right, is_vector = right_hand(name, xp, m, b)
     left, right = alike(name, xp, a, right)
-    if rcond is None:
-        rcond = max(m, n) * float(xp.finfo(left.dtype).eps)
+    cut = max(m, n) * float(xp.finfo(left.dtype).eps) if rcond is None else rcond
     finite, safe = finite_part(xp, left)
     values = marked(xp, finite, xp.linalg.svdvals(safe), 1)
-    least = xp.stop_gradient(values, False)[..., :1] * rcond
+    least = xp.stop_gradient(values, False)[..., :1] * cut
     rank = xp.sum(xp.astype(xp.stop_gradient(values, False) > least, xp.int64), axis=-1)
-    x = _least(xp, left, right, rcond)
+    x = _least(xp, left, right, cut)
     rest = right - xp.matmul(left, x)
     sizes = xp.real(rest * xp.conj(rest)) if xp.is_complex(rest.dtype) else rest * rest
     residuals = xp.sum(sizes, axis=-2)
@@ -197,13 +196,16 @@ def _sylvester(xp: Any, a: Any, b: Any, q: Any) -> Any:
 
     def func(a: Any, b: Any, q: Any) -> Any:
         a, b, q = (xp.stop_gradient(x, False) for x in (a, b, q))
+        finite = finite_part(xp, a)[0] & finite_part(xp, b)[0]
+        a, b = (xp.where(finite[..., None, None], x, eye_of(xp, x)) for x in (a, b))
         m, n = q.shape[-2:]
         if m * n <= AS_ONE:
-            return _as_one_system(xp, a, b, q)
-        x = _by_eigenvectors(xp, a, b, q)
-        for _ in range(2):  # what the eigenvectors lost
-            x = x + _by_eigenvectors(xp, a, b, q - xp.matmul(a, x) - xp.matmul(x, b))
-        return x
+            x = _as_one_system(xp, a, b, q)
+        else:
+            x = _by_eigenvectors(xp, a, b, q)
+            for _ in range(2):  # what the eigenvectors lost
+                x = x + _by_eigenvectors(xp, a, b, q - xp.matmul(a, x) - xp.matmul(x, b))
+        return marked(xp, finite, x, 2)
 
     def forth(a: Any, b: Any, q: Any) -> tuple[Any, Any]:
         x = func(a, b, q)

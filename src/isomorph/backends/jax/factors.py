@@ -35,4 +35,5 @@ def lu(a: Any) -> tuple[Any, Any, Any]:
 
 @jax.jit
 def eig(a: Any) -> tuple[Any, Any]:
-    return tuple(jax.lax.linalg.eig(a, compute_left_eigenvectors=False))
+    values, vectors = jax.lax.linalg.eig(a, compute_left_eigenvectors=False)
+    return values, vectors

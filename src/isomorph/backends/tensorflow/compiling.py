@@ -27,7 +27,6 @@ LACKING = {
     "EagerPyFunc",
     "Eig",
     "LogMatrixDeterminant",
-    "Lu",
     "MatrixDeterminant",
     "PyFunc",
     "PyFuncStateless",

@@ -1,4 +1,6 @@
-"""Factorisations that TensorFlow has and the namespace has not."""
+"""Factorisations that TensorFlow has and the namespace has not. `tf.linalg.lu` is not used, because
+it refuses singular matrices.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,6 @@ def solve_triangular(a: Any, b: Any, lower: bool, trans: str, unit: bool) -> tf.
         ) from None
 
 
-def pivoted(a: Any) -> tuple[tf.Tensor, tf.Tensor]:
-    both, order = ops.Lu(input=tensor(a), output_idx_type=tf.int64)
-    return both, order
-
-
 def eig(a: Any) -> tuple[tf.Tensor, tf.Tensor]:
     """Eigenvalues, and eigenvectors of the length 1 whose largest element is real. The kernel
     returns other phases.
@@ -39,6 +36,8 @@ def eig(a: Any) -> tuple[tf.Tensor, tf.Tensor]:
     a = tensor(a)
     kind = tf.complex128 if a.dtype in (tf.float64, tf.complex128) else tf.complex64
     values, vectors = ops.Eig(input=a, Tout=kind, compute_v=True)
+    if 0 in a.shape:
+        return values, vectors
     size = tf.abs(vectors)
     at = tf.expand_dims(tf.argmax(size, -2), -2)
     rows = tf.range(tf.shape(at, out_type=at.dtype)[-1])

@@ -24,9 +24,6 @@ class Layers(Backend):
     def solve_triangular(xp, a: Any, b: Any, lower: bool, trans: str, unit: bool) -> Any:
         return factors.solve_triangular(a, b, lower, trans, unit)
 
-    def pivoted(xp, a: Any) -> tuple:
-        return factors.pivoted(a) if a.shape[-2] == a.shape[-1] else super().pivoted(a)
-
     def eig(xp, a: Any) -> tuple:
         return factors.eig(a)
 
