@@ -88,10 +88,13 @@ def cho_solve(factor: tuple[A, bool], b: A, /) -> A:
             f"{type(factor).__name__}"
         )
     c, lower = factor
-    square("linalg.cho_solve", "the factor", c)
+    xp = square("linalg.cho_solve", "the factor", c)
+    backend_of(c, b)
+    right, is_vector = right_hand("linalg.cho_solve", xp, c.shape[-1], b)
     first, second = (0, 2) if lower else (2, 0)
-    half = solve_triangular(c, b, lower=lower, trans=first)
-    return solve_triangular(c, half, lower=lower, trans=second)
+    half = solve_triangular(c, right, lower=lower, trans=first)
+    x = solve_triangular(c, half, lower=lower, trans=second)
+    return x[..., 0] if is_vector else x
 
 
 def lstsq(a: A, b: A, /, rcond: float | None = None) -> LeastSquares[A]:
