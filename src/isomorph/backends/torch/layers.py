@@ -34,7 +34,8 @@ class Layers(Backend):
         return torch.linalg.solve_triangular(a, b, upper=not lower, unitriangular=unit)
 
     def lu(xp, a: Any) -> tuple:
-        return tuple(torch.linalg.lu(a))
+        both, pivots, _ = torch.linalg.lu_factor_ex(a)  # vmap has a rule for it, not for lu
+        return tuple(torch.lu_unpack(both, pivots))
 
     def eig(xp, a: Any) -> tuple:
         return tuple(torch.linalg.eig(a))
