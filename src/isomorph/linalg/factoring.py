@@ -52,9 +52,8 @@ def eig(a: A, /) -> Eig[A]:
     gradient is right for every result that does not change if a vector is multiplied by a number
     of size 1. Where two eigenvalues are equal, eigenvectors have no derivative, and a gradient
     through them is inf or NaN; a gradient through the eigenvalues alone is finite, and right if the
-    result is symmetric in equal eigenvalues. A defective matrix, without a full set of
-    eigenvectors, has no derivative at all: the gradient is huge, inf or NaN, or an error. A matrix
-    that is not finite gives NaN.
+    result is symmetric in equal eigenvalues. The gradient at a defective matrix, without a full set
+    of eigenvectors, is NaN. A matrix that is not finite gives NaN.
 
     >>> w, v = iso.linalg.eig(np.array([[0.0, -4.0], [1.0, 0.0]]))
     >>> np.sort(w.imag)
@@ -87,6 +86,8 @@ def _eig(xp: Any, a: Any) -> tuple[Any, Any]:
         values, vectors = _eig(xp, a)
         by_values, by_vectors = grads
         eye = eye_of(xp, vectors)
+        whole = _is_whole(xp, xp.stop_gradient(vectors, False))
+        vectors = xp.where(whole[..., None, None], vectors, eye)
         turned = adjoint(xp, vectors)
         turn = xp.matmul(turned, by_vectors)
         # vectors keep their length
@@ -97,9 +98,22 @@ def _eig(xp: Any, a: Any) -> tuple[Any, Any]:
         unused = (turn == 0) & (gaps == 0)
         inner = turn / xp.where(unused, xp.ones_like(gaps), gaps)
         inner = inner + by_values[..., None, :] * eye
-        return (xp.linalg.solve(turned, xp.matmul(inner, turned)),)
+        return (marked(xp, whole, xp.linalg.solve(turned, xp.matmul(inner, turned)), 2),)
 
     return ruled("linalg.eig", func, forth, back)(a)
+
+
+def _is_whole(xp: Any, vectors: Any) -> Any:
+    """Which eigenvectors are a full set. Where they depend on each other up to rounding, the matrix
+    is defective, and what is computed with their inverse has no correct digit.
+    """
+    eye = eye_of(xp, vectors)
+    size = xp.linalg.slogdet(vectors)[1]
+    regular = xp.isfinite(size)
+    inverse = xp.linalg.inv(xp.where(regular[..., None, None], vectors, eye))
+    rounding = vectors.shape[-1] * float(xp.finfo(vectors.dtype).eps)
+    lengths = xp.sqrt(xp.sum(xp.abs(inverse) ** 2, axis=-1))
+    return regular & xp.all(lengths * rounding < 0.01, axis=-1)
 
 
 def polar(a: A, /, side: str = "right") -> tuple[A, A]:

@@ -37,7 +37,7 @@ WEIGHTS = (
     0.05061426814518813, 0.11119051722668724, 0.15685332293894363, 0.181341891689181,
     0.181341891689181, 0.15685332293894363, 0.11119051722668724, 0.05061426814518813,
 )  # fmt: skip
-MOST_STEPS = 80  # of one root: an eigenvalue near the negative axis costs a step for each bit
+MOST_STEPS = 40  # of one root: an eigenvalue near the negative axis costs a step for each bit
 
 
 def expm(xp: Any, a: Any) -> Any:
