@@ -144,6 +144,11 @@ def differences(func, arrays, step=1e-6):
     return grads
 
 
+def quick(backend, func):
+    """On JAX a program: there, each new operation is compiled by itself when nothing else is."""
+    return iso.jit(func) if backend == "jax" else func
+
+
 def values(y):
     """The values of an array; torch may have conjugated it only in name."""
     return numpy_of(y.resolve_conj() if hasattr(y, "resolve_conj") else y)

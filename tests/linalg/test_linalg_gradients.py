@@ -4,7 +4,17 @@ from functools import cache
 
 import numpy as np
 import pytest
-from linalg_cases import CASES, L, differences, numpy_namespace, symmetric, total, values, weighed
+from linalg_cases import (
+    CASES,
+    L,
+    differences,
+    numpy_namespace,
+    quick,
+    symmetric,
+    total,
+    values,
+    weighed,
+)
 
 import isomorph as iso
 
@@ -19,11 +29,6 @@ COMPILED = (
 def by_differences(name):
     """NumPy's values are those of SciPy (test_linalg_values); the error is about 1e-9."""
     return differences(total(numpy_namespace(), name), CASES[name].arrays)
-
-
-def quick(backend, func):
-    """On JAX a program: there, each new operation is compiled by itself when nothing else is."""
-    return iso.jit(func) if backend == "jax" else func
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -86,8 +91,10 @@ def test_mapped_functions(backend, xp):
         L.cho_solve(L.cho_factor(symmetric(xp, a)), b), L.expm(a), L.lu(a)[1], L.polar(a)[0],
         L.lstsq(a, b).x, L.logdet(a),
     )  # fmt: skip
-    for got, want in zip(iso.vmap(together)(*arrays), together(*arrays)):
+    mapped = quick(backend, iso.vmap(together))
+    for got, want in zip(mapped(*arrays), quick(backend, together)(*arrays)):
         np.testing.assert_allclose(values(got), values(want), rtol=1e-12, atol=1e-13)
     slope = lambda a: iso.grad(lambda a: weighed(xp, L.expm(a)))(a)
-    rows = [values(slope(arrays[0][i])) for i in range(2)]
-    np.testing.assert_allclose(values(iso.vmap(slope)(arrays[0])), rows, rtol=1e-12, atol=1e-13)
+    rows = [values(quick(backend, slope)(arrays[0][i])) for i in range(2)]
+    mapped = quick(backend, iso.vmap(slope))
+    np.testing.assert_allclose(values(mapped(arrays[0])), rows, rtol=1e-12, atol=1e-13)
