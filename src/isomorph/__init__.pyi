@@ -4,6 +4,7 @@ imported. What is taken from a package, such as `.` or `.training`, is a module 
 
 from . import distribute as distribute
 from . import export as export
+from . import linalg as linalg
 from . import optimizers as optimizers
 from . import random as random
 from . import special as special

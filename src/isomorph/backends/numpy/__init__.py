@@ -169,6 +169,11 @@ class NumPy(Backend):
         composed = lambda x: super(NumPy, xp).label_scores(x, labels, axis)
         return fused.label_scores(composed, logits, labels, axis)
 
+    def eig(xp, a):
+        values, vectors = np.linalg.eig(a)
+        kind = np.result_type(values, np.complex64)
+        return values.astype(kind), vectors.astype(kind)
+
     def counter(xp, i, beside):
         return i  # not an integer array, which would widen the dtype of products
 
