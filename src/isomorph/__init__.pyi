@@ -6,6 +6,7 @@ from . import distribute as distribute
 from . import export as export
 from . import optimizers as optimizers
 from . import random as random
+from . import special as special
 from .compiling import jit as jit
 from .conversion import convert as convert
 from .conversion import to_numpy as to_numpy

@@ -59,6 +59,7 @@ class Backend(Contract):
     from ..meanings.pooling import adaptive_pool, pool
     from ..meanings.position import rotate_pairs
     from ..meanings.recurrent import gru, lstm
+    from ..meanings.special.smooth import called as smooth
 
     def has_quick_steps(xp) -> bool:
         """Whether products step by step in a loop cost less than one product of all steps."""

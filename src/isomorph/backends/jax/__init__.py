@@ -18,7 +18,7 @@ from ...compiling import TRACING
 from ...gradients.custom import check_outputs
 from ...slow_compilation import Notice, name_of
 from ..explaining import DECIDES, DEVICES, INDEX, LEAVES, MASK, NUMBER, add, explained
-from . import convolution, indexing, jitted_layers, linalg, names, random
+from . import convolution, indexing, jitted_layers, linalg, names, pointwise, random
 from .layers import Layers
 from .literals import LITERALS, native
 
@@ -72,6 +72,9 @@ class JAX(Layers):
         call = jax.custom_vjp(lambda *arrays: rule.func(*map(native, arrays)))
         call.defvjp(fwd, bwd)
         return call(*arrays)
+
+    def smooth(xp, function, arrays):
+        return pointwise.program(xp, function)(*arrays)
 
     def map_rows(xp, func, *rows):
         return jax.vmap(func)(*rows)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
+from ...meanings.special.smooth import called as smooth
 from ..explaining import DECIDES, INDEX, LEAVES, NUMBER, add, explained
 from . import (
     bitwise,
@@ -61,6 +62,11 @@ class TensorFlow(Layers):
             return outs, lambda *upstream: rule.bwd(residuals, upstream, arrays)
 
         return call(*(tf.convert_to_tensor(x) for x in arrays))
+
+    def smooth(xp, function, arrays):
+        # the tape of a caller may differentiate a graph as a whole
+        wanted = [not isinstance(x, Eager) or xp.is_watched(x) for x in arrays]
+        return smooth(xp, function, arrays, wanted) if any(wanted) else function.kernel(xp, *arrays)
 
     def map_rows(xp, func, *rows):
         if rows[0].shape[0] == 0:

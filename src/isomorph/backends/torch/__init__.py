@@ -38,6 +38,7 @@ from . import (
 from .caller import Caller
 from .custom import Custom, Escapes, Replay
 from .layers import Layers
+from .pointwise import Pointwise
 from .private import (
     FakeTensor,
     get_unwrapped,
@@ -150,6 +151,11 @@ class Torch(Layers):
             )
         rule.caller = Caller.of(arrays)
         return Custom.apply(rule, *arrays)[: rule.n_outs]
+
+    def smooth(xp, function, arrays):
+        if torch.compiler.is_compiling() or not any(map(xp.is_watched, arrays)):
+            return super().smooth(function, arrays)
+        return Pointwise.apply(xp, function, *arrays)
 
     def map_rows(xp, func, *rows):
         if not rows[0].shape[0]:

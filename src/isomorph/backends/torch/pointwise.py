@@ -1,0 +1,64 @@
+"""Special functions in torch: an `autograd.Function` whose derivatives, forward and backward, are
+formulas, and which torch.func can map because it works element by element.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .private import unwrap_if_dead
+
+
+class Pointwise(torch.autograd.Function):
+    """A `Smooth` function of tensors of one shape and dtype."""
+
+    @staticmethod
+    # pyright: ignore[reportIncompatibleMethodOverride]
+    def forward(xp: Any, function: Any, *arrays: torch.Tensor) -> torch.Tensor:
+        y = function.kernel(xp, *arrays)
+        return y.view_as(y) if any(y is x for x in arrays) else y
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:
+        ctx.xp, ctx.function, *arrays = inputs
+        ctx.save_for_backward(*arrays)
+        ctx.save_for_forward(*arrays)
+
+    @staticmethod
+    # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
+        # these tensors may belong to a torch.func level that ended before the pullback was called
+        arrays, grad = tuple(map(unwrap_if_dead, ctx.saved_tensors)), unwrap_if_dead(grad)
+        wanted = ctx.needs_input_grad[2:]
+        y = None
+        if any(w and r for w, r in zip(wanted, ctx.function.reads)):
+            y = ctx.function(ctx.xp, *arrays)
+        return (
+            None,
+            None,
+            *(
+                grad * ctx.function.slope(ctx.xp, i, y, arrays) if w else None
+                for i, w in enumerate(wanted)
+            ),
+        )
+
+    @staticmethod
+    # pyright: ignore[reportIncompatibleMethodOverride]
+    def jvp(ctx: Any, xp: Any, function: Any, *tangents: Any) -> Any:
+        arrays = ctx.saved_tensors
+        parts = [
+            t * ctx.function.slope(ctx.xp, i, None, arrays)
+            for i, t in enumerate(tangents)
+            if t is not None
+        ]
+        return sum(parts[1:], parts[0])
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, xp: Any, function: Any, *arrays: torch.Tensor) -> tuple:
+        moved = [
+            x.movedim(dim, 0) if dim is not None else x.expand(info.batch_size, *x.shape)
+            for x, dim in zip(arrays, in_dims[2:])
+        ]
+        return function(xp, *moved), 0

@@ -1,0 +1,1 @@
+"""Special functions over the vocabulary: their values, and their derivatives as formulas."""

@@ -1,0 +1,130 @@
+"""Logistic functions, products with logarithms that are 0 where the factor is 0, entropies, and
+sinc.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .smooth import smooth
+
+
+# y·(1 − y) would lose the digits of 1 − y
+@smooth(lambda xp, y, x: y * expit(xp, -x))
+def expit(xp: Any, x: Any) -> Any:
+    return xp.sigmoid(x)
+
+
+@smooth(lambda xp, _, x: expit(xp, -x))
+def log_expit(xp: Any, x: Any) -> Any:
+    return xp.where(x < 0, x, xp.zeros_like(x)) - xp.log1p(xp.exp(-xp.abs(x)))
+
+
+@smooth(lambda xp, _, p: 1 / (p * (1 - p)))
+def logit(xp: Any, p: Any) -> Any:
+    s = 2 * (p - 0.5)  # exact around ½, where the logarithm of the quotient would not be
+    close = xp.abs(s) < 0.4
+    s = xp.where(close, s, xp.zeros_like(s))
+    return xp.where(close, xp.log1p(s) - xp.log1p(-s), xp.log(p / (1 - p)))
+
+
+def over(xp: Any, x: Any, y: Any) -> Any:
+    """x / y, but 0 where x is 0."""
+    return xp.where(x == 0, xp.zeros_like(x), x / xp.where(x == 0, xp.ones_like(y), y))
+
+
+def _log_unless(xp: Any, x: Any, y: Any) -> Any:
+    """log y, but 0 where both x and y are 0."""
+    return xp.log(xp.where((x == 0) & (y == 0), xp.ones_like(y), y))
+
+
+@smooth(lambda xp, _, x, y: _log_unless(xp, x, y), lambda xp, _, x, y: over(xp, x, y))
+def xlogy(xp: Any, x: Any, y: Any) -> Any:
+    zero = (x == 0) & ~xp.isnan(y)
+    return xp.where(zero, xp.zeros_like(x), x * xp.log(xp.where(zero, xp.ones_like(y), y)))
+
+
+@smooth(
+    lambda xp, _, x, y: xp.log1p(xp.where((x == 0) & (y == -1), xp.zeros_like(y), y)),
+    lambda xp, _, x, y: over(xp, x, 1 + y),
+)
+def xlog1py(xp: Any, x: Any, y: Any) -> Any:
+    zero = (x == 0) & ~xp.isnan(y)
+    return xp.where(zero, xp.zeros_like(x), x * xp.log1p(xp.where(zero, xp.zeros_like(y), y)))
+
+
+@smooth(lambda xp, _, x: -xp.log(x) - 1)
+def entr(xp: Any, x: Any) -> Any:
+    inside = xp.where(x > 0, x, xp.ones_like(x))
+    edge = xp.where(x == 0, xp.zeros_like(x), -xp.inf * xp.ones_like(x))
+    return xp.where(xp.isnan(x), x, xp.where(x > 0, -inside * xp.log(inside), edge))
+
+
+def log_ratio(xp: Any, x: Any, y: Any) -> Any:
+    """log(x / y) of positive numbers; the quotient may overflow, and may be close to 1."""
+    quotient = x / y
+    near = (quotient > 0.5) & (quotient < 2)
+    close = xp.log1p(xp.where(near, (x - y) / y, xp.zeros_like(x)))
+    inside = (quotient > 0) & (quotient < xp.inf)
+    plain = xp.log(xp.where(inside, quotient, xp.ones_like(x)))
+    return xp.where(near, close, xp.where(inside, plain, xp.log(x) - xp.log(y)))
+
+
+def _positive(xp: Any, x: Any, y: Any, at_zero: Any, inside: Any) -> Any:
+    """`inside` where x and y are positive, `at_zero` where x is 0, infinite elsewhere."""
+    edge = xp.where((x == 0) & (y >= 0), at_zero, xp.inf * xp.ones_like(x))
+    found = xp.where((x > 0) & (y > 0), inside, edge)
+    return xp.where(xp.isnan(x) | xp.isnan(y), xp.nan * xp.ones_like(x), found)
+
+
+@smooth(lambda xp, _, x, y: log_ratio(xp, x, y) + 1, lambda xp, _, x, y: -over(xp, x, y))
+def rel_entr(xp: Any, x: Any, y: Any) -> Any:
+    return _positive(xp, x, y, xp.zeros_like(x), x * log_ratio(xp, x, y))
+
+
+@smooth(lambda xp, _, x, y: log_ratio(xp, x, y), lambda xp, _, x, y: 1 - over(xp, x, y))
+def kl_div(xp: Any, x: Any, y: Any) -> Any:
+    return _positive(xp, x, y, y, x * log_ratio(xp, x, y) - x + y)
+
+
+# The Taylor coefficients of sin(πx)/(πx) in x².
+SINC = tuple((-1) ** n * math.pi ** (2 * n) / math.factorial(2 * n + 1) for n in range(16))
+
+
+def _sinc_slope(xp: Any, _: Any, x: Any) -> Any:
+    near = xp.where(xp.abs(x) < 1, x, xp.zeros_like(x))
+    square, series = near * near, xp.zeros_like(x)
+    for n in range(len(SINC) - 1, 0, -1):
+        series = series * square + 2 * n * SINC[n]
+    far = xp.where(xp.abs(x) < 1, xp.ones_like(x), x)
+    turned = math.pi * far
+    formula = (xp.cos(turned) - xp.sin(turned) / turned) / far
+    return xp.where(xp.abs(x) < 1, near * series, formula)
+
+
+@smooth(_sinc_slope)
+def sinc(xp: Any, x: Any) -> Any:
+    turned = math.pi * xp.where(x == 0, xp.ones_like(x), x)
+    return xp.where(x == 0, xp.ones_like(x), xp.sin(turned) / turned)
+
+
+def signed_logsumexp(xp: Any, x: Any, b: Any, axis: Any, keepdims: bool, signed: bool) -> Any:
+    """log(Σ b·eˣ), or the logarithm of the size of the sum, and its sign."""
+    x, b = xp.broadcast_arrays(*(xp.astype(a, xp.result_type(x, b)) for a in (x, b)))
+    counts = b != 0
+    if 0 in tuple(x.shape):
+        total, top = xp.sum(x * b, axis=axis, keepdims=True), None
+    else:
+        inside = xp.where(counts, x, -xp.inf * xp.ones_like(x))
+        top = xp.stop_gradient(xp.max(inside, axis=axis, keepdims=True))
+        top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+        powers = xp.exp(xp.where(counts, x, top) - top)
+        total = xp.sum(b * powers, axis=axis, keepdims=True)
+    sign = xp.sign(xp.stop_gradient(total))
+    size = xp.log(sign * total if signed else total)
+    size = size if top is None else size + top
+    if not keepdims:
+        shape = tuple(xp.sum(x, axis=axis).shape)
+        size, sign = xp.reshape(size, shape), xp.reshape(sign, shape)
+    return (size, sign) if signed else size

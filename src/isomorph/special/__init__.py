@@ -1,0 +1,28 @@
+"""Special functions of real arrays, element by element, as SciPy defines them, with derivatives, on
+every backend, eager and compiled.
+
+Derivatives are right to second order in the main argument, and to first order in parameters such as
+the `a` of `gammainc(a, x)`. The order of a Bessel function has no derivative here: asking for it
+raises. Integers become the default floating dtype, half precision is computed in float32, and
+arguments broadcast.
+"""
+
+from .errors import erf as erf
+from .errors import erfc as erfc
+from .errors import erfcx as erfcx
+from .errors import erfinv as erfinv
+from .errors import log_ndtr as log_ndtr
+from .errors import ndtr as ndtr
+from .errors import ndtri as ndtri
+from .logarithms import entr as entr
+from .logarithms import expit as expit
+from .logarithms import kl_div as kl_div
+from .logarithms import log_expit as log_expit
+from .logarithms import log_softmax as log_softmax
+from .logarithms import logit as logit
+from .logarithms import logsumexp as logsumexp
+from .logarithms import rel_entr as rel_entr
+from .logarithms import sinc as sinc
+from .logarithms import softmax as softmax
+from .logarithms import xlog1py as xlog1py
+from .logarithms import xlogy as xlogy

@@ -1,0 +1,115 @@
+"""Logistic functions, products with logarithms, entropies, sinc, and sums of exponentials."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..dispatch import NUMBERS, backend_of
+from ..layers.activation import log_softmax as log_softmax
+from ..layers.activation import softmax as softmax
+from ..meanings.special import logarithms as meaning
+from .calls import elementwise
+
+if TYPE_CHECKING:
+    from ..array_types import A, Axes
+
+
+def expit(x: A, /) -> A:
+    """1 / (1 + e^(−x)), the logistic function.
+
+    >>> iso.special.expit(np.array([0.0, 1000.0]))
+    array([0.5, 1. ])
+    """
+    return elementwise("expit", meaning.expit, x)
+
+
+def log_expit(x: A, /) -> A:
+    """log(expit(x)), also where expit underflows.
+
+    >>> iso.special.log_expit(np.array([-1000.0, 1000.0]))
+    array([-1000.,     0.])
+    """
+    return elementwise("log_expit", meaning.log_expit, x)
+
+
+def logit(p: A, /) -> A:
+    """log(p / (1 − p)), the inverse of expit.
+
+    >>> iso.special.logit(np.array([0.0, 0.5]))
+    array([-inf,   0.])
+    """
+    return elementwise("logit", meaning.logit, p)
+
+
+def xlogy(x: A, y: Any, /) -> A:
+    """x·log(y), and 0 where x is 0.
+
+    >>> iso.special.xlogy(np.array([0.0, 2.0]), np.array([0.0, 1.0]))
+    array([0., 0.])
+    """
+    return elementwise("xlogy", meaning.xlogy, x, y)
+
+
+def xlog1py(x: A, y: Any, /) -> A:
+    """x·log(1 + y), and 0 where x is 0.
+
+    >>> iso.special.xlog1py(np.array([0.0, 2.0]), np.array([-1.0, 0.0]))
+    array([0., 0.])
+    """
+    return elementwise("xlog1py", meaning.xlog1py, x, y)
+
+
+def entr(x: A, /) -> A:
+    """−x·log(x); 0 at 0, −∞ below.
+
+    >>> iso.special.entr(np.array([-1.0, 0.0, 1.0]))
+    array([-inf,   0.,  -0.])
+    """
+    return elementwise("entr", meaning.entr, x)
+
+
+def rel_entr(x: A, y: Any, /) -> A:
+    """x·log(x / y) for positive x and y; 0 where x is 0 and y is not negative; else ∞.
+
+    >>> iso.special.rel_entr(np.array([0.0, 2.0]), np.array([1.0, 2.0]))
+    array([0., 0.])
+    """
+    return elementwise("rel_entr", meaning.rel_entr, x, y)
+
+
+def kl_div(x: A, y: Any, /) -> A:
+    """x·log(x / y) − x + y for positive x and y; y where x is 0 and y is not negative; else ∞.
+
+    >>> iso.special.kl_div(np.array([0.0, 2.0]), np.array([1.0, 2.0]))
+    array([1., 0.])
+    """
+    return elementwise("kl_div", meaning.kl_div, x, y)
+
+
+def sinc(x: A, /) -> A:
+    """sin(πx) / (πx), and 1 at 0.
+
+    >>> iso.special.sinc(np.array([0.0, 0.5])).round(6)
+    array([1.     , 0.63662])
+    """
+    return elementwise("sinc", meaning.sinc, x)
+
+
+def logsumexp(
+    x: A, /, *, axis: Axes = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
+) -> Any:
+    """log(Σ b·eˣ) over some axes, without overflow; all axes by default.
+
+    `b` broadcasts with `x`; where it is 0, x does not count, even if infinite. If the sum is
+    negative, the result is NaN; with `return_sign`, it is the logarithm of its size, and the sign
+    is returned as well.
+
+    >>> iso.special.logsumexp(np.array([1000.0, 1000.0]), b=np.array([0.75, 0.25]))
+    np.float64(1000.0)
+    """
+    xp: Any = backend_of(x, b)
+    if b is None and not return_sign:
+        return xp.logsumexp(x, axis, keepdims)
+    if b is None or type(b) in NUMBERS:
+        b = xp.asarray(1.0 if b is None else b, dtype=x.dtype, device=xp.device_of(x))
+    return meaning.signed_logsumexp(xp, x, b, axis, keepdims, return_sign)
