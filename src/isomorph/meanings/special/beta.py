@@ -55,9 +55,7 @@ def log_rise(xp: Any, a: Any, b: Any) -> Any:
 
 
 @smooth(
-    lambda xp, _, a, b: (
-        zeta(xp, xp.full_like(a, 2.0), a + b) - zeta(xp, xp.full_like(a, 2.0), a)
-    ),
+    lambda xp, _, a, b: zeta(xp, xp.full_like(a, 2.0), a + b) - zeta(xp, xp.full_like(a, 2.0), a),
     lambda xp, _, a, b: zeta(xp, xp.full_like(a, 2.0), a + b),
 )
 def digamma_rise(xp: Any, a: Any, b: Any) -> Any:

@@ -11,7 +11,9 @@ from typing import Any
 
 def polynomial(coefficients: Sequence[float], x: Any) -> Any:
     """A polynomial; the lowest power comes first."""
-    total = coefficients[-1] * x + coefficients[-2]
+    if len(coefficients) == 1:
+        return x * 0 + coefficients[0]
+    total = x * coefficients[-1] + coefficients[-2]
     for c in coefficients[-3::-1]:
         total = total * x + c
     return total
