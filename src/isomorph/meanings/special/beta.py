@@ -39,14 +39,18 @@ def _shifted(xp: Any, a: Any) -> tuple[Any, Any]:
     return low, xp.where(low, a + SHIFT, a)
 
 
+def rise_remainder(xp: Any, a: Any, b: Any) -> Any:
+    """log Γ(a + b) − log Γ(a) − b·log a for a >= LARGE and b >= 0."""
+    ratio, end = b / a, a + b
+    found = _power_differences(1 / a, 1 / end, 2 * len(STIRLING) - 1)[::2]
+    rest = -ratio / end * sum(c * x for c, x in zip(STIRLING[::-1], found[::-1]))
+    return (end - 0.5) * log1p_minus(xp, ratio) + ratio * (b - 0.5) + rest
+
+
 def log_rise(xp: Any, a: Any, b: Any) -> Any:
     """log Γ(a + b) − log Γ(a) for a > 0 and b >= 0, with all digits where b is small."""
     low, z = _shifted(xp, a)
-    ratio, end = b / z, z + b
-    u, v = 1 / z, 1 / end
-    found = _power_differences(u, v, 2 * len(STIRLING) - 1)[::2]
-    rest = -ratio / end * sum(c * x for c, x in zip(STIRLING[::-1], found[::-1]))
-    rise = b * xp.log(z) + ((end - 0.5) * log1p_minus(xp, ratio) + ratio * (b - 0.5) + rest)
+    rise = b * xp.log(z) + rise_remainder(xp, z, b)
     steps = xp.zeros_like(a)
     near = pick(xp, low, a, 1.0)
     for k in range(SHIFT):
