@@ -267,11 +267,8 @@ def _parts(xp: Any, at: Point, with_slopes: bool) -> tuple[Dual, Any]:
         steps = [at.y * p - at.x * q for p, q in zip(*slopes)]
         return Dual(at.a, slopes[0]), Dual(at.b, slopes[1]), Dual(at.distance, steps)
 
-    front = _front(xp, here)
-    logs = []
-    if with_slopes:
-        along_a, along_b = _front_slopes(xp, here)
-        logs = [along_a * p + along_b * q for p, q in zip(*slopes)]
+    front = _front(xp, at)
+    logs = _front_slopes(xp, at) if with_slopes else []
 
     quick = here.kept(xp, series, 1.0, 1.0, 0.25)
     a, b, _ = duals(quick)
