@@ -14,7 +14,6 @@ from .gamma import (
     STIRLING,
     digamma,
     gamma,
-    gammaln,
     stirling,
     zeta,
 )
@@ -51,11 +50,12 @@ def log_rise(xp: Any, a: Any, b: Any) -> Any:
     """log Γ(a + b) − log Γ(a) for a > 0 and b >= 0, with all digits where b is small."""
     low, z = _shifted(xp, a)
     rise = b * xp.log(z) + rise_remainder(xp, z, b)
-    steps = xp.zeros_like(a)
-    near = pick(xp, low, a, 1.0)
-    for k in range(SHIFT):
-        steps = steps + log1p(xp, b / (near + k))
-    return xp.where(low, rise - steps, rise)
+    # log ∏ (1 + b/(a + k)), with the product minus 1, a sum of positive terms
+    near, steps = pick(xp, low, a, 1.0), xp.zeros_like(a)
+    for k in range(SHIFT - 1, -1, -1):
+        factor = b / (near + k)
+        steps = steps + (factor + steps * factor)
+    return xp.where(low, rise - log1p(xp, steps), rise)
 
 
 @smooth(
@@ -88,25 +88,34 @@ def log_beta_large(xp: Any, low: Any, high: Any) -> Any:
     return (found - 0.5 * xp.log(both)) + (HALF_LOG_TAU + ends)
 
 
+def has_gammas(xp: Any, a: Any, b: Any) -> Any:
+    """Whether Γ(a + b) does not overflow, for positive numbers."""
+    return a + b < (170 if a.dtype == xp.float64 else 33)
+
+
+def by_gammas(xp: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """B of two positive numbers whose gamma functions do not overflow, and Γ of the first."""
+    both, rest = total(low, high)
+    first, second, third = xp.unstack(gamma.kernel(xp, xp.stack([low, high, both])))
+    value = first * (second / third)
+    # corrected for the rounding of the sum: `slope` is roughly ψ
+    slope = xp.log(both + 1) - 0.5 / (both + 1) - 1 / both
+    return value - value * (rest * slope), first
+
+
 def _positive(xp: Any, a: Any, b: Any) -> tuple[Any, Any]:
     """B(a, b) and its logarithm for positive numbers."""
     low, high = xp.minimum(a, b), xp.maximum(a, b)
-    small = low + high < (170 if a.dtype == xp.float64 else 33)  # where Γ does not overflow
+    small = has_gammas(xp, low, high)
     large = xp.logical_and(low >= LARGE, xp.logical_not(small))
     middle = xp.logical_not(xp.logical_or(small, large))
-    p, q = pick(xp, small, low, 1.0), pick(xp, small, high, 1.0)
-    both, rest = total(p, q)
-    # Γ of the sum, corrected for the rounding of the sum: `slope` is roughly ψ
-    slope = xp.log(both + 1) - 0.5 / (both + 1) - 1 / both
-    value = gamma.kernel(xp, p) * (gamma.kernel(xp, q) / gamma.kernel(xp, both))
-    value = value - value * (rest * slope)
-    p, q = pick(xp, middle, low, 1.0), pick(xp, middle, high, 10.0)
-    rise = log_rise(xp, q, p)
-    between = gamma.kernel(xp, p) * xp.exp(-rise)
-    logs = gammaln.kernel(xp, p) - rise
+    less = xp.where(large, xp.ones_like(a), low)
+    value, first = by_gammas(xp, less, pick(xp, small, high, 10.0))
+    rise = log_rise(xp, pick(xp, middle, high, 10.0), pick(xp, middle, low, 1.0))
     far = log_beta_large(xp, pick(xp, large, low, 10.0), pick(xp, large, high, 10.0))
-    found = xp.where(small, value, xp.where(large, xp.exp(far), between))
-    return found, xp.where(small, xp.log(value), xp.where(large, far, logs))
+    found = xp.where(small, value, xp.where(large, xp.exp(far), first * xp.exp(-rise)))
+    logs = xp.log(xp.where(small, value, first))
+    return found, xp.where(large, far, xp.where(small, logs, logs - rise))
 
 
 def _is_whole(xp: Any, x: Any) -> Any:
@@ -164,18 +173,27 @@ def _finite(xp: Any, a: Any, b: Any) -> tuple[Any, Any]:
     return pick(xp, fine, a, 1.0), pick(xp, fine, b, 1.0)
 
 
+def _values(xp: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """B(a, b), and the logarithm of its size."""
+    factor, divides, p, q = _reduced(xp, *_finite(xp, a, b))
+    value, logs = _positive(xp, p, q)
+    end = xp.isinf(factor)
+    finite = pick(xp, xp.logical_not(end), factor, 1.0)
+    found = xp.where(divides, finite / value, finite * value)
+    found = pick(xp, xp.logical_not(end), found, xp.inf)
+    size = xp.log(xp.abs(factor))
+    end = xp.isinf(size)
+    total = pick(xp, xp.logical_not(end), size, 0.0) + xp.where(divides, -logs, logs)
+    total = xp.where(end, size, total)
+    return _ends(xp, a, b, found, 0.0), _ends(xp, a, b, total, -xp.inf)
+
+
 @smooth(
     lambda xp, y, a, b: -y * digamma_rise(xp, a, b),
     lambda xp, y, a, b: -y * digamma_rise(xp, b, a),
 )
 def beta(xp: Any, a: Any, b: Any) -> Any:
-    factor, divides, p, q = _reduced(xp, *_finite(xp, a, b))
-    value, _ = _positive(xp, p, q)
-    end = xp.isinf(factor)
-    factor = pick(xp, xp.logical_not(end), factor, 1.0)
-    found = xp.where(divides, factor / value, factor * value)
-    found = pick(xp, xp.logical_not(end), found, xp.inf)
-    return _ends(xp, a, b, found, 0.0)
+    return _values(xp, a, b)[0]
 
 
 @smooth(
@@ -183,12 +201,7 @@ def beta(xp: Any, a: Any, b: Any) -> Any:
     lambda xp, _, a, b: -digamma_rise(xp, b, a),
 )
 def betaln(xp: Any, a: Any, b: Any) -> Any:
-    factor, divides, p, q = _reduced(xp, *_finite(xp, a, b))
-    _, value = _positive(xp, p, q)
-    size = xp.log(xp.abs(factor))
-    end = xp.isinf(size)
-    found = pick(xp, xp.logical_not(end), size, 0.0) + xp.where(divides, -value, value)
-    return _ends(xp, a, b, xp.where(end, size, found), -xp.inf)
+    return _values(xp, a, b)[1]
 
 
 def _binom_slope(xp: Any, y: Any, first: Any, second: Any) -> Any:
@@ -213,7 +226,7 @@ def binom(xp: Any, n: Any, k: Any) -> Any:
     fine = xp.logical_and(fine, xp.logical_not(direct))
     p, q = pick(xp, fine, 1 + (n - k), 1.0), pick(xp, fine, 1 + k, 1.0)
     top = xp.where(fine, n + 1, 1.0)
-    logs, size = betaln.kernel(xp, p, q), beta.kernel(xp, p, q)
+    size, logs = _values(xp, p, q)
     extreme = xp.logical_and(xp.logical_and(p > 0, q > 0), xp.abs(logs) > 80)
     power = xp.exp(-logs - xp.log(pick(xp, extreme, top, 1.0)))
     found = xp.where(extreme, power, 1 / top / size)

@@ -196,12 +196,14 @@ def _parts(xp: Any, a: Any, x: Any, with_slope: bool) -> tuple[Dual, Any]:
     one = [xp.ones_like(a)] if with_slope else []
 
     found = _uniform(xp, pick(xp, uniform, a, 100.0), pick(xp, uniform, x, 100.0), with_slope)
-    p, q = pick(xp, series, a, 1.0), pick(xp, series, x, 0.0)
-    slope = xp.log(pick(xp, q > 0, q, 1.0)) - digamma.kernel(xp, p + 1) if with_slope else None
-    below = _power_series(xp, Dual(p, one), q).scaled(_front(xp, p, q), [slope] * len(one))
-    p, q = pick(xp, fraction, a, 1.0), pick(xp, fraction, x, 50.0)
-    slope = xp.log(q) - digamma.kernel(xp, p) if with_slope else None
-    above = _fraction(xp, Dual(p, one), q).scaled(p * _front(xp, p, q), [slope] * len(one))
+    plain = xp.logical_or(series, fraction)
+    p, q = pick(xp, plain, a, 1.0), pick(xp, plain, x, 1.0)
+    front = _front(xp, p, q)
+    slope = xp.log(q) - digamma.kernel(xp, p + 1) if with_slope else 0.0
+    r, y = pick(xp, series, a, 1.0), pick(xp, series, x, 0.0)
+    below = _power_series(xp, Dual(r, one), y).scaled(front, [slope] * len(one))
+    r, y = pick(xp, fraction, a, 1.0), pick(xp, fraction, x, 50.0)
+    above = _fraction(xp, Dual(r, one), y).scaled(p * front, [slope + 1 / p] * len(one))
     p, q = pick(xp, tiny, a, 0.1), pick(xp, tiny, x, 0.5)
     near = _small_upper(xp, Dual(p, one), q)
     found = chosen(xp, series, below, found)

@@ -11,13 +11,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .beta import beta, digamma_rise, log_rise, rise_remainder
+from .beta import by_gammas, digamma_rise, has_gammas, log_rise, rise_remainder
 from .dual import Dual, chosen, converged
 from .gamma import (
     LARGE,
     SLOPES,
     digamma,
-    gamma,
     log_gamma_near_two,
     stirling,
 )
@@ -93,18 +92,19 @@ def _front(xp: Any, at: Point) -> Any:
     """x^a·y^b / B(a, b)."""
     a, b = at.a, at.b
     low, high = xp.minimum(a, b), xp.maximum(a, b)
-    small = low + high < (170 if a.dtype == xp.float64 else 33)
+    small = has_gammas(xp, low, high)
     large = xp.logical_and(low >= LARGE, xp.logical_not(small))
-    near = at.kept(xp, small, 1.0, 1.0, 0.5)
-    first = xp.pow(near.x, near.a) * (_power_of_y(xp, near) / beta.kernel(xp, near.a, near.b))
-    # Γ(high) / Γ(high + low) is high^(-low), nearly; it is multiplied with the power of x or y
-    one = at.kept(xp, xp.logical_not(xp.logical_or(small, large)), 1.0, 200.0, 0.005)
-    less, more = xp.minimum(one.a, one.b), xp.maximum(one.a, one.b)
-    grown = one.a < one.b
-    base = xp.where(grown, one.x, one.y) * more
-    other = xp.where(grown, _power_of_y(xp, one), xp.pow(one.x, one.a))
-    second = xp.pow(base, less) * other / gamma.kernel(xp, less)
-    second = second * xp.exp(rise_remainder(xp, more, less))
+    near = at.kept(xp, xp.logical_not(large), 1.0, 1.0, 0.5)
+    less, more = xp.minimum(near.a, near.b), xp.maximum(near.a, near.b)
+    size, gamma_of_less = by_gammas(xp, less, pick(xp, small, more, 10.0))
+    left, right = xp.pow(near.x, near.a), _power_of_y(xp, near)
+    first = left * (right / size)
+    # Γ(more) / Γ(more + less) is more^(-less), nearly; it is multiplied with the power of x or y
+    rest = pick(xp, xp.logical_not(xp.logical_or(small, large)), more, 200.0)
+    grown = near.a < near.b
+    base = xp.where(grown, near.x, near.y) * rest
+    second = xp.pow(base, less) * xp.where(grown, right, left) / gamma_of_less
+    second = second * xp.exp(rise_remainder(xp, rest, less))
     far = at.kept(xp, large, 100.0, 100.0, 0.5)
     both = far.a + far.b
     power = far.a * _log_minus(xp, -far.distance / far.a, far.x * (both / far.a))
@@ -132,8 +132,9 @@ def _front_slopes(xp: Any, at: Point) -> list[Any]:
         found.append(logs + (rest - _digamma_rest(xp, one)))
     near = at.kept(xp, xp.logical_not(large), 1.0, 1.0, 0.5)
     other = near.turned(xp, near.x > 0)
-    first = _log_x(xp, near) + digamma_rise.kernel(xp, near.a, near.b)
-    second = _log_x(xp, other) + digamma_rise.kernel(xp, near.b, near.a)
+    one, two = xp.stack([near.a, near.b]), xp.stack([near.b, near.a])
+    first, second = xp.unstack(digamma_rise.kernel(xp, one, two))
+    first, second = first + _log_x(xp, near), second + _log_x(xp, other)
     return [xp.where(large, found[0], first), xp.where(large, found[1], second)]
 
 
@@ -143,8 +144,9 @@ def _lead_slopes(xp: Any, at: Point) -> list[Any]:
     low = b < 1
     # ψ(a + b) − ψ(a + 1)
     start, step = xp.where(low, a + b, a + 1), xp.where(low, 1 - b, b - 1)
-    rise = digamma_rise.kernel(xp, start, step)
-    return [_log_x(xp, at) + xp.where(low, -rise, rise), digamma_rise.kernel(xp, b, a)]
+    both = digamma_rise.kernel(xp, xp.stack([start, b]), xp.stack([step, a]))
+    rise, along_b = xp.unstack(both)
+    return [_log_x(xp, at) + xp.where(low, -rise, rise), along_b]
 
 
 def _log_x(xp: Any, at: Point) -> Any:
