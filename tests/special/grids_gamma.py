@@ -16,11 +16,26 @@ from typing import NamedTuple
 
 import mpmath
 import numpy as np
+import scipy.special
 from mpmath import mpf
+
+from isomorph.dispatch import load
+from isomorph.meanings.special import beta as beta_meaning
+from isomorph.meanings.special import gamma as gamma_meaning
+from isomorph.meanings.special import incomplete, incomplete_beta
+from special.measuring import Case, errors
 
 STORED = Path(__file__).with_name("gamma.npz")
 PLASTIC = (0.8191725133961645, 0.6710436067037893, 0.5497004779019703)  # powers of 1/1.2207…
 DIGITS = 50
+
+
+MEANINGS = {
+    **{n: getattr(gamma_meaning, n) for n in ("gamma", "gammaln", "digamma", "zeta", "polygamma")},
+    **{n: getattr(beta_meaning, n) for n in ("beta", "betaln", "binom")},
+    **{n: getattr(incomplete, n) for n in ("gammainc", "gammaincc", "gammainc_slope")},
+    **{n: getattr(incomplete_beta, n) for n in ("betainc", "betainc_slope_a", "betainc_slope_b")},
+}
 
 
 def short(x):
@@ -372,7 +387,68 @@ def computed(name):
     return {name: np.array(high), name + "_rest": np.array(rest, np.float16)}
 
 
+# ---- errors --------------------------------------------------------------------------------------
+
+
+class Own:
+    """A backend that has no special functions of its own, like NumPy without SciPy."""
+
+    def __init__(self, xp):
+        self.xp = xp
+
+    def smooth(self, function, arrays):
+        return function.kernel(self, *arrays)
+
+    def __getattr__(self, name):
+        return getattr(self.xp, name)
+
+
+def ours(name, xp, *arrays):
+    """Our own kernel, also on NumPy, which would use SciPy's functions."""
+    if name == "multigammaln":
+        order, a = arrays
+        found = [gamma_meaning.multigammaln(Own(xp), a, d) for d in (1, 2, 5, 20)]
+        found = [xp.where(order == d, y, xp.zeros_like(y)) for d, y in zip((1, 2, 5, 20), found)]
+        return found[0] + found[1] + found[2] + found[3]
+    return MEANINGS[name].kernel(xp, *arrays)
+
+
+def theirs(name, *arrays):
+    """SciPy's function; None for derivatives, which it does not have."""
+    with np.errstate(all="ignore"):
+        if name == "multigammaln":
+            order, a = arrays
+            rows = zip(a, order)
+            return np.array([scipy.special.multigammaln(x, int(d)) for x, d in rows])
+        function = getattr(scipy.special, name, None)
+        return None if function is None else np.asarray(function(*arrays))
+
+
+def table():
+    """For each function and region: its name, the points, our greatest error in units of eps,
+    SciPy's, the ratio of the two, and the arguments at our worst point.
+    """
+    rows, xp = [], load("numpy")
+    for name, grid in GRIDS.items():
+        arrays, high, rest = truth(name)
+        case = Case(lambda: (), grid.exact, grid.scale)
+        with np.errstate(all="ignore"):
+            found = errors(case, ours(name, xp, *arrays), high, rest)
+        peer = theirs(name, *arrays)
+        other = np.full_like(found, np.nan) if peer is None else errors(case, peer, high, rest)
+        for region, part in {"all": slice(None), **regions(name)}.items():
+            worst = int(np.argmax(found[part]))
+            at = [float(x[part][worst]) for x in arrays]
+            most, least = float(found[part][worst]), float(np.max(other[part]))
+            rows.append((name, region, len(found[part]), most, least, most / least, at))
+    return rows
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["table"]:
+        for name, region, points, most, least, ratio, at in table():
+            print(f"{name:16} {region:18} {points:5} {most:9.2f} {least:11.2f} {ratio:8.2f}  {at}")
+        sys.exit()
     stored = dict(np.load(STORED)) if STORED.exists() else {}
     for chosen in sys.argv[1:] or GRIDS:
         stored.update(computed(chosen))
