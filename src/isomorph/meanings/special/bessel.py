@@ -17,7 +17,8 @@ from .smooth import smooth
 
 LOW, HIGH = 2.0, 36.0  # up to these arguments: series, and recurrence with a continued fraction
 DEPTH = 96  # of that recurrence
-LONG = 128.0  # up to this order, the recurrence may start near order 0
+LONG, LONGEST = 128.0, 2048.0  # up to these orders the recurrence starts near order 0: anywhere,
+# and next to v = x
 STRIP = (FAR * 1.5 / math.sqrt(2)) ** (2 / 3)  # times x^(1/3): where Debye's expansions fail
 LIMIT = 20_000  # steps of a loop
 
@@ -73,7 +74,8 @@ def _start(xp: Any, v: Any, x: Any, far: Any) -> tuple[Any, Any]:
     z = pick(xp, far, x, HIGH)
     edge = z - STRIP * z ** (1 / 3)  # up to here, Debye's expansions hold
     low = xp.minimum(edge, xp.sqrt(2 * z))  # up to here, their phase is known best
-    top = xp.where(v <= LONG, low, edge)
+    most = xp.where(v > edge, xp.full_like(x, LONGEST), xp.full_like(x, LONG))
+    top = xp.where(v <= most, low, edge)
     steps = xp.where(far, xp.ceil(v - top), xp.floor(v + 0.5))
     steps = xp.clip(steps, 0.0, LIMIT + 1.0)
     return steps, v - steps
