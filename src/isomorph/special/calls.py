@@ -1,5 +1,5 @@
-"""What the special functions share: their arguments become arrays of one shape and one real floating
-dtype, and half precision is computed in float32.
+"""What the special functions share: their arguments become arrays of one shape and one real
+floating dtype, and half precision is computed in float32.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from jax.custom_derivatives import SymbolicZero
 @cache
 def program(xp: Any, function: Any) -> Any:
     """A `Smooth` function, compiled."""
-    call = jax.custom_jvp(lambda *arrays: function.kernel(xp, *arrays))
+    call = jax.custom_jvp(lambda *arrays: xp.special(function, *arrays))
 
     def rule(primals: tuple, tangents: tuple) -> tuple:
         y = call(*primals)

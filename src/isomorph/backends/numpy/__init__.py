@@ -32,6 +32,9 @@ class NumPy(Backend):
     def custom_call(xp, rule, arrays):
         return custom(rule, *arrays)
 
+    def special(xp, function, *arrays):
+        return special.values(xp, function, arrays)
+
     def smooth(xp, function, arrays):
         return special.smooth(xp, function)(*arrays)
 

@@ -63,15 +63,29 @@ def _(y: Any, x: Any) -> Any:
     return (lambda g: g * (2 / sqrt(pi)) * np.exp(-x * x),)
 
 
+def values(xp: Any, function: Any, arrays: tuple) -> Any:
+    """The values of a `Smooth` function of plain arrays."""
+    kernel = scipy_kernel(function.name)
+    with np.errstate(all="ignore"):  # branches that are not taken may overflow
+        return function.kernel(xp, *arrays) if kernel is None else kernel(*arrays)
+
+
+@cache
+def scipy_kernel(name: str) -> Any:
+    """SciPy's ufunc of that name, if SciPy is installed and has one."""
+    if find_spec("scipy") is None:
+        return None
+    found = getattr(import_module("scipy.special"), name, None)
+    return found if isinstance(found, numpy.ufunc) else None
+
+
 @cache
 def smooth(xp: Any, function: Any) -> Callable[..., Any]:
     """A `Smooth` function of plain and of traced arrays."""
-    kernel = scipy_kernel(function.name) or (lambda *arrays: function.kernel(xp, *arrays))
 
     @primitive
     def call(*arrays: Any) -> Any:
-        with np.errstate(all="ignore"):  # branches that are not taken may overflow
-            return kernel(*arrays)
+        return xp.special(function, *arrays)
 
     @rule(call)
     def _(y: Any, *arrays: Any) -> tuple:
@@ -86,11 +100,3 @@ def _back(xp: Any, function: Any, place: int, y: Any, arrays: tuple) -> Callable
             return g * function.slope(xp, place, y, arrays)
 
     return back
-
-
-def scipy_kernel(name: str) -> Any:
-    """SciPy's ufunc of that name, if SciPy is installed and has one."""
-    if find_spec("scipy") is None:
-        return None
-    found = getattr(import_module("scipy.special"), name, None)
-    return found if isinstance(found, numpy.ufunc) else None

@@ -66,7 +66,9 @@ class TensorFlow(Layers):
     def smooth(xp, function, arrays):
         # the tape of a caller may differentiate a graph as a whole
         wanted = [not isinstance(x, Eager) or xp.is_watched(x) for x in arrays]
-        return smooth(xp, function, arrays, wanted) if any(wanted) else function.kernel(xp, *arrays)
+        return (
+            smooth(xp, function, arrays, wanted) if any(wanted) else xp.special(function, *arrays)
+        )
 
     def map_rows(xp, func, *rows):
         if rows[0].shape[0] == 0:

@@ -38,7 +38,7 @@ from . import (
 from .caller import Caller
 from .custom import Custom, Escapes, Replay
 from .layers import Layers
-from .pointwise import Pointwise
+from .pointwise import KERNELS, Pointwise
 from .private import (
     FakeTensor,
     get_unwrapped,
@@ -151,6 +151,10 @@ class Torch(Layers):
             )
         rule.caller = Caller.of(arrays)
         return Custom.apply(rule, *arrays)[: rule.n_outs]
+
+    def special(xp, function, *arrays):
+        kernel = KERNELS.get(function.name)
+        return super().special(function, *arrays) if kernel is None else kernel(*arrays)
 
     def smooth(xp, function, arrays):
         if torch.compiler.is_compiling() or not any(map(xp.is_watched, arrays)):

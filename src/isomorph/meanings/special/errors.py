@@ -70,12 +70,19 @@ def _between(xp: Any, x: Any, low: float, high: float) -> Any:
     return xp.where(x > low, xp.where(x < high, x, high * xp.ones_like(x)), low * xp.ones_like(x))
 
 
-def square_exp(xp: Any, x: Any, sign: float) -> Any:
-    """e^(x²) or e^(−x²), with a relative error of a few ulps."""
-    bits = 27 if x.dtype == xp.float64 else 12
-    large = x * (2.0**bits + 1.0)
-    high = large - (large - x)  # the upper half of the digits: its square is exact
-    return xp.exp(sign * high * high) * xp.exp(sign * (x - high) * (x + high))
+def log1p(xp: Any, x: Any) -> Any:
+    """log(1 + x); XLA's own is off by 120 ulps between −0.5 and −0.3."""
+    low = x < -0.25
+    zero = xp.zeros_like(x)
+    return xp.where(low, xp.log(1 + xp.where(low, x, zero)), xp.log1p(xp.where(low, zero, x)))
+
+
+def square_exp(xp: Any, x: Any, factor: float) -> Any:
+    """e^(factor·x²) for |x| < 64 and a factor of ±1 or ±½, with a relative error of a few ulps."""
+    steps = 4096.0 if x.dtype == xp.float64 else 32.0
+    high = xp.round(x * steps) / steps  # its square is exact
+    power = xp.exp(factor * high * high)
+    return power * (1 + xp.expm1(factor * (x - high) * (x + high)))  # XLA would join two exp
 
 
 def _scaled_tail(xp: Any, x: Any) -> Any:
@@ -105,7 +112,8 @@ def _erfcx_slope(xp: Any, y: Any, x: Any) -> Any:
     """2·x·erfcx(x) − 2/√π; by its asymptotic series where the difference would cancel."""
     far = xp.where(x > 10, x, 10 * xp.ones_like(x))
     near = xp.where(x > 10, xp.zeros_like(x), x)
-    series = polynomial(SERIES, 0.5 / far / far) - 1
+    u = 0.5 / far / far
+    series = u * polynomial(SERIES[1:], u)
     return 2 / ROOT_PI * xp.where(x > 10, series, ROOT_PI * near * y - 1)
 
 
@@ -141,7 +149,10 @@ def erfinv(xp: Any, x: Any) -> Any:
 
 @smooth(lambda xp, _, x: DENSITY * xp.exp(-0.5 * x * x))
 def ndtr(xp: Any, x: Any) -> Any:
-    return 0.5 * erfc.kernel(xp, -x / ROOT_TWO)
+    far = _between(xp, -x, SECOND * ROOT_TWO, LAST * ROOT_TWO)
+    tail = 0.5 * square_exp(xp, far, -0.5) * _scaled_tail(xp, far / ROOT_TWO)
+    tail = xp.where(x > -LAST * ROOT_TWO, tail, xp.zeros_like(x))
+    return xp.where(x < -SECOND * ROOT_TWO, tail, 0.5 * erfc.kernel(xp, -x / ROOT_TWO))
 
 
 @smooth(lambda xp, y, p: xp.exp(0.5 * y * y) / DENSITY)
@@ -163,5 +174,5 @@ def log_ndtr(xp: Any, x: Any) -> Any:
     below = xp.log(0.5 * erfcx.kernel(xp, -low / ROOT_TWO)) - 0.5 * low * low
     below = xp.where(xp.isinf(low), low, below)
     high = xp.where(x < -1, xp.zeros_like(x), x)
-    above = xp.log1p(-0.5 * erfc.kernel(xp, high / ROOT_TWO))
+    above = log1p(xp, -ndtr.kernel(xp, -high))
     return xp.where(x < -1, below, above)

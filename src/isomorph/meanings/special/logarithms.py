@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .errors import log1p
 from .smooth import smooth
 
 
@@ -26,7 +27,7 @@ def logit(xp: Any, p: Any) -> Any:
     s = 2 * (p - 0.5)  # exact around ½, where the logarithm of the quotient would not be
     close = xp.abs(s) < 0.4
     s = xp.where(close, s, xp.zeros_like(s))
-    return xp.where(close, xp.log1p(s) - xp.log1p(-s), xp.log(p / (1 - p)))
+    return xp.where(close, log1p(xp, s) - log1p(xp, -s), xp.log(p / (1 - p)))
 
 
 def over(xp: Any, x: Any, y: Any) -> Any:
@@ -65,7 +66,7 @@ def log_ratio(xp: Any, x: Any, y: Any) -> Any:
     """log(x / y) of positive numbers; the quotient may overflow, and may be close to 1."""
     quotient = x / y
     near = (quotient > 0.5) & (quotient < 2)
-    close = xp.log1p(xp.where(near, (x - y) / y, xp.zeros_like(x)))
+    close = log1p(xp, xp.where(near, (x - y) / y, xp.zeros_like(x)))
     inside = (quotient > 0) & (quotient < xp.inf)
     plain = xp.log(xp.where(inside, quotient, xp.ones_like(x)))
     return xp.where(near, close, xp.where(inside, plain, xp.log(x) - xp.log(y)))

@@ -66,7 +66,7 @@ class Pointwise:
         self.xp, self.function, self.wanted = xp, function, wanted
 
     def func(self, *arrays: Any) -> tuple:
-        return (self.function.kernel(self.xp, *arrays),)
+        return (self.xp.special(self.function, *arrays),)
 
     def fwd(self, *arrays: Any) -> tuple:
         return self.func(*arrays), ()
@@ -104,7 +104,7 @@ def called(xp: Any, function: Smooth, arrays: tuple, wanted: Sequence[bool] = ()
     """A `Smooth` function of arrays; `wanted` says which of them may be differentiated."""
     wanted = wanted or [xp.is_watched(x) for x in arrays]
     if not any(wanted):
-        return function.kernel(xp, *arrays)
+        return xp.special(function, *arrays)
     given = [
         xp.custom_call(Refusal(function, i), (x,))[0]
         if wanted[i] and isinstance(function.partials[i], str)

@@ -1,0 +1,125 @@
+"""The error functions, logistic functions and entropies against mpmath, on every backend."""
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.special
+from frameworks import enable_x64
+
+import isomorph as iso
+from isomorph.backends.composed import Backend
+from isomorph.dispatch import load
+from isomorph.meanings.special import errors as meaning_errors
+from isomorph.meanings.special import logarithms as meaning_logarithms
+from oracles import numpy_of
+
+from .grids_errors import CASES
+from .measuring import Case, errors, truth
+
+NAMES = sorted(CASES)
+# Arguments at which derivatives are compared: inside the domain, away from where they are infinite.
+POINTS = {
+    "erfinv": (np.array([-0.99, -0.4, 1e-9, 0.1, 0.7, 0.999]),),
+    "ndtri": (np.array([1e-9, 0.01, 0.3, 0.5, 0.9]),),
+    "logit": (np.array([1e-9, 0.01, 0.3, 0.5, 0.9]),),
+    "entr": (np.array([1e-9, 0.3, 1.0, 4.0, 50.0]),),
+    **dict.fromkeys(("xlogy", "xlog1py", "rel_entr", "kl_div"),
+                    (np.array([0.2, 1.0, 3.0, 7.0]), np.array([4.0, 1.5, 0.1, 6.9]))),
+}  # fmt: skip
+ANYWHERE = (np.array([-12.0, -3.1, -1.1, -0.7, -0.1, 1e-7, 0.3, 0.9, 1.4, 2.9, 5.0, 11.5]),)
+
+
+def limit(name: str, case: Case, arguments: tuple, high: np.ndarray, rest: np.ndarray) -> float:
+    """Four times SciPy's error, which is that of 99 of 100 points: a few bad ones excuse nothing.
+    At least four ulps, or a perfect SciPy would forbid any rounding.
+    """
+    peer = case.peer or getattr(scipy.special, name)
+    with np.errstate(all="ignore"):
+        theirs = errors(case, np.asarray(peer(*arguments)), high, rest)
+    return 4 * max(1.0, float(np.quantile(theirs, 0.99)))
+
+
+def check(name: str, found: np.ndarray, arguments: tuple, high: np.ndarray, rest: np.ndarray):
+    case = CASES[name]
+    ours = errors(case, found, high, rest)
+    worst = int(np.argmax(ours))
+    assert ours[worst] <= limit(name, case, arguments, high, rest), (
+        name, [float(x[worst]) for x in arguments], found[worst], high[worst])  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_in_float64(backend, name):
+    arguments, high, rest = truth(name, CASES[name])
+    assert len(high) >= 2000
+    with enable_x64(True):
+        given = [iso.convert(x, backend) for x in arguments]
+        found = numpy_of(getattr(iso.special, name)(*given))
+    assert found.dtype == np.float64
+    check(name, found, arguments, high, rest)
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"erf"}))
+def test_numpy_without_scipy(name):
+    """Our own kernels, which NumPy uses where SciPy is not installed."""
+    arguments, high, rest = truth(name, CASES[name])
+    function = getattr(meaning_errors, name, None) or getattr(meaning_logarithms, name)
+    with np.errstate(all="ignore"):
+        found = Backend.special(load("numpy"), function, *arguments)
+    check(name, found, arguments, high, rest)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_in_float32(backend, name):
+    """In float32, errors of eight ulps: kernels of float32 have four, SciPy computes in float64.
+    Arguments below the smallest normal number are left out: JAX and TensorFlow take them for 0.
+    """
+    tiny = np.finfo(np.float32).tiny
+    with np.errstate(all="ignore"):
+        narrow = [x.astype(np.float32) for x in truth(name, CASES[name])[0]]
+    normal = np.all([(np.abs(x) >= tiny) | (x == 0) | np.isnan(x) for x in narrow], axis=0)
+    narrow = tuple(x[normal] for x in narrow)
+    case = CASES[name]._replace(arguments=lambda: narrow)
+    _, high, rest = truth(name, case)
+    found = numpy_of(getattr(iso.special, name)(*(iso.convert(x, backend) for x in narrow)))
+    assert found.dtype == np.float32
+    ours = errors(case, found, high, rest)
+    worst = int(np.argmax(ours))
+    assert ours[worst] <= 8, ([float(x[worst]) for x in narrow], found[worst], high[worst])
+
+
+def test_compiled_values(backend):
+    """All functions in one program."""
+    given = {name: truth(name, CASES[name]) for name in NAMES}
+    with enable_x64(True):
+        arrays = {name: [iso.convert(x, backend) for x in given[name][0]] for name in NAMES}
+        program = iso.jit(
+            lambda arrays: {name: getattr(iso.special, name)(*arrays[name]) for name in NAMES}
+        )
+        found = {name: numpy_of(y) for name, y in program(arrays).items()}
+    for name in NAMES:
+        check(name, found[name], *given[name])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_derivatives(backend, name):
+    """To second order in every argument, against mpmath's derivatives of the exact function."""
+    points, exact = POINTS.get(name, ANYWHERE), CASES[name].exact
+    function = getattr(iso.special, name)
+    with enable_x64(True):
+        given = [iso.convert(x, backend) for x in points]
+        total = lambda *given: iso.namespace(given[0]).sum(function(*given))
+        for i in range(len(points)):
+            slope = iso.grad(total, i)
+            bend = iso.grad(lambda *given, f=slope: iso.namespace(given[0]).sum(f(*given)), i)
+            for order, derivative in ((1, slope), (2, bend)):
+                orders = tuple(order * (j == i) for j in range(len(points)))
+                with mpmath.workdps(40):
+                    wanted = [
+                        float(mpmath.diff(exact, row, orders if len(row) > 1 else order))
+                        if len(row) > 1
+                        else float(mpmath.diff(exact, row[0], order))
+                        for row in zip(*(map(mpmath.mpf, map(float, x)) for x in points))
+                    ]
+                found = numpy_of(derivative(*given))
+                # 1e-11: slopes of erfcx cancel for x < 10, and XLA's exp has errors of 1e-15
+                np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-14)
