@@ -166,7 +166,10 @@ def true_values():
 def packed(mp, rows):
     near = np.array([float(y) for y, _ in rows])  # infinite where it is too large
     unit = np.spacing(np.where(np.isfinite(near), np.abs(near), 1))
-    rest = [float((y - mp.mpf(a)) / mp.mpf(u)) if np.isfinite(a) else 0 for (y, _), a, u in zip(rows, near, unit)]
+    rest = [
+        float((y - mp.mpf(a)) / mp.mpf(u)) if np.isfinite(a) else 0
+        for (y, _), a, u in zip(rows, near, unit)
+    ]
     return near, np.float16(rest), np.float32([mp.log(size, 2) for _, size in rows])
 
 

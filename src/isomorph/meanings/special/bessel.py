@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .bessel_sums import FAR, debye, gamma_parts, is_odd, is_whole, pick, turned
+from .bessel_sums import FAR, counter, debye, gamma_parts, horner, is_odd, is_whole, pick, turned
 from .smooth import smooth
 
 LOW, HIGH = 2.0, 36.0  # up to these arguments: series, and recurrence with a continued fraction
@@ -21,6 +21,7 @@ LONG, LONGEST = 128.0, 2048.0  # up to these orders the recurrence starts near o
 # and next to v = x
 STRIP = (FAR * 1.5 / math.sqrt(2)) ** (2 / 3)  # times x^(1/3): where Debye's expansions fail
 LIMIT = 20_000  # steps of a loop
+SINHC = tuple(1 / math.factorial(2 * k + 1) for k in range(8))  # sinh(z)/z in powers of z²
 
 
 def _jy(xp: Any, v: Any, x: Any) -> tuple[Any, Any]:
@@ -45,16 +46,13 @@ def _jy(xp: Any, v: Any, x: Any) -> tuple[Any, Any]:
     odd = odd * r
 
     j, y = _oscillating(xp, base, x, far, r[:2, ...], even[:2, ...], odd[:2, ...])
-    power, y_near = _temme(xp, pick(xp, near, base, 0.0), pick(xp, near, x, 1.0))
-    j_middle, y_middle = _steed(xp, pick(xp, middle, base, 0.0), pick(xp, middle, x, LOW))
+    power, y_near, j_middle, y_middle, ratio = _loops(xp, base, v, x, near, middle, above)
     j = [xp.where(middle, a, j[i, ...]) for i, a in enumerate(j_middle)]
     y = [
         xp.where(near, a, xp.where(middle, b, y[i, ...]))
         for i, (a, b) in enumerate(zip(y_near, y_middle))
     ]
     j0, y0, y1, power = _upward(xp, base, count, x, near, j, y, power)
-
-    ratio = _quotient(xp, pick(xp, above, v, 2.0), pick(xp, above, x, 1.0))
     over = y1 == -math.inf
     wronskian = 2 / (math.pi * x) / (ratio * y0 - y1)
     first = xp.where(above, xp.where(over, xp.zeros_like(x), wronskian), j0)
@@ -114,36 +112,58 @@ def _sum(cos_a: Any, sin_a: Any, cos_b: Any, sin_b: Any) -> tuple[Any, Any]:
     return cos_a * cos_b - sin_a * sin_b, sin_a * cos_b + cos_a * sin_b
 
 
-def _temme(xp: Any, m: Any, x: Any) -> tuple[Any, tuple[Any, Any]]:
-    """(x/2)^m/Γ(m + 1), and Y at the orders m and m + 1, for |m| ≤ 1/2 and x < 2."""
+def _loops(
+    xp: Any, base: Any, v: Any, x: Any, near: Any, middle: Any, above: Any
+) -> tuple[Any, Any, Any, Any, Any]:
+    """What needs a loop and no other loop before, all in one: Temme's series where x is `near` 0,
+    Steed's method in the `middle`, and the quotient of two J where v is `above` x.
+    """
+    power, first, temme, y_near = _temme(xp, pick(xp, near, base, 0.0), pick(xp, near, x, 1.0))
+    start, steed, middles = _steed(xp, pick(xp, middle, base, 0.0), pick(xp, middle, x, LOW))
+    seed, goes_on, quotient = _quotient(xp, pick(xp, above, v, 2.0), pick(xp, above, x, 1.0))
+    n, m = len(first), len(first) + len(start)
+
+    def body(k: Any, *a: Any) -> tuple:
+        return k + 1, *temme(k, *a[:n]), *steed(k, *a[n:m]), *quotient(k, *a[m:])
+
+    def unfinished(k: Any, *a: Any) -> Any:
+        return xp.logical_or(k <= DEPTH, xp.logical_and(k < LIMIT, goes_on(*a[m:])))
+
+    begin = (counter(xp, x, 1.0), *first, *start, *seed)
+    _, *found = xp.while_loop(unfinished, body, begin)
+    j, y = middles(*found[n:m])
+    return power, y_near(*found[:n]), j, y, found[-1]
+
+
+def _temme(xp: Any, m: Any, x: Any) -> tuple:
+    """(x/2)^m/Γ(m + 1), and Temme's series of Y at the orders m and m + 1, for |m| ≤ 1/2 and x < 2:
+    its start, a step, and what is made of the end.
+    """
     even, odd = gamma_parts(xp, m)
     plus, minus = even + m * odd, even - m * odd  # 1/Γ(1 ± m)
     log = math.log(2) - xp.log(x)
     bend = m * log
     up = xp.exp(bend)
     flat = xp.abs(bend) < 0.5
-    short = pick(xp, flat, bend, 0.25)
-    square = short * short
-    curve = 1 + square / 6 * (1 + square / 20 * (1 + square / 42 * (1 + square / 72 * (
-        1 + square / 110 * (1 + square / 156 * (1 + square / 210))))))  # fmt: skip
-    long = pick(xp, xp.logical_not(flat), bend, 1.0)
-    sinhc = xp.where(flat, curve, (up - 1 / up) / (2 * long))
+    sinhc = horner(SINHC, pick(xp, flat, bend * bend, 0.0))
+    sinhc = xp.where(flat, sinhc, (up - 1 / up) / (2 * pick(xp, bend != 0, bend, 1.0)))
     turn = math.pi * pick(xp, m != 0, m, 0.25)
     whole = xp.where(m != 0, turn / xp.sin(turn), xp.ones_like(x))
     half = xp.where(m != 0, xp.sin(turn / 2) / (turn / 2), xp.ones_like(x))
     r = math.pi * math.pi / 2 * m * half * half
     f = 2 / math.pi * whole * (-odd * (up + 1 / up) / 2 + even * sinhc * log)
-    p = up / (plus * math.pi)
-    q = 1 / (up * minus * math.pi)
-    first, second, c = f + r * q, p, xp.ones_like(x)
+    p, q = up / (plus * math.pi), 1 / (up * minus * math.pi)
     fall = -x * x / 4
-    for k in range(1, 15):
+
+    def step(k: Any, f: Any, p: Any, q: Any, c: Any, first: Any, second: Any) -> tuple:
         f = (k * f + p + q) / (k * k - m * m)
         c = c * fall / k
         p, q = p / (k - m), q / (k + m)
         term = c * (f + r * q)
-        first, second = first + term, second + c * p - k * term
-    return plus / up, (-first, -second * 2 / x)
+        return f, p, q, c, first + term, second + c * p - k * term
+
+    start = f, p, q, xp.ones_like(x), f + r * q, p
+    return plus / up, start, step, lambda *a: (-a[4], -a[5] * 2 / x)
 
 
 def _series(v: Any, x: Any) -> Any:
@@ -155,33 +175,37 @@ def _series(v: Any, x: Any) -> Any:
     return total
 
 
-def _steed(xp: Any, m: Any, x: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-    """J and Y at the orders m and m + 1, for |m| ≤ 1/2 and x from LOW to HIGH.
+def _steed(xp: Any, m: Any, x: Any) -> tuple:
+    """J and Y at the orders m and m + 1, for |m| ≤ 1/2 and x from LOW to HIGH: the start, a step,
+    and what is made of the end.
 
     J up to a factor is Miller's recurrence, downward. H = J + iY is the solution with
     H′/H = p + iq, a continued fraction, computed from its end.
     """
     big = 2.0**40
 
-    def body(k: Any, upper: Any, lower: Any, re: Any, im: Any) -> tuple:
+    def step(i: Any, upper: Any, lower: Any, re: Any, im: Any) -> tuple:
+        k = DEPTH + 1 - i
+        on = xp.logical_and(i <= DEPTH, x > 0)
         before = 2 * (m + k) / x * lower - upper
         scale = xp.where(xp.abs(before) > big, xp.full_like(x, 1 / big), xp.ones_like(x))
         # (a/(2(x + ik) + re + i·im)) with a = (k − 1/2)² − m²
         a = (k - 0.5 - m) * (k - 0.5 + m)
-        re, im = re + 2 * x, im + 2 * k
-        a = a / (re * re + im * im)
-        return k - 1, lower * scale, before * scale, a * re, -a * im
+        wide, tall = re + 2 * x, im + 2 * k
+        a = a / (wide * wide + tall * tall)
+        new = (lower * scale, before * scale, a * wide, -a * tall)
+        return tuple(xp.where(on, b, c) for b, c in zip(new, (upper, lower, re, im)))
 
-    zero, one = xp.zeros_like(x), xp.ones_like(x)
-    first = (DEPTH * one, zero, one, zero, zero)
-    found = xp.while_loop(lambda k, *_: xp.any(k > 0.5), body, first)
-    _, after, now, re, im = found
-    p, q = -(0.5 + im) / x, 1 + re / x
-    slope = m / x * now - after
-    other = (p * now - slope) / q
-    size = xp.sqrt(2 / (math.pi * x) / q / (now * now + other * other))
-    j, y = size * now, size * other
-    return (j, size * after), (y, m / x * y - q * j - p * y)
+    def end(after: Any, now: Any, re: Any, im: Any) -> tuple:
+        p, q = -(0.5 + im) / x, 1 + re / x
+        slope = m / x * now - after
+        other = (p * now - slope) / q
+        size = xp.sqrt(2 / (math.pi * x) / q / (now * now + other * other))
+        j, y = size * now, size * other
+        return (j, size * after), (y, m / x * y - q * j - p * y)
+
+    zero = xp.zeros_like(x)
+    return (zero, xp.ones_like(x), zero, zero), step, end
 
 
 def _upward(
@@ -196,33 +220,33 @@ def _upward(
         return xp.any(k < count)
 
     def body(k: Any, j0: Any, j1: Any, y0: Any, y1: Any, power: Any) -> tuple:
-        on = k < count
-        factor = 2 * (base + k + 1) / x
-        j2 = factor * j1 - j0
+        on, order = k < count, base + (k + 1)
+        factor = 2 * order / x
         y2 = xp.where(y1 == -math.inf, y1, factor * y1 - y0)
-        power = xp.where(on, power * (half / pick(xp, on, base + k + 1, 1.0)), power)
-        shift = [xp.where(on, b, a) for a, b in ((j0, j1), (j1, j2), (y0, y1), (y1, y2))]
-        return k + 1, *shift, power
+        power = xp.where(on, power * (half / order), power)
+        shift = ((j0, j1), (j1, factor * j1 - j0), (y0, y1), (y1, y2))
+        return k + 1, *(xp.where(on, b, a) for a, b in shift), power
 
-    start = (xp.zeros_like(x), *j, *y, power)
-    _, j0, _, y0, y1, power = xp.while_loop(goes_on, body, start)
+    _, j0, _, y0, y1, power = xp.while_loop(goes_on, body, (counter(xp, x, 0.0), *j, *y, power))
     return j0, y0, y1, power
 
 
-def _quotient(xp: Any, v: Any, x: Any) -> Any:
-    """J(v + 1, x)/J(v, x) for v ≥ x, a continued fraction whose partial sums all have one sign."""
+def _quotient(xp: Any, v: Any, x: Any) -> tuple:
+    """J(v + 1, x)/J(v, x) for v ≥ x, a continued fraction whose partial sums all have one sign: the
+    start, whether it goes on, and a step.
+    """
     small = xp.finfo(x.dtype).eps / 16
 
-    def goes_on(k: Any, d: Any, term: Any, total: Any) -> Any:
-        return xp.logical_and(xp.any(term > small * total), xp.all(k < LIMIT))
+    def goes_on(d: Any, term: Any, total: Any) -> Any:
+        return xp.any(term > small * total)
 
-    def body(k: Any, d: Any, term: Any, total: Any) -> tuple:
-        after = 1 / (2 * (v + k) / x - d)
+    def step(k: Any, d: Any, term: Any, total: Any) -> tuple:
+        after = 1 / (2 * (v + k + 1) / x - d)
         term = term * d * after
-        return k + 1, after, term, total + term
+        return after, term, total + term
 
     d = x / (2 * (v + 1))
-    return xp.while_loop(goes_on, body, (2 * xp.ones_like(x), d, d, d))[3]
+    return (d, d, d), goes_on, step
 
 
 # ---- the functions -------------------------------------------------------------------------------

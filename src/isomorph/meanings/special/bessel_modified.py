@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .bessel_sums import debye, gamma_parts, horner, is_odd, is_whole, pick, turned
+from .bessel_sums import counter, debye, gamma_parts, horner, is_odd, is_whole, pick, turned
 from .smooth import smooth
 
 NEAR = 8.0  # up to here, orders 0, 1 and 2 are power series
@@ -156,14 +156,13 @@ def _any_order(xp: Any, v: Any, x: Any, scaled: bool) -> Any:
     root = high * xp.sqrt(1 + ratio * ratio)  # √(v² + x²), which does not overflow
     far = xp.logical_or(z >= FAR, n > HIGH)
     below = xp.logical_and(second, z < LOW)
-    # the power series, for −n where it holds
+    # the power series, for −n where it holds, and K
     near = xp.logical_not(far)
     a, b = pick(xp, near, n, 1.0), pick(xp, near, z, 1.0)
-    series = _power_series(xp, a, b, xp.logical_and(below, near))
-    cosh_term = xp.logical_and(second, xp.logical_and(near, z >= LOW))
+    beside = xp.logical_and(second, xp.logical_and(near, z >= LOW))
+    series, integral = _loops(xp, a, b, xp.logical_and(below, near), beside)
     turns = turned(xp, pick(xp, second, n, 1.0))[1] * (2 / math.pi)
-    integral = _integral(xp, pick(xp, cosh_term, n, 1.0), pick(xp, cosh_term, z, LOW))
-    integral = xp.where(cosh_term, turns * integral, xp.zeros_like(x))  # e^x·K
+    integral = xp.where(beside, turns * integral, xp.zeros_like(x))  # e^x·K
     fall = xp.exp(-b)
     if scaled:
         found = series * fall + integral * fall * fall
@@ -202,77 +201,61 @@ def _exp_sum(xp: Any, e: Any, x: Any) -> Any:
     return half * (1 + lost) * half
 
 
-def _power_series(xp: Any, v: Any, x: Any, reflected: Any) -> Any:
-    """I(v, x) for v ≥ 0, or I(−v, x) where it is `reflected`."""
-    power = leading(xp, v, x, reflected)
-    v = xp.where(reflected, -v, v)
-    q = x * x / 4
-    small = xp.finfo(x.dtype).eps / 16
+def _loops(xp: Any, v: Any, x: Any, reflected: Any, beside: Any) -> tuple[Any, Any]:
+    """I(v, x) for v ≥ 0, or I(−v, x) where it is `reflected`, and e^x·K(v, x) where it is `beside`.
 
-    def goes_on(k: Any, term: Any, total: Any) -> Any:
-        return xp.logical_and(xp.all(k < 200), xp.any(xp.abs(term) > small * xp.abs(total)))
-
-    def body(k: Any, term: Any, total: Any) -> tuple:
-        term = term * q / (k * (k + v))
-        return k + 1, term, total + term
-
-    one = xp.ones_like(x)
-    # two terms at least: the first may be small beside the second
-    start = q / (1 + v)
-    two = start * q / (2 * (2 + v))
-    total = xp.while_loop(goes_on, body, (3 * one, two, 1 + start + two))[2]
-    return power * total
-
-
-def leading(xp: Any, v: Any, x: Any, reflected: Any) -> Any:
-    """(x/2)^v/Γ(v + 1) for v ≥ 0, or the same of −v where it is `reflected`; v is small."""
-    count = xp.floor(v + 0.5)
-    part = v - count
-    even, odd = gamma_parts(xp, part)
-    down = xp.logical_and(reflected, count > 0)
-    half = x / 2
-    sign = xp.where(reflected, -part, part)
-    # where it is reflected: 1/Γ(1 − v) = Γ(v)·sin(π·v)/π, and else 1/Γ(1 + part)
-    start = half**sign * (even + sign * odd)
-    flip = half**sign / (even + part * odd) * turned(xp, v)[1] / math.pi
-    start = xp.where(down, flip, start)
-
-    def goes_on(k: Any, total: Any) -> Any:
-        return xp.any(k <= count)
-
-    def body(k: Any, total: Any) -> tuple:
-        up = total * half / (k + part)
-        other = total * (xp.where(k > 1, k - 1 + part, xp.ones_like(k)) / half)
-        after = xp.where(down, other, up)
-        return k + 1, xp.where(k <= count, after, total)
-
-    return xp.while_loop(goes_on, body, (xp.ones_like(x), start))[1]
-
-
-def _integral(xp: Any, v: Any, x: Any) -> Any:
-    """e^x·K(v, x) for x from LOW to FAR: ∫ e^(−x(cosh t − 1))·cosh(v·t) dt for two orders near 0,
-    by the trapezoidal rule, which is exact but for e^(−40), and the recurrence in the order.
+    One loop sums the power series, multiplies up its factor (x/2)^v/Γ(v + 1), and sums K for two
+    orders near 0: ∫ e^(−x(cosh t − 1))·cosh(v·t) dt by the trapezoidal rule, which is exact but for
+    e^(−40). A second one is the recurrence of K in the order.
     """
     count = xp.floor(v + 0.5)
     part = v - count
+    half = x / 2
+    down = xp.logical_and(reflected, count > 0)
+    power = _first_power(xp, v, part, half, reflected, down)
+    order = xp.where(reflected, -v, v)
+    q, small = half * half, xp.finfo(x.dtype).eps / 16
+    z = pick(xp, beside, x, LOW)
 
-    def body(t: Any, one: Any, two: Any) -> tuple:
+    def goes_on(k: Any, power: Any, term: Any, total: Any, one: Any, two: Any) -> Any:
+        unfinished = xp.logical_or(count > k, xp.abs(term) > small * xp.abs(total))
+        return xp.logical_or(k < NODES, xp.logical_and(k < 250, xp.any(unfinished)))
+
+    def body(k: Any, power: Any, term: Any, total: Any, one: Any, two: Any) -> tuple:
+        after = k + 1
+        term = term * q / (after * (after + order))
+        before = k + part
+        up = half / pick(xp, before + 1 != 0, before + 1, 1.0)
+        other = xp.where(k > 0, before, xp.ones_like(x)) / half
+        power = xp.where(after <= count, power * xp.where(down, other, up), power)
+        t = k * STEP
         rise = xp.exp(t / 2) - xp.exp(-t / 2)  # cosh t − 1 = rise²/2
-        weight = xp.exp(-x * rise * rise / 2) * xp.where(t > 0, 0 * t + STEP, 0 * t + STEP / 2)
-        up, turn = xp.exp(part * t), xp.exp(t)
-        one = one + weight * (up + 1 / up) / 2
-        return t + STEP, one, two + weight * (up * turn + 1 / (up * turn)) / 2
+        weight = xp.exp(-z * (rise * rise / 2)) * xp.where(k > 0, 0 * k + STEP, 0 * k + STEP / 2)
+        weight = xp.where(after <= NODES, weight, xp.zeros_like(x))
+        turn, grown = xp.exp(part * t), xp.exp(t)
+        one = one + weight * (turn + 1 / turn) / 2
+        two = two + weight * (turn * grown + 1 / (turn * grown)) / 2
+        return after, power, term, total + term, one, two
 
-    last, first = STEP * (NODES - 0.5), 0 * x
-    _, one, two = xp.while_loop(
-        lambda t, one, two: xp.any(t < last), body, (first, first, first)
-    )
+    ones, zero = xp.ones_like(x), xp.zeros_like(x)
+    first = (counter(xp, x, 0.0), power, ones, ones, zero, zero)
+    _, power, _, total, one, two = xp.while_loop(goes_on, body, first)
+    steps = xp.where(beside, count, zero)
 
     def upward(k: Any, one: Any, two: Any) -> tuple:
-        on = k <= count
-        after = one + 2 * (part + k) / x * two
+        on = k <= steps
+        after = one + 2 * (part + k) / z * two
         return k + 1, xp.where(on, two, one), xp.where(on, after, two)
 
-    return xp.while_loop(
-        lambda k, one, two: xp.any(k <= count), upward, (xp.ones_like(x), one, two)
-    )[1]
+    more = lambda k, one, two: xp.any(k <= steps)
+    return power * total, xp.while_loop(more, upward, (counter(xp, x, 1.0), one, two))[1]
+
+
+def _first_power(xp: Any, v: Any, part: Any, half: Any, reflected: Any, down: Any) -> Any:
+    """half^part/Γ(1 + part), the same of −part where it is `reflected`, and where it goes `down`
+    from there half^(−part)/Γ(1 − v)·Γ(v)/Γ(1 + part), with Γ(v)/Γ(1 − v) from the sine.
+    """
+    even, odd = gamma_parts(xp, part)
+    sign = xp.where(reflected, -part, part)
+    flipped = turned(xp, v)[1] / math.pi / (even + part * odd)
+    return half**sign * xp.where(down, flipped, even + sign * odd)

@@ -66,9 +66,9 @@ def gamma_parts(xp: Any, z: Any) -> tuple[Any, Any]:
 
 
 @cache
-def _debye(n: int) -> list[list[float]]:
-    """The first n polynomials of Debye's expansions in p², the lowest power first, without their
-    factor p^k; DLMF 10.41.9.
+def _debye(n: int) -> list[list[list[float]]]:
+    """The coefficients of the first n polynomials of Debye's expansions in p², without their factor
+    p^k (DLMF 10.41.9): for each power, the lowest first, those of even k and those of odd k.
     """
     found = [[Fraction(1)]]
     for k in range(n - 1):
@@ -79,23 +79,30 @@ def _debye(n: int) -> list[list[float]]:
             after[j] += u * (Fraction(power, 2) + Fraction(1, 8 * (power + 1)))
             after[j + 1] -= u * (Fraction(power, 2) + Fraction(5, 8 * (power + 3)))
         found.append(after)
-    return [[float(u) for u in row] for row in found]
+    full = [[float(u) for u in row] + [0.0] * (n - len(row)) for row in found]
+    return [[[row[j] for row in full[i::2]] for i in (0, 1)] for j in range(n)]
 
 
 def debye(xp: Any, w: Any, s: Any) -> tuple[Any, Any]:
     """Σ u_k(s)·r^k over even k and over odd k, without the factor r of the odd ones, in powers of
     w = r². Both arguments are negative where the functions oscillate.
+
+    All polynomials are evaluated together, along two more axes: hundreds of operations written out
+    would take a compiler minutes.
     """
-    table = _debye(16 if xp.finfo(w.dtype).bits == 64 else 8)
-    even, odd = (
-        [horner(row, s) if k > 1 else row[0] + s * sum(row[1:]) for k, row in enumerate(table)][i::2]
-        for i in (0, 1)
-    )
+    n = 16 if xp.finfo(w.dtype).bits == 64 else 8
+    table = xp.asarray(_debye(n), dtype=w.dtype, device=xp.device_of(w))
+    wide = xp.expand_dims(xp.expand_dims(s, axis=-1), axis=-1)
+    total = table[n - 1, :, :] + 0 * wide
+    for j in range(n - 2, -1, -1):
+        total = total * wide + table[j, :, :]
+    w = xp.expand_dims(w, axis=-1)
+    found = total[..., n // 2 - 1]
+    for i in range(n // 2 - 2, -1, -1):
+        found = found * w + total[..., i]
+    return found[..., 0], found[..., 1]
 
-    def summed(rows: list) -> Any:
-        total = rows[-1]
-        for row in rows[-2::-1]:
-            total = total * w + row
-        return total
 
-    return summed(even), summed(odd)
+def counter(xp: Any, x: Any, start: float) -> Any:
+    """A number that a loop counts with, beside x."""
+    return xp.full((), start, dtype=x.dtype, device=xp.device_of(x))
