@@ -1,0 +1,56 @@
+"""NumPy for code that is differentiated: `import isomorph.numpy as np`.
+
+Every public name of NumPy is here. Nearly all are NumPy's own objects, because NumPy passes their
+calls on traced values to isomorph. The few functions that convert their arguments to plain arrays
+first, such as `np.array([x, y])`, are replaced by functions that keep the gradient. On plain arrays
+they return what NumPy returns.
+
+>>> import isomorph.numpy as inp
+>>> iso.grad(lambda x: np.sum(inp.array([x, x**2]) * np.array([3.0, 1.0])))(np.float64(2.0))
+np.float64(7.0)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from . import fft, linalg, random
+from .creation import (
+    arange,
+    array,
+    asanyarray,
+    asarray,
+    asarray_chkfinite,
+    ascontiguousarray,
+    asfortranarray,
+    fromiter,
+    full,
+    full_like,
+    require,
+)
+from .joining import (
+    append,
+    c_,
+    column_stack,
+    concat,
+    concatenate,
+    dstack,
+    hstack,
+    r_,
+    row_stack,
+    stack,
+    vstack,
+)
+from .loops import ndenumerate, vectorize
+
+__all__ = numpy.__all__  # pyright: ignore
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(numpy, name)
+
+
+def __dir__() -> list[str]:
+    return dir(numpy)
