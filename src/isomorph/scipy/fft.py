@@ -1,0 +1,13 @@
+"""`scipy.fft`."""
+
+from typing import Any
+
+import scipy.fft as theirs
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(theirs, name)
+
+
+def __dir__() -> list[str]:
+    return dir(theirs)
