@@ -1,4 +1,6 @@
-"""`scipy.optimize`."""
+"""`scipy.optimize`, all of it SciPy's own: it calls a function on plain arrays. Pass
+`jac=iso.grad(f)`, or `jac=True` with `iso.value_and_grad(f)`.
+"""
 
 from typing import Any
 
