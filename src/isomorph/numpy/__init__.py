@@ -1,9 +1,9 @@
 """NumPy for code that is differentiated: `import isomorph.numpy as np`.
 
 Every public name of NumPy is here. Nearly all are NumPy's own objects, because NumPy passes their
-calls on traced values to isomorph. The few functions that convert their arguments to plain arrays
-first, such as `np.array([x, y])`, are replaced by functions that keep the gradient. On plain arrays
-they return what NumPy returns.
+calls on traced values to isomorph. Functions that convert their arguments to plain arrays first,
+such as `np.array([x, y])`, or functions to which a list is often given, such as `np.sum([x, y])`,
+are replaced by functions that keep the gradient. On plain arrays they return what NumPy returns.
 
 >>> import isomorph.numpy as inp
 >>> iso.grad(lambda x: np.sum(inp.array([x, x**2]) * np.array([3.0, 1.0])))(np.float64(2.0))
@@ -43,13 +43,14 @@ from .joining import (
     stack,
     vstack,
 )
+from .lists import LISTED
 from .loops import ndenumerate, vectorize
 
 __all__ = numpy.__all__  # pyright: ignore
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(numpy, name)
+    return LISTED[name] if name in LISTED else getattr(numpy, name)
 
 
 def __dir__() -> list[str]:

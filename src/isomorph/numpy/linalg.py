@@ -1,12 +1,14 @@
-"""`numpy.linalg`, all of it NumPy's own."""
+"""`numpy.linalg`, whose functions also take lists that hold traced values."""
 
 from typing import Any
 
 import numpy.linalg
 
+from .lists import LISTED_LINALG
+
 
 def __getattr__(name: str) -> Any:
-    return getattr(numpy.linalg, name)
+    return LISTED_LINALG[name] if name in LISTED_LINALG else getattr(numpy.linalg, name)
 
 
 def __dir__() -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 import scipy.integrate as theirs
 
+from .. import tree
 from ..backends.numpy.nested import holds_traced
 from ..backends.numpy.rules.calculus import part
 from ..backends.numpy.tape import vjp
@@ -112,16 +113,20 @@ def odeint(
     """`scipy.integrate.odeint`. Its gradient for `y0`, `t` and the arrays in `args` comes from the
     adjoint equation, which is solved backwards from one time to the one before.
     """
-    if not any(map(holds_traced, (y0, t, args))):
+    if not any(map(holds_traced, (y0, t, *tree.flatten(args)[0]))):
         return theirs.odeint(func, y0, t, args, Dfun, col_deriv, **options)
     if options.get("full_output"):
         refuse("integrate.odeint", " with full_output=True")
     turned = options.pop("tfirst", False)
-    args = args if isinstance(args, tuple) else (args,)
-    arrays = tuple(asarray(a) for a in args)
+    leaves, form = tree.flatten(args if isinstance(args, tuple) else (args,))
+    floats = [i for i, x in enumerate(leaves) if type(x) is float or _is_float(x)]
 
-    def slope(y: Any, t: Any, *args: Any) -> Any:
-        return asarray(func(t, y, *args) if turned else func(y, t, *args))
+    def slope(y: Any, t: Any, *arrays: Any) -> Any:
+        full = list(leaves)
+        for i, x in zip(floats, arrays):
+            full[i] = x
+        given = tree.unflatten(form, full)
+        return asarray(func(t, y, *given) if turned else func(y, t, *given))
 
     def solve(y0: Any, t: Any, *args: Any) -> Any:
         if any(map(holds_traced, (y0, t, args))):
@@ -136,7 +141,17 @@ def odeint(
         y, t, args = saved
         return _adjoint(slope, y, t, args, g, options)
 
-    return custom_vjp(solve, forward, backward)(asarray(y0), asarray(t), *arrays)
+    arrays = [asarray(leaves[i]) for i in floats]
+    return custom_vjp(solve, forward, backward)(_real(y0), _real(t), *arrays)
+
+
+def _is_float(x: Any) -> bool:
+    return getattr(getattr(x, "dtype", None), "kind", "") == "f"
+
+
+def _real(x: Any) -> Any:
+    x = asarray(x)
+    return x if _is_float(x) else x.astype(float)
 
 
 def _adjoint(slope: Any, y: Any, t: Any, args: tuple, g: Any, options: dict[str, Any]) -> tuple:
@@ -161,7 +176,7 @@ def _adjoint(slope: Any, y: Any, t: Any, args: tuple, g: Any, options: dict[str,
         state = np.concatenate([y[i], given, arguments])
         before = odeint(change, state, np.stack([t[i], t[i - 1]]), args, **options)[-1]
         given, arguments = before[n : 2 * n] + g[i - 1], before[2 * n :]
-    # all times moved together change nothing but the slope itself, so the first one is the rest
+    # a later start shortens the way by what the slope at it would have added
     first = -np.sum(slope(y[0], t[0], *args) * (given - g[0]))
     split = [
         np.reshape(arguments[i:j], np.shape(a)) for i, j, a in zip(ends, ends[1:], args)

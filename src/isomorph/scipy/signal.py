@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 import scipy.signal as theirs
+from numpy.lib.stride_tricks import sliding_window_view
 
 from ..backends.numpy.rules.elementwise import conj
 from ..backends.numpy.tape import primitive, rule
@@ -105,15 +106,13 @@ def _convolve_axes_last(a: Any, b: Any, own: int, d: int, n: int, mode: str) -> 
     else:
         widths = [(k - 1, k - 1) if mode == "full" else (0, 0) for k in sizes]
     a = np.pad(a, [(0, 0)] * (a.ndim - n) + widths) if n else a
-    out = tuple(m - k + 1 for m, k in zip(a.shape[a.ndim - n :], sizes))
-    total: Any = 0.0
-    for at in np.ndindex(sizes):  # one product per element of the smaller array
-        window = a[(..., *(slice(k - 1 - i, k - 1 - i + m) for i, k, m in zip(at, sizes, out)))]
-        weight = b[(..., *at)]
-        some = np.tensordot(window, weight, (range(own, own + d), range(weight.ndim - d, weight.ndim)))
-        total = total + some
-    theirs_own = b.ndim - n - d
-    return np.moveaxis(total, range(total.ndim - theirs_own, total.ndim), range(own, own + theirs_own))
+    if n:
+        a = sliding_window_view(a, sizes, tuple(range(-n, 0)))  # its windows are the last axes
+        b = np.flip(b, tuple(range(-n, 0)))
+    summed = (*range(own, own + d), *range(a.ndim - n, a.ndim))
+    total = np.tensordot(a, b, (summed, range(b.ndim - n - d, b.ndim)))
+    rest = b.ndim - n - d  # the axes of `b` alone
+    return np.moveaxis(total, range(own, own + n), range(own + rest, own + rest + n))
 
 
 _plain_convolve = replaces(theirs.convolve)(

@@ -36,6 +36,9 @@ class _Normal(_Multivariate):
     def logpdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
         if not any(map(holds_traced, (x, mean, cov))):
             return self._theirs.logpdf(x, mean, cov, allow_singular)
+        # SciPy checks the arguments
+        self._theirs.logpdf(*(concrete(asarray(v)) if v is not None else v for v in (x, mean, cov)),
+                            allow_singular)  # fmt: skip
         x, mean, cov = _parameters(asarray(x), mean, cov)
         d = cov.shape[-1]
         x = x[None] if x.ndim == 0 else x
