@@ -149,7 +149,7 @@ def _in_place(func, fix):
 TRACED |= {
     func: _in_place(func, fix)
     for func, fix in (
-        (np.copyto, "write np.where(mask, new, old), or np.broadcast_to for np.full"),
+        (np.copyto, "write np.where(mask, new, old), or isomorph.numpy.full for np.full"),
         (np.put, "write a = iso.at(a)[i].set(v)"),
         (np.place, "write a = np.where(mask, v, a)"),
         (np.putmask, "write a = np.where(mask, v, a)"),
