@@ -157,11 +157,12 @@ class interp1d:
         if self._kind in kinds or isinstance(self._kind, int):
             k = kinds.get(self._kind, self._kind)
             spline = theirs.make_interp_spline(self._x, np.eye(len(self._x)), k)
+            parts = [theirs.PPoly.from_spline((spline.t, c, k)) for c in spline.c.T]
+            units = np.stack([part.c for part in parts], -1)
             # breaks that occur several times, at the ends, have empty pieces between them
-            whole = theirs.PPoly.from_spline(spline)
-            kept = np.diff(whole.x) > 0
-            breaks = np.append(whole.x[:-1][kept], whole.x[-1])
-            return _Pieces(breaks, whole.c[:, kept], self._y, self._axis)(x)
+            kept = np.diff(spline.t) > 0
+            breaks = np.append(spline.t[:-1][kept], spline.t[-1])
+            return _Pieces(breaks, units[:, kept], self._y, self._axis)(x)
         if self._kind in ("nearest", "nearest-up", "previous", "next", "zero"):
             numbers = theirs.interp1d(
                 self._x, np.arange(len(self._x)), self._kind, bounds_error=False,

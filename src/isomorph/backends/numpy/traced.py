@@ -82,7 +82,12 @@ def _caller() -> str:
         parts = (frame.f_globals.get("__name__") or "").split(".")
         name = frame.f_code.co_qualname
         if parts[0] == "scipy":
-            if "<locals>" not in name:  # a decorator
+            if "<locals>" in name or name.endswith(".__ua_function__"):  # it calls another one
+                inner = [frame.f_locals.get(word) for word in ("f", "func", "method")]
+                inner = [f for f in inner if hasattr(f, "__name__")]
+                name = inner[0].__name__ if inner else ""
+                parts = inner[0].__module__.split(".") if inner else parts
+            if name and parts[1] != "_lib":
                 public = ".".join(part for part in parts if not part.startswith("_"))
                 found = f"{public}.{name}: no derivative rule; {replacement(public, name)}"
         elif parts[0] != "numpy":
