@@ -28,7 +28,18 @@ FIRST_OF_PART = {
     "hyp2f1": (0.4, 1.2, 2.1),
 }  # fmt: skip
 NAMED = {*" ".join(DOMAINS.values()).split(), *OF_TWO, *INVERSES, "_zeta"}  # _zeta: of psi
-NAMED |= {*PART, *FIRST, *FIRST_OF_PART, "ndtri_exp", "_lambertw", "wofz", "ellipkinc", "ellipeinc", "binom", "huber"}
+NAMED |= {
+    *PART,
+    *FIRST,
+    *FIRST_OF_PART,
+    "ndtri_exp",
+    "_lambertw",
+    "wofz",
+    "ellipkinc",
+    "ellipeinc",
+    "binom",
+    "huber",
+}
 OTHERS = {name: len(PARTIALS[name]) for name in PARTIALS if name not in NAMED}
 
 

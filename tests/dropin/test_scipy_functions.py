@@ -33,6 +33,9 @@ SPD = SQUARE @ SQUARE.T + 3 * np.eye(3)
 SIGNAL = draw.standard_normal(8)
 PLANE = draw.standard_normal((5, 4))
 KNOTS = np.array([0.0, 0.7, 1.5, 2.1, 3.0])
+SIGNS = np.array([1.0, -3.0, 1.0, 0.0])
+AWAY = np.array([0.2, 4.0])
+SIMPLEX = np.array([0.2, 0.3, 0.5])
 VALUES = draw.standard_normal(5)
 
 
@@ -111,7 +114,7 @@ SPECIAL = {
     "logsumexp": (lambda s, x: s.special.logsumexp(x, axis=0, keepdims=True), PLANE),
     "logsumexp of weights": (lambda s, x: s.special.logsumexp(x, b=x * x + 1), X),
     "logsumexp with signs": (
-        lambda s, x: s.special.logsumexp(x, axis=1, b=np.array([1, -3, 1.0, 0]), return_sign=True)[0],
+        lambda s, x: s.special.logsumexp(x, axis=1, b=SIGNS, return_sign=True)[0],
         PLANE,
     ),
     "softmax": (lambda s, x: s.special.softmax(x, axis=1), PLANE),
@@ -148,7 +151,7 @@ VECTORS = {
         lambda s, x: s.stats.multivariate_normal.pdf(x, np.zeros(3), SPD), X),
     "multivariate_normal.entropy": (
         lambda s, x: s.stats.multivariate_normal.entropy(np.zeros(3), both(x)), SPD),
-    "dirichlet.logpdf": (lambda s, x: s.stats.dirichlet.logpdf(np.array([0.2, 0.3, 0.5]), x), ABOVE),
+    "dirichlet.logpdf": (lambda s, x: s.stats.dirichlet.logpdf(SIMPLEX, x), ABOVE),
     "dirichlet.pdf": (lambda s, x: s.stats.dirichlet.pdf(x / np.sum(x), ABOVE), X),
     "multinomial.logpmf": (
         lambda s, x: s.stats.multinomial.logpmf([1, 2, 3], 6, x / np.sum(x)), X),
@@ -156,7 +159,7 @@ VECTORS = {
 }
 LINALG = {
     "solve": (lambda s, x: s.linalg.solve(x, x[0]), SPD),
-    "solve, symmetric": (lambda s, x: s.linalg.solve(x, np.ones(3), assume_a="sym", lower=True), SPD),
+    "solve, symmetric": (lambda s, x: s.linalg.solve(x, X, assume_a="sym", lower=True), SPD),
     "solve_triangular": (lambda s, x: s.linalg.solve_triangular(x, x[0]), SPD),
     "solve_triangular, turned": (
         lambda s, x: s.linalg.solve_triangular(x, x, trans=1, lower=True, unit_diagonal=True), SPD),
@@ -223,7 +226,7 @@ SAMPLED = {
         lambda s, x: s.interpolate.interp1d(KNOTS, x, "nearest")(np.array([0.2, 1.9])), VALUES),
     "CubicSpline": (lambda s, x: s.interpolate.CubicSpline(KNOTS, x)(x + 1), VALUES),
     "CubicSpline, natural": (
-        lambda s, x: s.interpolate.CubicSpline(KNOTS, x, 0, "natural")(np.array([0.2, 4.0]), 1), PLANE),
+        lambda s, x: s.interpolate.CubicSpline(KNOTS, x, 0, "natural")(AWAY, 1), PLANE),
     "CubicSpline of a place": (
         lambda s, x: s.interpolate.CubicSpline(KNOTS, PLANE.T, 1)(x), np.array([0.2, 1.9])),
     "PchipInterpolator": (

@@ -16,41 +16,16 @@ from typing import Any
 
 import numpy
 
-from . import fft, linalg, random
-from .creation import (
-    arange,
-    array,
-    asanyarray,
-    asarray,
-    asarray_chkfinite,
-    ascontiguousarray,
-    asfortranarray,
-    fromiter,
-    full,
-    full_like,
-    require,
-)
-from .joining import (
-    append,
-    c_,
-    column_stack,
-    concat,
-    concatenate,
-    dstack,
-    hstack,
-    r_,
-    row_stack,
-    stack,
-    vstack,
-)
+from . import creation, fft, joining, linalg, loops, random
 from .lists import LISTED
-from .loops import ndenumerate, vectorize
 
+OURS = {name: getattr(part, name) for part in (creation, joining, loops) for name in part.__all__}
+OURS |= {**LISTED, "fft": fft, "linalg": linalg, "random": random}
 __all__ = numpy.__all__  # pyright: ignore
 
 
 def __getattr__(name: str) -> Any:
-    return LISTED[name] if name in LISTED else getattr(numpy, name)
+    return OURS[name] if name in OURS else getattr(numpy, name)
 
 
 def __dir__() -> list[str]:

@@ -10,6 +10,20 @@ import numpy
 from ..backends.numpy.nested import gathered, holds_traced
 from ..backends.numpy.traced import Traced
 
+__all__ = [
+    "arange",
+    "array",
+    "asanyarray",
+    "asarray",
+    "asarray_chkfinite",
+    "ascontiguousarray",
+    "asfortranarray",
+    "fromiter",
+    "full",
+    "full_like",
+    "require",
+]
+
 np: Any = numpy  # its type stubs do not know traced values
 
 
@@ -25,9 +39,7 @@ def array(
 ) -> Any:
     """`numpy.array`, also of nested lists and tuples that hold traced values."""
     if not holds_traced(object):
-        return np.array(
-            object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **other
-        )
+        return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **other)
     x = gathered(object, dtype)
     if type(object) is Traced and copy:
         x = np.copy(x)
@@ -127,7 +139,9 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, **other: Any) -> 
     if not holds_traced(found):
         return np.fromiter(found, dtype, count, **other)
     if 0 <= count > len(found):
-        raise ValueError(f"iterator too short: Expected {count} but iterator had {len(found)} items")
+        raise ValueError(
+            f"iterator too short: Expected {count} but iterator had {len(found)} items"
+        )
     return array(found if count < 0 else found[:count], dtype)
 
 

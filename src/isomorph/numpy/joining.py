@@ -11,6 +11,20 @@ import numpy
 from ..backends.numpy.nested import gathered, holds_traced
 from .creation import asarray
 
+__all__ = [
+    "append",
+    "c_",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "dstack",
+    "hstack",
+    "r_",
+    "row_stack",
+    "stack",
+    "vstack",
+]
+
 np: Any = numpy  # its type stubs do not know traced values
 
 
@@ -41,7 +55,8 @@ column_stack = _joins(np.column_stack)
 @wraps(np.append)
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     arr = asarray(arr) if holds_traced(arr) else arr
-    return np.append(arr, asarray(values) if holds_traced(values) else values, axis)
+    plain: Any = numpy.append
+    return plain(arr, asarray(values) if holds_traced(values) else values, axis)
 
 
 class _Joiner:

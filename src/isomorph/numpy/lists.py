@@ -12,16 +12,16 @@ import numpy
 
 from ..backends.numpy.nested import gathered, holds_traced
 
-NAMES = (
-    "amax amin argmax argmin argsort average cross cumprod cumsum diff dot einsum "
-    "expand_dims flip inner interp kron linspace max mean median min moveaxis nanmax nanmean nanmin "
-    "nansum nanstd nanvar outer percentile polyval prod ptp quantile ravel repeat reshape roll sort "
-    "squeeze std sum swapaxes tensordot tile trace transpose trapezoid vdot var where"
-).split()
-LINALG = (
-    "cholesky cond det eig eigh eigvals eigvalsh inv lstsq matrix_norm matrix_power norm "
-    "pinv qr slogdet solve svd svdvals vector_norm"
-).split()
+NAMES = """
+    amax amin argmax argmin argsort average cross cumprod cumsum diff dot einsum
+    expand_dims flip inner interp kron linspace max mean median min moveaxis nanmax nanmean nanmin
+    nansum nanstd nanvar outer percentile polyval prod ptp quantile ravel repeat reshape roll sort
+    squeeze std sum swapaxes tensordot tile trace transpose trapezoid vdot var where
+"""
+LINALG = """
+    cholesky cond det eig eigh eigvals eigvalsh inv lstsq matrix_norm matrix_power norm
+    pinv qr slogdet solve svd svdvals vector_norm
+"""
 
 
 def takes_lists(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,5 +38,5 @@ def _array(x: Any) -> Any:
     return gathered(x) if isinstance(x, (list, tuple)) and holds_traced(x) else x
 
 
-LISTED = {name: takes_lists(getattr(numpy, name)) for name in NAMES}
-LISTED_LINALG = {name: takes_lists(getattr(numpy.linalg, name)) for name in LINALG}
+LISTED = {name: takes_lists(getattr(numpy, name)) for name in NAMES.split()}
+LISTED_LINALG = {name: takes_lists(getattr(numpy.linalg, name)) for name in LINALG.split()}

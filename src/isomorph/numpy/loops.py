@@ -11,10 +11,15 @@ from ..backends.numpy.nested import holds_traced
 from ..backends.numpy.traced import Traced
 from .creation import array, asarray
 
+__all__ = [
+    "ndenumerate",
+    "vectorize",
+]
+
 np: Any = numpy  # its type stubs do not know traced values
 
 
-class vectorize(numpy.vectorize):
+class vectorize(numpy.vectorize):  # pyright: ignore[reportIncompatibleVariableOverride]
     """`numpy.vectorize`, also for traced values; `signature=` needs plain ones."""
 
     def __call__(self, *args: Any, **kw: Any) -> Any:

@@ -1,4 +1,4 @@
-"""SciPy for code that is differentiated: `import isomorph.scipy as scipy`, where SciPy is installed.
+"""SciPy, if it is installed, for code that is differentiated: `import isomorph.scipy as scipy`.
 
 Its modules have the names of SciPy's. Functions that NumPy passes to isomorph, such as the ufuncs
 of `scipy.special`, are SciPy's own objects. Functions that would convert a traced value to plain

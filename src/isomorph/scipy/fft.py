@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy
-import scipy.fft as theirs
+import scipy.fft
 
 from ..backends.numpy.tape import primitive, rule
 from ..numpy.creation import asarray
 from .replacing import refuse, replaces
 
 np: Any = numpy  # its type stubs do not know traced values
+theirs: Any = scipy.fft
 
 
 def __getattr__(name: str) -> Any:

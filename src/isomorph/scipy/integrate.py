@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 import numpy
-import scipy.integrate as theirs
+import scipy.integrate
 
 from .. import tree
 from ..backends.numpy.nested import holds_traced
@@ -18,6 +18,7 @@ from ..numpy.creation import asarray
 from .replacing import refuse, replaces
 
 np: Any = numpy  # its type stubs do not know traced values
+theirs: Any = scipy.integrate
 
 
 def __getattr__(name: str) -> Any:
@@ -84,7 +85,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
 
 
 def _parabolas(y: Any, steps: Any, axis: int, n: int) -> Any:
-    """The sum of the integrals of parabolas through three samples each, over the first n samples."""
+    """The sum of the integrals of parabolas through three samples each, over n samples."""
     first, second = part(steps, axis, 0, n - 1, 2), part(steps, axis, 1, n - 1, 2)
     left, middle, right = (part(y, axis, i, n - 2 + i, 2) for i in (0, 1, 2))
     whole = first + second
@@ -182,4 +183,3 @@ def _adjoint(slope: Any, y: Any, t: Any, args: tuple, g: Any, options: dict[str,
         np.reshape(arguments[i:j], np.shape(a)) for i, j, a in zip(ends, ends[1:], args)
     ]  # fmt: skip
     return given, np.stack([first, *times[::-1]]), *split
-

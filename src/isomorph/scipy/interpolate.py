@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy
-import scipy.interpolate as theirs
+import scipy.interpolate
 
 from ..backends.numpy.nested import holds_traced
 from ..backends.numpy.traced import concrete
@@ -19,6 +19,7 @@ from ..numpy.creation import asarray
 from .replacing import refuse
 
 np: Any = numpy  # its type stubs do not know traced values
+theirs: Any = scipy.interpolate
 
 
 def __getattr__(name: str) -> Any:
@@ -153,7 +154,7 @@ class interp1d:
         return np.where(below, low, np.where(above, high, out))
 
     def _inside(self, x: Any, plain: Any) -> Any:
-        kinds = {"linear": 1, "slinear": 1, "quadratic": 2, "cubic": 3}
+        kinds: dict[Any, int] = {"linear": 1, "slinear": 1, "quadratic": 2, "cubic": 3}
         if self._kind in kinds or isinstance(self._kind, int):
             k = kinds.get(self._kind, self._kind)
             spline = theirs.make_interp_spline(self._x, np.eye(len(self._x)), k)
@@ -161,7 +162,7 @@ class interp1d:
             units = np.stack([part.c for part in parts], -1)
             # breaks that occur several times, at the ends, have empty pieces between them
             kept = np.diff(spline.t) > 0
-            breaks = np.append(spline.t[:-1][kept], spline.t[-1])
+            breaks = np.concatenate([spline.t[:-1][kept], spline.t[-1:]])
             return _Pieces(breaks, units[:, kept], self._y, self._axis)(x)
         if self._kind in ("nearest", "nearest-up", "previous", "next", "zero"):
             numbers = theirs.interp1d(
@@ -170,7 +171,7 @@ class interp1d:
             )  # fmt: skip
             at = np.clip(numbers(plain), 0, len(self._x) - 1).astype(int)
             return np.take(self._y, at, self._axis % self._y.ndim)
-        refuse("interpolate.interp1d", f" with kind={self._kind!r}")
+        return refuse("interpolate.interp1d", f" with kind={self._kind!r}")
 
 
 class PchipInterpolator:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy
-import scipy.linalg as theirs
+import scipy.linalg
 
 from ..backends.numpy.rules.elementwise import conj
 from ..backends.numpy.rules.products import adjoint
@@ -15,6 +15,7 @@ from ..numpy.creation import asarray
 from .replacing import refuse, replaces
 
 np: Any = numpy  # its type stubs do not know traced values
+theirs: Any = scipy.linalg
 
 
 def __getattr__(name: str) -> Any:
@@ -215,7 +216,9 @@ def _cho_solve(c: Any, b: Any, lower: bool) -> Any:
 
 
 @replaces(theirs.eigh)
-def eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False, **kw: Any) -> Any:
+def eigh(
+    a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False, **kw: Any
+) -> Any:
     a = asarray(a)
     if kw.get("subset_by_index") is not None or kw.get("subset_by_value") is not None:
         refuse("linalg.eigh", " with a subset", "take it from all eigenvalues")
@@ -293,7 +296,7 @@ def polar(a: Any, side: str = "right") -> Any:
 
 
 def _blocks(a: Any, g: Any) -> Any:
-    """The matrix [[aᴴ, g], [0, aᴴ]]. A function of it has the pullback of `g` at the upper right."""
+    """The matrix [[aᴴ, g], [0, aᴴ]]: a function of it has the pullback of g at the upper right."""
     turned = adjoint(a)
     below = np.zeros(g.shape, g.dtype)
     return np.concatenate(

@@ -4,7 +4,9 @@
 
 from typing import Any
 
-import scipy.optimize as theirs
+import scipy.optimize
+
+theirs: Any = scipy.optimize
 
 
 def __getattr__(name: str) -> Any:

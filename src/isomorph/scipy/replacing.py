@@ -1,4 +1,4 @@
-"""How a function of SciPy is replaced: on plain arguments by SciPy's own, on traced ones by ours."""
+"""How a function of SciPy is replaced: for traced arguments only."""
 
 from __future__ import annotations
 

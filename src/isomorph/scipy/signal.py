@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy
-import scipy.signal as theirs
+import scipy.signal
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ..backends.numpy.rules.elementwise import conj
@@ -14,6 +15,7 @@ from ..numpy.creation import asarray
 from .replacing import refuse, replaces
 
 np: Any = numpy  # its type stubs do not know traced values
+theirs: Any = scipy.signal
 
 
 def __getattr__(name: str) -> Any:
@@ -124,8 +126,8 @@ def convolve(
     in1: Any, in2: Any, mode: str = "full", method: str = "auto", *, axes: Any = None,
     dot_axes: Any = None,
 ) -> Any:  # fmt: skip
-    """`scipy.signal.convolve`. With `axes`, a pair of lists, only these axes are convolved; products
-    are summed over `dot_axes`, and the result has all other axes of `in1`, then of `in2`, first.
+    """`scipy.signal.convolve`. With `axes`, a pair of lists, only these are convolved; products are
+    summed over `dot_axes`, and the result has all other axes of `in1`, then of `in2`, first.
     """
     if axes is None and dot_axes is None:
         return _plain_convolve(in1, in2, mode, method)
@@ -198,7 +200,7 @@ def detrend(
     ends = sorted({0, n, *np.atleast_1d(bp).tolist()})
     rows = np.moveaxis(data, axis, 0)
     parts = []
-    for start, end in zip(ends[:-1], ends[1:]):
+    for start, end in pairwise(ends):
         m = end - start
         line = np.stack([np.ones(m), np.arange(1, m + 1) / m], 1)
         project = np.eye(m) - line @ np.linalg.pinv(line)

@@ -6,13 +6,14 @@ from math import log, pi
 from typing import Any
 
 import numpy
-import scipy.special as theirs
+import scipy.special
 
 from ..backends.numpy.rules.special import special
 from ..backends.numpy.traced import concrete
 from .replacing import refuse, replaces
 
 np: Any = numpy  # its type stubs do not know traced values
+theirs: Any = scipy.special
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""autograd's own containers: here a traced value is always an array, and containers are Python's."""
+"""autograd's containers: here a traced value is always an array, and containers are Python's."""
 
 import builtins
 

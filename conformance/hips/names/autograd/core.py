@@ -13,7 +13,6 @@ import numpy as np
 import isomorph as iso
 
 from .nests import flatten, floating, matched
-from .spaces import VSpace, vspace
 from .tracer import isbox
 
 

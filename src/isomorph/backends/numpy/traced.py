@@ -83,7 +83,8 @@ def _caller() -> str:
         name = frame.f_code.co_qualname
         if parts[0] == "scipy":
             if "<locals>" in name or name.endswith(".__ua_function__"):  # it calls another one
-                inner = [frame.f_locals.get(word) for word in ("f", "func", "method")]
+                local = frame.f_locals
+                inner: Any = [local[word] for word in ("f", "func", "method") if word in local]
                 inner = [f for f in inner if hasattr(f, "__name__")]
                 name = inner[0].__name__ if inner else ""
                 parts = inner[0].__module__.split(".") if inner else parts

@@ -2,42 +2,20 @@
 
 from typing import Any
 
-import scipy.stats as theirs
+import scipy.stats
 
-from .continuous import (
-    beta,
-    cauchy,
-    chi2,
-    expon,
-    f,
-    gamma,
-    gennorm,
-    gompertz,
-    gumbel_l,
-    gumbel_r,
-    halfcauchy,
-    halfnorm,
-    invgamma,
-    invgauss,
-    laplace,
-    logistic,
-    lognorm,
-    norm,
-    pareto,
-    powerlaw,
-    rayleigh,
-    skewnorm,
-    t,
-    uniform,
-    vonmises,
-    weibull_min,
-)
-from .discrete import bernoulli, binom, geom, nbinom, poisson
-from .multivariate import dirichlet, multinomial, multivariate_normal
+from . import continuous, discrete, multivariate
+
+theirs: Any = scipy.stats
+OURS = {
+    name: getattr(part, name)
+    for part in (continuous, discrete, multivariate)
+    for name in part.__all__
+}
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(theirs, name)
+    return OURS[name] if name in OURS else getattr(theirs, name)
 
 
 def __dir__() -> list[str]:

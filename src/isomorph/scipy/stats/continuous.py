@@ -9,12 +9,42 @@ from typing import Any
 
 import numpy
 import scipy.special
-import scipy.stats as theirs
+import scipy.stats
 
 from ...backends.numpy.traced import concrete
 from .distribution import Distribution, Formula
 
+__all__ = [
+    "beta",
+    "cauchy",
+    "chi2",
+    "expon",
+    "f",
+    "gamma",
+    "gennorm",
+    "gompertz",
+    "gumbel_l",
+    "gumbel_r",
+    "halfcauchy",
+    "halfnorm",
+    "invgamma",
+    "invgauss",
+    "laplace",
+    "logistic",
+    "lognorm",
+    "norm",
+    "pareto",
+    "powerlaw",
+    "rayleigh",
+    "skewnorm",
+    "t",
+    "uniform",
+    "vonmises",
+    "weibull_min",
+]
+
 np: Any = numpy  # its type stubs do not know traced values
+theirs: Any = scipy.stats
 special: Any = scipy.special
 TINY = 5e-324  # the support of distributions whose formula fails at 0
 
@@ -82,9 +112,7 @@ beta = _make(
 t = _make(
     "t",
     logpdf=lambda z, df: (
-        -0.5 * (df + 1) * np.log1p(z * z / df)
-        - 0.5 * np.log(df)
-        - special.betaln(0.5 * df, 0.5)
+        -0.5 * (df + 1) * np.log1p(z * z / df) - 0.5 * np.log(df) - special.betaln(0.5 * df, 0.5)
     ),
     cdf=lambda z, df: special.stdtr(df, z),
     sf=lambda z, df: special.stdtr(df, -z),

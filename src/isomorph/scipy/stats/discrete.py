@@ -7,12 +7,21 @@ from typing import Any
 
 import numpy
 import scipy.special
-import scipy.stats as theirs
+import scipy.stats
 
 from ...backends.numpy.traced import concrete
 from .distribution import Distribution, Formula
 
+__all__ = [
+    "bernoulli",
+    "binom",
+    "geom",
+    "nbinom",
+    "poisson",
+]
+
 np: Any = numpy  # its type stubs do not know traced values
+theirs: Any = scipy.stats
 special: Any = scipy.special
 
 

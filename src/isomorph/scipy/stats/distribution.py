@@ -102,7 +102,9 @@ class Distribution:
         if density:
             outside: Any = 0.0
         else:
-            outside = np.where(plain < self._low, name in ("sf", "logsf"), name in ("cdf", "logcdf"))
+            outside = np.where(
+                plain < self._low, name in ("sf", "logsf"), name in ("cdf", "logcdf")
+            )
         if name in LOGARITHMS:
             with np.errstate(divide="ignore"):
                 outside = np.log(np.asarray(outside, float))
@@ -115,11 +117,14 @@ class Distribution:
         logarithm = {plain: log for log, plain in LOGARITHMS.items()}.get(name)
         if logarithm in known:
             return lambda *args: np.exp(known[logarithm](*args))
-        if name in LOGARITHMS and LOGARITHMS[name] in (*known, *(REST[k] for k in REST if k in known)):
+        if name in LOGARITHMS and LOGARITHMS[name] in (
+            *known,
+            *(REST[k] for k in REST if k in known),
+        ):
             return lambda *args: np.log(self._formula(LOGARITHMS[name])(*args))
         if name in REST and REST[name] in known:
             return lambda *args: 1 - known[REST[name]](*args)
-        refuse(f"stats.{self._theirs.name}.{name}")
+        return refuse(f"stats.{self._theirs.name}.{name}")
 
 
 class Frozen:

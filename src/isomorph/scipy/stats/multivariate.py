@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 import scipy.special
-import scipy.stats as theirs
+import scipy.stats
 
 from ...backends.numpy.nested import holds_traced
 from ...backends.numpy.traced import Traced, concrete
@@ -15,7 +15,14 @@ from ...numpy.creation import asarray
 from ..replacing import refuse
 from .distribution import Frozen
 
+__all__ = [
+    "dirichlet",
+    "multinomial",
+    "multivariate_normal",
+]
+
 np: Any = numpy  # its type stubs do not know traced values
+theirs: Any = scipy.stats
 special: Any = scipy.special
 
 

@@ -48,9 +48,7 @@ def beta_density(a, b, x):
 def student_density(df, t):
     """The derivative of stdtr(df, t) for t."""
     return np.exp(
-        -0.5 * (df + 1) * np.log1p(t * t / df)
-        - 0.5 * np.log(df)
-        - special("betaln")(0.5 * df, 0.5)
+        -0.5 * (df + 1) * np.log1p(t * t / df) - 0.5 * np.log(df) - special("betaln")(0.5 * df, 0.5)
     )
 
 
