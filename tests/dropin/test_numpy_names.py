@@ -126,8 +126,9 @@ NOTHING = """
     frombuffer nested_iters fromfile fromregex fromstring from_dlpack genfromtxt load loadtxt save
     savetxt savez savez_compressed get_include get_printoptions set_printoptions printoptions
     getbufsize setbufsize geterr seterr geterrcall seterrcall info show_config show_runtime test
-    datetime_as_string datetime_data typename mintypecode isdtype issubdtype promote_types broadcast_shapes
-    base_repr binary_repr format_float_positional format_float_scientific"""
+    datetime_as_string datetime_data typename mintypecode isdtype issubdtype promote_types
+    broadcast_shapes base_repr binary_repr format_float_positional format_float_scientific
+"""
 
 
 def names():
