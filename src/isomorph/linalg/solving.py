@@ -93,7 +93,7 @@ def cho_solve(factor: tuple[A, bool], b: A, /) -> A:
     right, is_vector = right_hand("linalg.cho_solve", xp, c.shape[-1], b)
     first, second = (0, 2) if lower else (2, 0)
     half = solve_triangular(c, right, lower=lower, trans=first)
-    x = solve_triangular(c, half, lower=lower, trans=second)
+    x: Any = solve_triangular(c, half, lower=lower, trans=second)
     return x[..., 0] if is_vector else x
 
 

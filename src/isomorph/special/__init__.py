@@ -7,6 +7,14 @@ raises. Integers become the default floating dtype, half precision is computed i
 arguments broadcast.
 """
 
+from .bessel import i0 as i0
+from .bessel import i0e as i0e
+from .bessel import i1 as i1
+from .bessel import i1e as i1e
+from .bessel import iv as iv
+from .bessel import ive as ive
+from .bessel import jv as jv
+from .bessel import yv as yv
 from .errors import erf as erf
 from .errors import erfc as erfc
 from .errors import erfcx as erfcx
@@ -14,6 +22,18 @@ from .errors import erfinv as erfinv
 from .errors import log_ndtr as log_ndtr
 from .errors import ndtr as ndtr
 from .errors import ndtri as ndtri
+from .gamma import beta as beta
+from .gamma import betainc as betainc
+from .gamma import betaln as betaln
+from .gamma import binom as binom
+from .gamma import digamma as digamma
+from .gamma import gamma as gamma
+from .gamma import gammainc as gammainc
+from .gamma import gammaincc as gammaincc
+from .gamma import gammaln as gammaln
+from .gamma import multigammaln as multigammaln
+from .gamma import polygamma as polygamma
+from .gamma import zeta as zeta
 from .logarithms import entr as entr
 from .logarithms import expit as expit
 from .logarithms import kl_div as kl_div

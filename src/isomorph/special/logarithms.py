@@ -96,7 +96,13 @@ def sinc(x: A, /) -> A:
 
 
 def logsumexp(
-    x: A, /, *, axis: Axes = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
+    x: Any,
+    /,
+    *,
+    axis: Axes = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
 ) -> Any:
     """log(Σ b·eˣ) over some axes, without overflow; all axes by default.
 

@@ -275,7 +275,11 @@ def _mixed(xp: Any, a: Any, j: Any, b: Any, y: Any) -> Any:
     return xp.where(a == 0, zero, a * j) + xp.where(b == 0, zero, b * y)
 
 
-@smooth(ORDER, lambda xp, _, v, x: _slope(xp, jv, v, x))
+def _jv_slope(xp: Any, _: Any, v: Any, x: Any) -> Any:
+    return _slope(xp, jv, v, x)
+
+
+@smooth(ORDER, _jv_slope)
 def jv(xp: Any, v: Any, x: Any) -> Any:
     """The Bessel function of the first kind of real order v; NaN for a negative x if v is not an
     integer.
@@ -291,7 +295,11 @@ def jv(xp: Any, v: Any, x: Any) -> Any:
     return xp.where(real, found, xp.full_like(x, math.nan))
 
 
-@smooth(ORDER, lambda xp, _, v, x: _slope(xp, yv, v, x))
+def _yv_slope(xp: Any, _: Any, v: Any, x: Any) -> Any:
+    return _slope(xp, yv, v, x)
+
+
+@smooth(ORDER, _yv_slope)
 def yv(xp: Any, v: Any, x: Any) -> Any:
     """The Bessel function of the second kind of real order v; NaN for a negative x."""
     j, y, cosine, sine, known = _sides(xp, v, x)

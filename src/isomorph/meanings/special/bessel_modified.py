@@ -72,13 +72,21 @@ def _signed(xp: Any, x: Any, y: Any) -> Any:
     return xp.where(x < 0, -y, y)
 
 
-@smooth(lambda xp, _, x: i1(xp, x))
+def _i0_slope(xp: Any, _: Any, x: Any) -> Any:
+    return i1(xp, x)
+
+
+@smooth(_i0_slope)
 def i0(xp: Any, x: Any) -> Any:
     """The modified Bessel function of order 0."""
     return _plain(xp, x, 0)
 
 
-@smooth(lambda xp, y, x: i1e(xp, x) - xp.sign(x) * y)
+def _i0e_slope(xp: Any, y: Any, x: Any) -> Any:
+    return i1e(xp, x) - xp.sign(x) * y
+
+
+@smooth(_i0e_slope)
 def i0e(xp: Any, x: Any) -> Any:
     """e^(−|x|)·I₀(x)."""
     return _scaled(xp, x, 0)
@@ -129,7 +137,11 @@ def _neighbours(xp: Any, f: Any, v: Any, x: Any) -> Any:
     return 0.5 * (f(xp, v - 1, x) + f(xp, v + 1, x))
 
 
-@smooth(ORDER, lambda xp, _, v, x: _neighbours(xp, iv, v, x))
+def _iv_slope(xp: Any, _: Any, v: Any, x: Any) -> Any:
+    return _neighbours(xp, iv, v, x)
+
+
+@smooth(ORDER, _iv_slope)
 def iv(xp: Any, v: Any, x: Any) -> Any:
     """The modified Bessel function of the first kind of real order v; NaN for a negative x if v is
     not an integer.
@@ -137,7 +149,11 @@ def iv(xp: Any, v: Any, x: Any) -> Any:
     return _any_order(xp, v, x, False)
 
 
-@smooth(ORDER, lambda xp, y, v, x: _neighbours(xp, ive, v, x) - xp.sign(x) * y)
+def _ive_slope(xp: Any, y: Any, v: Any, x: Any) -> Any:
+    return _neighbours(xp, ive, v, x) - xp.sign(x) * y
+
+
+@smooth(ORDER, _ive_slope)
 def ive(xp: Any, v: Any, x: Any) -> Any:
     """e^(−|x|)·iv(v, x)."""
     return _any_order(xp, v, x, True)
