@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from ..random import middle, outer
+from .series import log1p, polynomial
 from .smooth import smooth
 
 # Coefficients of numerators and denominators, the lowest power first, for |x| below 0.84375, 1.25,
@@ -57,24 +58,9 @@ def ratio(table: tuple, s: Any) -> Any:
     return above / below
 
 
-def polynomial(coefficients: tuple, s: Any) -> Any:
-    """A polynomial; the lowest power comes first."""
-    total = coefficients[-1]
-    for c in coefficients[-2::-1]:
-        total = total * s + c
-    return total
-
-
 def _between(xp: Any, x: Any, low: float, high: float) -> Any:
     """`x` where it is between two numbers, and one of these elsewhere; also for NaN."""
     return xp.where(x > low, xp.where(x < high, x, high * xp.ones_like(x)), low * xp.ones_like(x))
-
-
-def log1p(xp: Any, x: Any) -> Any:
-    """log(1 + x); XLA's own is off by 120 ulps between −0.5 and −0.3."""
-    low = x < -0.25
-    zero = xp.zeros_like(x)
-    return xp.where(low, xp.log(1 + xp.where(low, x, zero)), xp.log1p(xp.where(low, zero, x)))
 
 
 def square_exp(xp: Any, x: Any, factor: float) -> Any:
@@ -82,7 +68,7 @@ def square_exp(xp: Any, x: Any, factor: float) -> Any:
     steps = 4096.0 if x.dtype == xp.float64 else 32.0
     high = xp.round(x * steps) / steps  # its square is exact
     power = xp.exp(factor * high * high)
-    return power * (1 + xp.expm1(factor * (x - high) * (x + high)))  # XLA would join two exp
+    return power * (1 + xp.expm1(factor * (x - high) * (x + high)))  # two exp would be joined
 
 
 def _scaled_tail(xp: Any, x: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .errors import log1p
+from .series import log1p
 from .smooth import smooth
 
 
