@@ -72,7 +72,7 @@ def _first(xp: Any, proposals: Any, accepted: Any) -> Any:
     tries, rest = proposals.shape[0], proposals.shape[1:]
     turns = xp.arange(tries, device=xp.device_of(proposals))
     turns = xp.broadcast_to(xp.reshape(turns, (-1, *(1 for _ in rest))), (tries, *rest))
-    # by the least number, not by argmax: compiled together with a draw, that takes minutes with one compiler
+    # not by argmax, for which one compiler, fusing it with a draw, takes minutes
     place = xp.min(xp.where(accepted, turns, xp.full_like(turns, tries)), axis=0, keepdims=True)
     place = xp.where(place == tries, xp.zeros_like(place), place)
     return xp.take_along_axis(proposals, place, axis=0)[0, ...]
