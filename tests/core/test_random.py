@@ -12,6 +12,7 @@ from frameworks import enable_x64, jax
 from scipy import stats
 
 import isomorph as iso
+from isomorph import distributions
 from isomorph.backends.composed import Backend
 from isomorph.dispatch import load
 from isomorph.meanings import random as draws
@@ -469,6 +470,7 @@ def test_every_function_has_an_example_that_runs(backend):
         func = getattr(iso.random, name)
         assert ">>>" in func.__doc__
         assert "return" in func.__annotations__
-    found = doctest.testmod(iso.random, extraglobs={"iso": iso, "np": np})
-    assert found.failed == 0
-    assert found.attempted > len(names)
+    modules = (iso.random, distributions)
+    found = [doctest.testmod(part, extraglobs={"iso": iso, "np": np}) for part in modules]
+    assert [each.failed for each in found] == [0, 0]
+    assert sum(each.attempted for each in found) > len(names)

@@ -2,7 +2,8 @@
 
 A fixed number of proposals is drawn for each element, and the first that is accepted is taken: no
 loop depends on values, so that a draw can be compiled and mapped. The chance that all proposals of
-an element are rejected is below 10⁻⁹; then the first is taken.
+an element are rejected is below 10⁻⁹; then the first is taken. All numbers of a draw come from one
+key, with different counters.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .random import keys, normal, unit
+from .random import normal, unit
 
 TRIES = 8  # of Marsaglia and Tsang, which accept at least 95%
 TURNS = 16  # of Hörmann, who accepts at least 3 of 4
@@ -26,9 +27,9 @@ def gamma(xp: Any, key: Any, a: Any, sizes: tuple[int, ...], word: str) -> Any:
     a = xp.broadcast_to(xp.stop_gradient(a, False), sizes)
     right = a > 0
     sure = xp.where(right, a, xp.ones_like(a))
-    first, second, third = (xp.draw(keys, key, 0, (3,))[i, ...] for i in range(3))
-    z = xp.draw(normal, first, 0, (TRIES, *sizes), word)
-    u = 1 - xp.draw(unit, second, 0, (TRIES, *sizes), word)  # not 0
+    count = TRIES * math.prod(sizes)
+    z = xp.draw(normal, key, 0, (TRIES, *sizes), word)
+    u = 1 - xp.draw(unit, key, count, (TRIES, *sizes), word)  # not 0
     low = sure < 1
     d = xp.where(low, sure + 1, sure) - 1 / 3
     v = (1 + z / xp.sqrt(9 * d)) ** 3
@@ -36,7 +37,9 @@ def gamma(xp: Any, key: Any, a: Any, sizes: tuple[int, ...], word: str) -> Any:
     logarithm = xp.log(xp.where(positive, v, xp.ones_like(v)))
     accepted = xp.log(u) < z * z / 2 + d * (1 - v + logarithm)
     x = d * _first(xp, v, xp.logical_and(positive, accepted))
-    power = xp.log(1 - xp.draw(unit, third, 0, sizes, word)) / xp.where(low, sure, xp.ones_like(a))
+    power = xp.log(1 - xp.draw(unit, key, 2 * count, sizes, word)) / xp.where(
+        low, sure, xp.ones_like(a)
+    )
     x = xp.where(low, x * xp.exp(power), x)
     return xp.where(right, x, xp.full_like(x, float("nan")))
 
@@ -50,16 +53,15 @@ def poisson(
     lam = xp.broadcast_to(lam, sizes)
     right = xp.logical_and(lam >= 0, lam < float("inf"))
     sure = xp.where(right, lam, xp.ones_like(lam))
-    first, second = (xp.draw(keys, key, 0, (2,))[i, ...] for i in range(2))
     few = sure < MANY
     none = xp.zeros_like(sure)
     k = none
     if small:
-        u = xp.draw(unit, first, 0, sizes, word)
+        u = xp.draw(unit, key, 0, sizes, word)
         k = _inverted(xp, xp.where(few, sure, none), u)
     if large:
-        u = xp.draw(unit, first, 0, (TURNS, *sizes), word)
-        v = 1 - xp.draw(unit, second, 0, (TURNS, *sizes), word)  # not 0
+        u = xp.draw(unit, key, 0, (TURNS, *sizes), word)
+        v = 1 - xp.draw(unit, key, TURNS * math.prod(sizes), (TURNS, *sizes), word)  # not 0
         big = _rejected(xp, xp.where(few, xp.full_like(sure, MANY), sure), u, v)
         k = xp.where(few, k, big)
     return xp.where(right, k, xp.full_like(k, -1.0))
@@ -67,7 +69,12 @@ def poisson(
 
 def _first(xp: Any, proposals: Any, accepted: Any) -> Any:
     """Of the proposals [tries, ...], for each element the first that is accepted."""
-    place = xp.argmax(xp.astype(accepted, xp.int32), axis=0, keepdims=True)
+    tries, rest = proposals.shape[0], proposals.shape[1:]
+    turns = xp.arange(tries, device=xp.device_of(proposals))
+    turns = xp.broadcast_to(xp.reshape(turns, (-1, *(1 for _ in rest))), (tries, *rest))
+    # not by argmax, for which one compiler, fusing it with a draw, takes minutes
+    place = xp.min(xp.where(accepted, turns, xp.full_like(turns, tries)), axis=0, keepdims=True)
+    place = xp.where(place == tries, xp.zeros_like(place), place)
     return xp.take_along_axis(proposals, place, axis=0)[0, ...]
 
 

@@ -208,6 +208,11 @@ class TensorFlow(Layers):
     def runs_ahead(xp, x):
         return "CPU" not in x.device
 
+    def device(xp, name):
+        # a tensor's own device has a full name, with its job
+        is_full = isinstance(name, str) and name.startswith("/")
+        return name if is_full else super().device(name)
+
     def devices(xp):
         return [d.name.removeprefix("/physical_device:") for d in tf.config.list_physical_devices()]
 
