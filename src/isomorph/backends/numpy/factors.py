@@ -11,7 +11,7 @@ def pivoted(a: np.ndarray) -> tuple[Any, Any]:
     """`Backend.pivoted`, in place: each column costs a few calls for the whole batch."""
     whole = np.array(a)
     *batch, m, n = whole.shape
-    x = whole.reshape(-1, m, n)
+    x: Any = whole.reshape(-1, m, n)
     order = np.tile(np.arange(m), (len(x), 1))
     each = np.arange(len(x))
     for k in range(min(m, n) if x.size else 0):
