@@ -252,6 +252,7 @@ def test_float32_stays(backend, xp):
 NATIVE = {
     "expm": lambda xp, a, b: (xp.expm(a),),
     "lu": lambda xp, a, b: xp.lu(a),
+    "pivoted": lambda xp, a, b: xp.pivoted(a),
     "solve_triangular": lambda xp, a, b: (
         xp.solve_triangular(a, b, True, "C", True), xp.solve_triangular(a, b, False, "T", False),
     ),

@@ -206,8 +206,6 @@ def _sylvester(xp: Any, a: Any, b: Any, q: Any) -> Any:
             x = _as_one_system(xp, a, b, q)
         else:
             x = _by_eigenvectors(xp, a, b, q)
-            for _ in range(2):  # what the eigenvectors lost
-                x = x + _by_eigenvectors(xp, a, b, q - xp.matmul(a, x) - xp.matmul(x, b))
         return marked(xp, finite, x, 2)
 
     def forth(a: Any, b: Any, q: Any) -> tuple[Any, Any]:
@@ -234,17 +232,23 @@ def _as_one_system(xp: Any, a: Any, b: Any, q: Any) -> Any:
 
 
 def _by_eigenvectors(xp: Any, a: Any, b: Any, q: Any) -> Any:
-    """A system for each eigenvector of `b`."""
+    """A system for each eigenvector of `b`, and two corrections for what the eigenvectors lost."""
     values, vectors = xp.eig(b)
     dtype = values.dtype
-    given, a = (x if x.dtype == dtype else xp.astype(x, dtype) for x in (q, a))
-    columns = xp.matrix_transpose(xp.matmul(given, vectors))[..., None]
-    shifted = a[..., None, :, :] + values[..., None, None] * eye_of(xp, a)
-    turned = xp.matrix_transpose(xp.linalg.solve(shifted, columns)[..., 0])
-    x = xp.matrix_transpose(
-        xp.linalg.solve(xp.matrix_transpose(vectors), xp.matrix_transpose(turned))
-    )
-    return x if q.dtype == dtype else xp.astype(xp.real(x), q.dtype)
+    wide = a if a.dtype == dtype else xp.astype(a, dtype)
+    inverses = xp.linalg.inv(wide[..., None, :, :] + values[..., None, None] * eye_of(xp, wide))
+    back = xp.linalg.inv(vectors)
+
+    def solved(q: Any) -> Any:
+        columns = xp.matmul(q if q.dtype == dtype else xp.astype(q, dtype), vectors)
+        each = xp.matmul(inverses, xp.matrix_transpose(columns)[..., None])[..., 0]
+        x = xp.matmul(xp.matrix_transpose(each), back)
+        return x if q.dtype == dtype else xp.astype(xp.real(x), q.dtype)
+
+    x = solved(q)
+    for _ in range(2):
+        x = x + solved(q - xp.matmul(a, x) - xp.matmul(x, b))
+    return x
 
 
 def logdet(a: A, /) -> A:
