@@ -178,10 +178,16 @@ def lower_beta(a, b, x):
     return mpmath.exp(a * mpmath.log(x) + b * mpmath.log(y) - betaln(a, b)) * total
 
 
+def is_direct(a, b, x):
+    """Whether the series of I converges, in fewer than a few thousand terms."""
+    below = x <= a / (a + b)
+    return (x <= 0.9 and (below or x <= 0.5)) or (below and b >= 5)
+
+
 def betainc(a, b, x):
-    if x <= a / (a + b) or x < 0.5:
+    if is_direct(a, b, x):
         return lower_beta(a, b, x)
-    with mpmath.workdps(DIGITS + 25):
+    with mpmath.workdps(2 * DIGITS + 25):
         return 1 - lower_beta(b, a, 1 - x)
 
 
@@ -189,7 +195,7 @@ def difference(f, place):
     """The derivative of `f` in one argument, by a central difference with 20 digits."""
 
     def exact(*args):
-        with mpmath.workdps(75):
+        with mpmath.workdps(100):
             step = args[place] * mpf(10) ** -18
             moved = lambda by: [x + by * (i == place) for i, x in enumerate(args)]
             return (f(*moved(step)) - f(*moved(-step))) / (2 * step)
@@ -203,7 +209,7 @@ def gammainc_part(a, x):
 
 
 def betainc_part(a, b, x):
-    return lower_beta(a, b, x) if x <= a / (a + b) or x < 0.5 else -lower_beta(b, a, 1 - x)
+    return lower_beta(a, b, x) if is_direct(a, b, x) else -lower_beta(b, a, 1 - x)
 
 
 # ---- arguments -----------------------------------------------------------------------------------
@@ -283,7 +289,7 @@ FRACTIONS = {
     "x near 1": lambda u: (u.size(-3, 1), u.size(-3, 1), 1 - u.size(-10, -0.1)),
     "tiny b, x near 1": lambda u: (u.size(-3, 3), u.size(-10, 0), 1 - u.size(-10, -0.1)),
     "large": lambda u: at_mean(u, u.size(1, 3.4), u.size(1, 3.4), -4, 4),
-    "huge": lambda u: at_mean(u, u.size(3.4, 6), u.size(3.4, 6), -4, 4),
+    "huge": lambda u: at_mean(u, u.size(3.4, 5), u.size(3.4, 5), -4, 4),
     "far": lambda u: at_mean(u, u.size(2, 4.5), u.size(2, 4.5), -25, 25),
     "small and large": lambda u: of_mean(u, u.size(-1, 1), u.size(2, 6), -1, 1),
     "any": lambda u: (u.size(-2, 3), u.size(-2, 3), u(0.001, 0.999)),
