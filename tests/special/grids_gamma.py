@@ -76,7 +76,7 @@ def more(digits, f):
     """`f`, computed with more digits."""
 
     def exact(*args):
-        with mpmath.workdps(digits):
+        with mpmath.workdps(max(digits, mpmath.mp.dps)):
             return f(*args)
 
     return exact
@@ -89,7 +89,7 @@ def log_gamma(x):
 def zeta(s, q):
     """By Euler and Maclaurin's formula; mpmath's own has few digits where the value is small."""
     total = mpf(0)
-    count = max(30, int(30 - q))
+    count = max(mpmath.mp.dps, int(mpmath.mp.dps - q))
     for k in range(count):
         total += (q + k) ** -s if q + k > 0 or s == int(s) else mpf("nan")
     a = q + count
@@ -98,7 +98,7 @@ def zeta(s, q):
     for j in range(1, 200):
         change = mpmath.bernoulli(2 * j) / mpmath.factorial(2 * j) * term
         total += change
-        if abs(change) < abs(total) * mpf(10) ** -45:
+        if abs(change) < abs(total) * mpf(10) ** -(mpmath.mp.dps - 5):
             return total
         term *= (s + 2 * j - 1) * (s + 2 * j) / a**2
     raise ArithmeticError(f"zeta did not converge at {s}, {q}")
@@ -161,7 +161,7 @@ def gammainc(a, x):
 
 def gammaincc(a, x):
     if x < a + 1 or x < 3:
-        with mpmath.workdps(DIGITS + 25):
+        with mpmath.workdps(mpmath.mp.dps + 25):
             return 1 - lower_gamma(a, x)
     return upper_gamma(a, x)
 
@@ -187,7 +187,7 @@ def is_direct(a, b, x):
 def betainc(a, b, x):
     if is_direct(a, b, x):
         return lower_beta(a, b, x)
-    with mpmath.workdps(2 * DIGITS + 25):
+    with mpmath.workdps(mpmath.mp.dps + DIGITS + 25):
         return 1 - lower_beta(b, a, 1 - x)
 
 
