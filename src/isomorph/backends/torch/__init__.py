@@ -38,7 +38,7 @@ from . import (
 from .caller import Caller
 from .custom import Custom, Escapes, Replay
 from .layers import Layers
-from .pointwise import KERNELS, Pointwise
+from .pointwise import KERNELS, Pointwise, is_long, long_kernel
 from .private import (
     FakeTensor,
     get_unwrapped,
@@ -154,6 +154,12 @@ class Torch(Layers):
 
     def special(xp, function, *arrays):
         kernel = KERNELS.get(function.name)
+        if (
+            kernel is None
+            and is_long(function)
+            and (looping.is_traced() or torch.compiler.is_compiling())
+        ):
+            return long_kernel(function.kernel.__module__, function.name, list(arrays))
         return super().special(function, *arrays) if kernel is None else kernel(*arrays)
 
     def smooth(xp, function, arrays):

@@ -4,10 +4,12 @@ formulas, and which torch.func can map because it works element by element.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import torch
 
+from ...dispatch import load
 from .private import unwrap_if_dead
 
 # Kernels of torch that are as accurate as ours on the whole domain, by the tests of tests/special.
@@ -23,6 +25,34 @@ KERNELS = {
     "xlog1py": torch.special.xlog1py,
     "xlogy": torch.special.xlogy,
 }
+
+
+# Kernels with a thousand steps and with loops are one operator in a program: Inductor writes every
+# shared value out again where it is used, and takes minutes for them.
+LONG = {"bessel", "beta", "gamma", "incomplete", "incomplete_beta"}
+
+
+def is_long(function: Any) -> bool:
+    return function.kernel.__module__.rpartition(".")[2] in LONG
+
+
+@torch.library.custom_op("isomorph::special", mutates_args=())
+def long_kernel(module: str, name: str, arrays: list[torch.Tensor]) -> torch.Tensor:
+    return getattr(import_module(module), name).kernel(load("torch"), *arrays)
+
+
+@long_kernel.register_fake
+def _(module: str, name: str, arrays: list[torch.Tensor]) -> torch.Tensor:
+    return torch.empty(arrays[0].shape, dtype=arrays[0].dtype, device=arrays[0].device)
+
+
+@long_kernel.register_vmap
+def _(info: Any, in_dims: Any, module: str, name: str, arrays: list[torch.Tensor]) -> tuple:
+    moved = [
+        x.movedim(dim, 0) if dim is not None else x.expand(info.batch_size, *x.shape)
+        for x, dim in zip(arrays, in_dims[2])
+    ]
+    return long_kernel(module, name, moved), 0
 
 
 class Pointwise(torch.autograd.Function):

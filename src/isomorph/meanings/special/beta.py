@@ -189,8 +189,9 @@ def _values(xp: Any, a: Any, b: Any) -> tuple[Any, Any]:
     end = xp.isinf(size)
     total = pick(xp, xp.logical_not(end), size, 0.0) + xp.where(divides, -logs, logs)
     total = xp.where(end, size, total)
-    extreme = xp.abs(logs) > 0.8 * math.log(float(xp.finfo(a.dtype).max))
-    extreme = xp.logical_and(extreme, xp.logical_not(end))
+    info = xp.finfo(a.dtype)
+    lost = xp.logical_or(value < float(info.smallest_normal) / float(info.eps), xp.isinf(value))
+    extreme = xp.logical_and(lost, xp.logical_not(end))
     found = xp.where(extreme, xp.sign(factor) * xp.exp(total), found)
     return _ends(xp, a, b, found, 0.0), _ends(xp, a, b, total, -xp.inf)
 

@@ -145,6 +145,11 @@ def gammaln(xp: Any, x: Any) -> Any:
     z = pick(xp, finite, x, -0.5)
     sine = sin_pi(xp, z)
     left = xp.log(math.pi / xp.abs(sine * z)) - right
+    # near its zeros, the logarithm of a product has smaller errors than the sum of logarithms
+    short = xp.logical_and(finite, x > -30)
+    rest, scale = _parts(xp, pick(xp, short, -x, 2.0))
+    product = math.pi / (xp.abs(sine * z) * rest * scale * scale)
+    left = xp.where(short, xp.log(product), left)
     found = xp.where(turned, pick(xp, finite, left, xp.inf), right)
     return xp.where(x == -xp.inf, x, found)
 
