@@ -7,6 +7,14 @@ raises. Integers become the default floating dtype, half precision is computed i
 arguments broadcast.
 """
 
+from .bessel import i0 as i0
+from .bessel import i0e as i0e
+from .bessel import i1 as i1
+from .bessel import i1e as i1e
+from .bessel import iv as iv
+from .bessel import ive as ive
+from .bessel import jv as jv
+from .bessel import yv as yv
 from .errors import erf as erf
 from .errors import erfc as erfc
 from .errors import erfcx as erfcx

@@ -37,16 +37,19 @@ def _jy(xp: Any, v: Any, x: Any) -> tuple[Any, Any]:
     deep = xp.logical_and(above, xp.logical_and(exponent > FAR, v > LONG))
 
     count, base = _start(xp, v, x, far)
-    count = xp.where(deep, xp.zeros_like(x), count)
-    base = xp.where(deep, xp.zeros_like(x), base)
-    far = xp.logical_and(far, xp.logical_not(deep))
+    lost = xp.logical_and(count > LIMIT, xp.logical_not(deep))
+    known = xp.logical_not(xp.logical_or(lost, deep))
+    count, base = pick(xp, known, count, 0.0), pick(xp, known, base, 0.0)
+    far = xp.logical_and(far, known)
     rows = xp.stack([base, base + 1, v])
     r, w, s = _debye_arguments(xp, rows, x, far, deep)
     even, odd = debye(xp, w, s)
     odd = odd * r
 
     j, y = _oscillating(xp, base, x, far, r[:2, ...], even[:2, ...], odd[:2, ...])
-    power, y_near, j_middle, y_middle, ratio = _loops(xp, base, v, x, near, middle, above)
+    power, y_near, j_middle, y_middle, ratio = _loops(
+        xp, base, v, x, near, middle, xp.logical_and(above, known)
+    )
     j = [xp.where(middle, a, j[i, ...]) for i, a in enumerate(j_middle)]
     y = [
         xp.where(near, a, xp.where(middle, b, y[i, ...]))
@@ -58,8 +61,7 @@ def _jy(xp: Any, v: Any, x: Any) -> tuple[Any, Any]:
     first = xp.where(above, xp.where(over, xp.zeros_like(x), wronskian), j0)
     first = xp.where(near, power * _series(pick(xp, near, v, 0.0), pick(xp, near, x, 1.0)), first)
     unknown = xp.full_like(x, math.nan)
-    first = xp.where(count > LIMIT, unknown, first)
-    second = xp.where(count > LIMIT, unknown, y0)
+    first, second = xp.where(lost, unknown, first), xp.where(lost, unknown, y0)
     root, even, odd = r[2, ...], even[2, ...], odd[2, ...]
     rise = xp.exp(pick(xp, deep, exponent, 0.0) / 2)
     small = xp.sqrt(root / (2 * math.pi)) * (even + odd) / rise / rise
@@ -254,8 +256,12 @@ def _quotient(xp: Any, v: Any, x: Any) -> tuple:
 ORDER = "the order: SciPy and the frameworks have none either"
 
 
-def _slope(xp: Any, f: Any, v: Any, x: Any) -> Any:
-    return 0.5 * (f(xp, v - 1, x) - f(xp, v + 1, x))
+def _slope_of_j(xp: Any, _: Any, v: Any, x: Any) -> Any:
+    return 0.5 * (jv(xp, v - 1, x) - jv(xp, v + 1, x))
+
+
+def _slope_of_y(xp: Any, _: Any, v: Any, x: Any) -> Any:
+    return 0.5 * (yv(xp, v - 1, x) - yv(xp, v + 1, x))
 
 
 def _sides(xp: Any, v: Any, x: Any) -> tuple[Any, ...]:
@@ -275,10 +281,14 @@ def _mixed(xp: Any, a: Any, j: Any, b: Any, y: Any) -> Any:
     return xp.where(a == 0, zero, a * j) + xp.where(b == 0, zero, b * y)
 
 
-@smooth(ORDER, lambda xp, _, v, x: _slope(xp, jv, v, x))
+@smooth(ORDER, _slope_of_j)
 def jv(xp: Any, v: Any, x: Any) -> Any:
     """The Bessel function of the first kind of real order v; NaN for a negative x if v is not an
     integer.
+
+    Errors are below 5e-15 of the amplitude for |v| ≤ 128 and x ≥ 2, and below 2.5e-13 for
+    |v| ≤ 1000. For larger orders they grow like |v|·eps. Where |v| is within 11·x^(1/3) of x, a
+    loop takes about |v| steps up to 2048, and 20·x^(1/3) beyond; above 8e8 the result is NaN there.
     """
     j, y, cosine, sine, known = _sides(xp, v, x)
     found = _mixed(xp, cosine, j, -sine, y)
@@ -291,7 +301,7 @@ def jv(xp: Any, v: Any, x: Any) -> Any:
     return xp.where(real, found, xp.full_like(x, math.nan))
 
 
-@smooth(ORDER, lambda xp, _, v, x: _slope(xp, yv, v, x))
+@smooth(ORDER, _slope_of_y)
 def yv(xp: Any, v: Any, x: Any) -> Any:
     """The Bessel function of the second kind of real order v; NaN for a negative x."""
     j, y, cosine, sine, known = _sides(xp, v, x)
