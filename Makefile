@@ -63,9 +63,15 @@ release: $(VENV)/versions
 	rm -rf dist && $(BIN)/python -m build --quiet
 	$(BIN)/nox -s release
 
+# SUITE is a checkout of array-api-tests with its submodule, AUTOGRAD one of HIPS/autograd. Without one, its part is
+# skipped.
 conformance: $(VENV)/conformance
-	@test -n "$(SUITE)" || (echo "make conformance SUITE=path/to/array-api-tests (a checkout with its submodule)"; exit 2)
-	$(BIN)/python conformance/run.py numpy jax tensorflow torch --suite "$(SUITE)"
+	@test -n "$(SUITE)$(AUTOGRAD)" || (echo "make conformance SUITE=path/to/array-api-tests AUTOGRAD=path/to/autograd"; exit 2)
+	@test -n "$(SUITE)" || echo "array-api-tests: skipped, SUITE= is not given"
+	@test -z "$(SUITE)" || $(BIN)/python conformance/run.py numpy jax tensorflow torch --suite "$(SUITE)"
+	@test -n "$(AUTOGRAD)" || echo "HIPS autograd: skipped, AUTOGRAD= is not given"
+	@test -z "$(AUTOGRAD)" || $(BIN)/python conformance/hips/run.py tests --checkout "$(AUTOGRAD)"
+	@test -z "$(AUTOGRAD)" || $(BIN)/python conformance/hips/run.py examples --checkout "$(AUTOGRAD)"
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
@@ -90,4 +96,4 @@ $(VENV)/versions: $(BIN)/python pyproject.toml
 	$(PIP) -e '.[versions]' && touch $@
 
 $(VENV)/conformance: $(VENV)/test
-	$(PIP) ndindex pytest-json-report && touch $@
+	$(PIP) ndindex pytest-json-report matplotlib xarray && touch $@

@@ -34,6 +34,8 @@ PACKAGES = {
 }
 # Where a framework may be imported or named. NumPy counts as a framework like the others.
 OPEN_ROOMS = ("backends/", "distribute/engines/", "export/", "frontends/")
+# NumPy and SciPy under isomorph's names: they may name NumPy, and no other framework.
+NUMPY_ROOMS = ("numpy/", "scipy/")
 # The scoreboard knows the assertions of other packages by name, but does not import them.
 MAY_NAME = (*OPEN_ROOMS, "dispatch.py", "typing.py", "scoreboard/")
 # What users of a framework tend to write, and what to write instead: it quotes framework names.
@@ -65,6 +67,8 @@ MAY_IMPORT = {
     "layers/conv_plan.py": (*GROUND, *PLANS),
     "layers/heads_plan.py": (*GROUND, *PLANS),
     "scoreboard/": (),
+    "numpy/": ("backends/numpy/",),
+    "scipy/": ("numpy/", "backends/numpy/", "tree.py", "gradients/custom.py"),
 }
 # What backends and composed functions may import besides themselves: no layers.
 BELOW_BACKENDS = (
@@ -218,13 +222,16 @@ def test_a_framework_is_imported_only_in_its_rooms(backend):
         roots = {name.partition(".")[0] for name in imports(tree)}
         if roots & PACKAGES[backend]:
             seen += 1
-            assert path.startswith(OPEN_ROOMS), f"{path} imports {roots & PACKAGES[backend]}"
+            rooms = (*OPEN_ROOMS, *(NUMPY_ROOMS if backend == "numpy" else ()))
+            assert path.startswith(rooms), f"{path} imports {roots & PACKAGES[backend]}"
     assert seen >= 1
 
 
 def test_a_framework_is_named_only_where_it_may_be(backend):
     for path, tree in FILES.items():
-        if path.startswith(MAY_NAME) or (backend == "numpy" and path == "default_backend.py"):
+        if path.startswith(MAY_NAME) or (
+            backend == "numpy" and path.startswith(("default_backend.py", *NUMPY_ROOMS))
+        ):
             continue  # the default backend is NumPy: the one framework that a door must name
         named = [s for s in code_strings(tree) if backend in s.lower().split()]
         assert not named, f"{path} names {backend}: {named}"
@@ -290,6 +297,7 @@ def test_every_file_is_imported_by_another(backend):
         "backends/checks.py",
         "scoreboard/watching.py",
         "scoreboard/recorder.py",
+        "numpy/__init__.pyi",
         *(p for p in FILES if p.startswith("distribute/engines/")),  # loaded by name
     }  # entry points: the package, its command line, the checks for other packages, and pytest
     reached |= {target for arrows in ARROWS.values() for target in arrows}

@@ -12,16 +12,22 @@ import isomorph as iso
 
 # Methods that are functions of the namespace, by the same name; and by another one.
 SAME = [
-    "abs", "any", "argmax", "argmin", "atan2", "conj", "einsum", "exp", "flip", "floor", "imag",
-    "isfinite", "isinf", "isnan", "log", "matmul", "max", "maximum", "mean", "min", "minimum",
-    "prod", "real", "repeat", "reshape", "sign", "sort", "sqrt", "stack", "std", "sum",
-    "take_along_axis", "tile", "where",
+    "abs", "atan2", "conj", "einsum", "exp", "floor", "imag", "isfinite", "isinf", "isnan", "log",
+    "matmul", "maximum", "minimum", "real", "reshape", "sign", "sqrt", "tile", "where",
 ]  # fmt: skip
-OTHER = {"arccos": "acos", "concatenate": "concat", "power": "pow", "unsqueeze": "expand_dims"}
+OTHER = {"arccos": "acos", "power": "pow"}
+# Methods along an axis, with their default and their name in the namespace.
+ALONG = {
+    **{name: (None, name) for name in ("any", "argmax", "argmin", "flip", "max", "mean", "min")},
+    **{name: (None, name) for name in ("prod", "std", "sum")},
+    "concatenate": (0, "concat"), "sort": (-1, "sort"), "stack": (0, "stack"),
+    "unsqueeze": (0, "expand_dims"),
+}  # fmt: skip
 MATRICES = ["det", "eigh", "inv", "outer", "qr", "slogdet", "solve", "trace"]
-OURS = {"allclose": iso.allclose, "diag": iso.diag, "logsumexp": iso.logsumexp,
-        "median": iso.median, "nan_to_num": iso.nan_to_num, "searchsorted": iso.searchsorted,
-        "sqrtm": iso.linalg.sqrtm}  # fmt: skip
+OURS = {
+    "allclose": iso.allclose, "diag": iso.diag, "median": iso.median,
+    "nan_to_num": iso.nan_to_num, "searchsorted": iso.searchsorted, "sqrtm": iso.linalg.sqrtm,
+}  # fmt: skip
 
 
 def namespace(*args):
@@ -163,12 +169,21 @@ class Isomorph(ot.backend.Backend):
         value = xp.sum(p * xp.log(p / q + eps), axis=axis)
         return value + xp.sum(q - p, axis=axis) if mass else value
 
+    def logsumexp(self, a, axis=None, keepdims=False):
+        return iso.logsumexp(a, axis=axis, keepdims=keepdims)
+
     def meshgrid(self, a, b):
         return namespace(a).meshgrid(a, b)
+
+    def repeat(self, a, repeats, axis=None):
+        return namespace(a).repeat(a, repeats, axis=axis)
 
     def squeeze(self, a, axis=None):
         found = [i for i, n in enumerate(a.shape) if n == 1] if axis is None else axis
         return namespace(a).squeeze(a, axis=tuple(found) if axis is None else axis)
+
+    def take_along_axis(self, arr, indices, axis):
+        return namespace(arr).take_along_axis(arr, indices, axis=axis)
 
     def transpose(self, a, axes=None):
         return namespace(a).permute_dims(a, axes or tuple(range(a.ndim))[::-1])
@@ -195,6 +210,15 @@ def method(room, name):
     return call
 
 
+def along(default, name):
+    def call(self, a, axis=default, **kw):
+        return getattr(namespace(a), name)(a, axis=axis, **kw)
+
+    return call
+
+
+for own, found in ALONG.items():
+    setattr(Isomorph, own, along(*found))
 for own, name in {**dict(zip(SAME, SAME)), **OTHER}.items():
     setattr(Isomorph, own, method("", name))
 for name in MATRICES:

@@ -16,7 +16,7 @@ _LINES = [line.split() for line in _STUB.splitlines() if line.startswith("from "
 _PLACES = {name: place for _, place, *_, name in _LINES}
 
 # What is imported when it is asked for: most programs need little of it.
-_LATER = ("distribute", "export", "modules", "optimizers", "special", "training")
+_LATER = ("distribute", "export", "linalg", "modules", "optimizers", "special", "training")
 _RECIPES = ("adam", "adamw", "lamb", "lars", "lion", "rmsprop", "sgd")
 
 

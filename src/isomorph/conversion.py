@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from . import tree
 from .default_backend import home
-from .dispatch import find_backend, load
+from .dispatch import backend_of, find_backend, load
 
 if TYPE_CHECKING:
     from .array_types import N, Shaped, Unknown
@@ -82,3 +82,14 @@ def convert(nest: Any, backend: Any, /, *, device: Any = None) -> Any:
         return borrowed if is_there else target.asarray(borrowed, device=asked)
 
     return tree.map_whole(move, nest)
+
+
+def device_of(x: Any, /) -> Any:
+    """The device of an array, in the form in which `iso.zeros(..., device=...)` and the other
+    functions that make arrays take it. None if there is no single one, or if a traced program
+    decides it: it is safe to ask, and quick, anywhere.
+
+    >>> iso.device_of(np.ones(2))
+    'cpu'
+    """
+    return backend_of(x).device_of(x)

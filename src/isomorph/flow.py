@@ -46,6 +46,35 @@ def cond(pred: Any, true_fun: Callable[..., R], false_fun: Callable[..., R], *op
     return tree.unflatten(next(iter(found.values()))[0], ys)
 
 
+def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> R:
+    """`branches[index](*operands)`: only this one is computed, and differentiated. An index below 0
+    is taken for 0, one beyond the end for the last.
+
+    `index` is a Python integer or an integer array without axes. Otherwise as `cond`, of which it
+    is made: a compiled program chooses between two halves of the branches until one is left.
+
+    >>> iso.switch(2, [np.sin, np.cos, np.sqrt], np.array(4.0))
+    np.float64(2.0)
+    """
+    if not isinstance(branches, (list, tuple)) or not branches:
+        raise TypeError(f"switch: needed a list of at least one function, got {branches!r}")
+    _functions("switch", **{f"branches[{i}]": func for i, func in enumerate(branches)})
+    arrays, form, xp = _settled("switch", "operand", operands, index)
+    _check_integer("switch", "index", xp, index)
+    last, known = len(branches) - 1, type(index) is int
+    if known and all(type(x) in NUMBERS for x in tree.flatten_whole(operands)[0]):
+        return branches[min(max(index, 0), last)](*operands)  # no array, no backend to ask
+    found: dict[str, tuple] = {}
+    one = [
+        Branch(f"branches[{i}]", func, xp, form, found, "switch") for i, func in enumerate(branches)
+    ]
+    if known or last == 0:
+        ys = one[min(max(index, 0), last) if known else 0](*arrays)
+    else:
+        ys = Halves(xp, one)(index, *arrays)
+    return tree.unflatten(next(iter(found.values()))[0], ys)
+
+
 def while_loop(cond_fun: Callable[[X], Any], body_fun: Callable[[X], Any], init: X) -> X:
     """`value = body_fun(value)`, starting from `init`, repeated while `cond_fun(value)` is true;
     the last value.
@@ -83,7 +112,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, X], Any], init: X
     _functions("fori_loop", body_fun=body_fun)
     arrays, form, xp = _settled("fori_loop", "leaf", init, lower, upper)
     for word, bound in (("lower", lower), ("upper", upper)):
-        _check_bound(word, xp, bound)
+        _check_integer("fori_loop", word, xp, bound)
     carry = Carry("fori_loop", "body_fun", xp, form, arrays)
     step = lambda i, *a: carry.leaves(body_fun(i, carry.nest(a)))
     return carry.nest(xp.fori_loop(lower, upper, step, arrays))
@@ -175,14 +204,19 @@ def looped(
 class Branch:
     """One function of a `cond`, on flat arrays; it records in `found` what it returned."""
 
-    def __init__(self, word: str, func: Callable, xp: Any, form: Any, found: dict[str, tuple]):
+    def __init__(
+        self, word: str, func: Callable, xp: Any, form: Any, found: dict[str, tuple],
+        name: str = "cond",
+    ):  # fmt: skip
         self.word, self.func, self.xp, self.form, self.found = word, func, xp, form, found
+        self.name = name
 
     def __call__(self, *arrays: Any) -> tuple:
         ys, form = self._run(arrays)
         self.found[self.word] = form, [(tuple(y.shape), dtype_of(y)) for y in ys]
-        if len(self.found) == 2:
-            _check_branches(self.found)
+        first = next(iter(self.found))
+        if first != self.word:
+            _check_branches(self.name, self.found, first, self.word)
         return ys
 
     def plain(self, *arrays: Any) -> tuple:
@@ -190,7 +224,29 @@ class Branch:
         return self._run(arrays)[0]
 
     def _run(self, arrays: Sequence[Any]) -> tuple[tuple, Any]:
-        return _outputs("cond", self.xp, self.func(*tree.unflatten(self.form, arrays)), arrays)
+        return _outputs(self.name, self.xp, self.func(*tree.unflatten(self.form, arrays)), arrays)
+
+
+class Halves:
+    """Some functions of a `switch`, on an index and flat arrays: a `cond` over two halves."""
+
+    def __init__(self, xp: Any, branches: Sequence[Any], first: int = 0):
+        self.xp, self.branches, self.first = xp, branches, first
+
+    def __call__(self, index: Any, *arrays: Any) -> tuple:
+        return self._run(lambda branch: branch, index, arrays)
+
+    def plain(self, index: Any, *arrays: Any) -> tuple:
+        """The same without recording; see `Branch`."""
+        return self._run(lambda branch: branch.plain, index, arrays)
+
+    def _run(self, chosen: Callable, index: Any, arrays: tuple) -> tuple:
+        if len(self.branches) == 1:
+            return chosen(self.branches[0])(*arrays)
+        half = len(self.branches) // 2
+        low = Halves(self.xp, self.branches[:half], self.first)
+        high = Halves(self.xp, self.branches[half:], self.first + half)
+        return self.xp.cond(index < self.first + half, low, high, (index, *arrays))
 
 
 class Carry:
@@ -305,31 +361,34 @@ def _truth(name: str, what: str, xp: Any, x: Any) -> Any:
     return x if xp.isdtype(x.dtype, "bool") else x != 0
 
 
-def _check_branches(found: dict[str, tuple]) -> None:
-    (form, kinds), (other, others) = found["true_fun"], found["false_fun"]
+def _check_branches(name: str, found: dict[str, tuple], first: str, second: str) -> None:
+    (form, kinds), (other, others) = found[first], found[second]
+    said = "both functions" if name == "cond" else "all functions"
     if form != other:
         raise TypeError(
-            f"cond: needed both functions to return the same structure, got {form} from true_fun "
-            f"and {other} from false_fun"
+            f"{name}: needed {said} to return the same structure, got {form} from {first} and "
+            f"{other} from {second}"
         )
     paths = tree.paths(tree.unflatten(form, range(len(kinds))), whole=True)
     for path, one, two in zip(paths, kinds, others):
         if one[1] != two[1] or not _alike(one[0], two[0]):
             at = f" at {path}" if path else ""
             raise TypeError(
-                f"cond: needed both functions to return the same shape and dtype{at}, got {one[1]} "
-                f"of shape {one[0]} from true_fun and {two[1]} of shape {two[0]} from false_fun"
+                f"{name}: needed {said} to return the same shape and dtype{at}, got {one[1]} "
+                f"of shape {one[0]} from {first} and {two[1]} of shape {two[0]} from {second}"
             )
 
 
-def _check_bound(word: str, xp: Any, bound: Any) -> None:
-    if type(bound) is int:
+def _check_integer(name: str, word: str, xp: Any, number: Any) -> None:
+    if type(number) is int:
         return
-    if find_backend(bound) is not xp or not xp.isdtype(bound.dtype, "integral"):
-        came = dtype_of(bound) if find_backend(bound) is not None else f"a {type(bound).__name__}"
-        raise TypeError(f"fori_loop: needed {word} as an integer, got {came}")
-    if len(bound.shape):
-        raise TypeError(f"fori_loop: needed {word} without axes, got shape {tuple(bound.shape)}")
+    if find_backend(number) is not xp or not xp.isdtype(number.dtype, "integral"):
+        came = (
+            dtype_of(number) if find_backend(number) is not None else f"a {type(number).__name__}"
+        )
+        raise TypeError(f"{name}: needed {word} as an integer, got {came}")
+    if len(number.shape):
+        raise TypeError(f"{name}: needed {word} without axes, got shape {tuple(number.shape)}")
 
 
 def _length(rows: Sequence[Any], paths: Sequence[str], length: int | None) -> Any:

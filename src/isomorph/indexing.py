@@ -9,7 +9,7 @@ the index applies to the window.
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from .default_backend import host
 from .dispatch import backend_of, dtype_of, find_backend
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 BASIC = {int, slice, type(None), type(Ellipsis)}
 KNOWN = {int, type(None)}
 A = TypeVar("A", bound="Shaped")
+Mode: TypeAlias = Literal["drop"]
 
 
 class span:
@@ -53,6 +54,10 @@ class at(Generic[A]):
     of known length: `p : p + 3`, or `iso.span(p, 3)`. Such a slice is not shortened at the end of
     the axis, as in NumPy; outside the axis it behaves like a span.
 
+    Integers that are out of range raise where they can be read; in a compiled program they do what
+    the framework does. With `.set(v, mode="drop")`, and so on for the others, what is out of range
+    is left out, everywhere, and gets no gradient. Negative integers still count from the end.
+
     >>> iso.at(np.zeros(3))[1:].set(5.0)
     array([0., 5., 5.])
     """
@@ -79,28 +84,30 @@ class Place(Generic[A]):
         backend = backend_of(self.x)
         return _got(backend, self.x, _known(backend, self.x, self.index))
 
-    def set(self, value: Any) -> A:
+    def set(self, value: Any, *, mode: Mode | None = None) -> A:
         """`x` with `x[index] = value`."""
-        return self._update(value, "set")
+        return self._update(value, "set", mode)
 
-    def add(self, value: Any) -> A:
+    def add(self, value: Any, *, mode: Mode | None = None) -> A:
         """`x` with `x[index] += value`, repeated positions added repeatedly."""
-        return self._update(value, "add")
+        return self._update(value, "add", mode)
 
-    def multiply(self, value: Any) -> A:
+    def multiply(self, value: Any, *, mode: Mode | None = None) -> A:
         """`x` with `x[index] *= value`."""
-        return self._update(value, "multiply")
+        return self._update(value, "multiply", mode)
 
-    def min(self, value: Any) -> A:
+    def min(self, value: Any, *, mode: Mode | None = None) -> A:
         """`x` with the smaller of `x[index]` and `value`."""
-        return self._update(value, "min")
+        return self._update(value, "min", mode)
 
-    def max(self, value: Any) -> A:
+    def max(self, value: Any, *, mode: Mode | None = None) -> A:
         """`x` with the larger of `x[index]` and `value`."""
-        return self._update(value, "max")
+        return self._update(value, "max", mode)
 
-    def _update(self, value: Any, how: str) -> Any:
+    def _update(self, value: Any, how: str, mode: Mode | None) -> Any:
         backend = backend_of(self.x)
+        if mode not in (None, "drop"):
+            raise ValueError(f"at(x)[index].{how}: needed mode None or 'drop', got {mode!r}")
         if value is None:
             raise TypeError(f"at(x)[index].{how}: needed a number or an array, got None")
         literal = value if find_backend(value) is None else None  # a number, or lists of numbers
@@ -115,7 +122,10 @@ class Place(Generic[A]):
         if literal is not None and value.dtype != self.x.dtype:  # keep all of its digits
             device = backend.device_of(self.x)
             value = backend.asarray(literal, dtype=self.x.dtype, device=device)
-        return _updated(backend, self.x, _known(backend, self.x, self.index), value, how)
+        index = _known(backend, self.x, self.index)
+        if mode is None:
+            return _updated(backend, self.x, index, value, how)
+        return _dropping(backend, self.x, index, value, how)
 
 
 def _rank(backend: Contract, dtype: Any) -> int:
@@ -160,6 +170,48 @@ def _updated(xp: Contract, x: Any, index: Any, value: Any, how: str) -> Any:
     axis = _axis(x, index, spot)
     part = xp.window(x, start, 1 if length is None else length, axis)
     return xp.put_window(x, _updated(xp, part, _inside(index, spot), value, how), start, axis)
+
+
+def _dropping(xp: Contract, x: Any, index: Any, value: Any, how: str) -> Any:
+    """`_updated`, with a place more at the end of each axis that integers index: it takes what is
+    out of range, and is cut off.
+    """
+    parts = list(index) if type(index) is tuple else [index]
+    grown = x
+    for spot, item in enumerate(parts):
+        if type(item) is int:
+            size = x.shape[_axis(x, tuple(parts), spot)]
+            if not -size <= item < size:
+                return x
+        elif _is_integers(item):
+            axis = _axis(x, tuple(parts), spot)
+            parts[spot] = _redirected(xp, x, item, x.shape[axis])
+            more = [n if i != axis else 1 for i, n in enumerate(grown.shape)]
+            spare = xp.zeros(tuple(more), dtype=x.dtype, device=xp.device_of(x))
+            grown = xp.concat([grown, spare], axis=axis)
+    if grown is x:
+        return _updated(xp, x, index, value, how)
+    whole = _updated(xp, grown, tuple(parts), value, how)
+    return xp.index_get(whole, tuple(slice(0, n) for n in x.shape))
+
+
+def _is_integers(item: Any) -> bool:
+    """Whether an item of an index is an array, or nested lists, of integers."""
+    if isinstance(item, (list, tuple, range)):
+        return len(item) > 0
+    dtype = getattr(item, "dtype", None)
+    return dtype is not None and "int" in str(dtype)
+
+
+def _redirected(xp: Contract, x: Any, item: Any, size: int) -> Any:
+    """Positions from 0 on, in which `size` stands for what is out of range."""
+    if find_backend(item) is not xp:
+        item = xp.asarray(item, device=xp.device_of(x))
+        if xp.isdtype(item.dtype, "bool"):
+            return item
+    item = xp.astype(item, xp.__array_namespace_info__().default_dtypes()["indexing"])
+    item = xp.where(item < 0, item + size, item)
+    return xp.where(xp.logical_and(item >= 0, item < size), item, xp.full_like(item, size))
 
 
 def _mask_for_all(xp: Contract, x: Any, index: Any, value: Any) -> Any:

@@ -6,7 +6,7 @@ Words that functions take are spelt out, so that a type checker sees one that is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NewType, Protocol, TypeAlias
+from typing import Any, Literal, NewType, Protocol, TypeAlias
 
 from .array_types import Shaped as Shaped
 from .standard import Namespace as Namespace
@@ -21,6 +21,23 @@ DTypeName: TypeAlias = Literal[
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
     "bfloat16", "float32", "float64", "complex64", "complex128",
 ]  # fmt: skip
+
+
+class TracedArray:
+    """A NumPy array while a function is differentiated: `isinstance(x, TracedArray)` is true inside
+    of `iso.grad` and the like, for values that depend on what is differentiated. It computes like
+    a NumPy array, but is none. The other frameworks differentiate arrays of their own types.
+    """
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    @property
+    def dtype(self) -> Any:
+        raise NotImplementedError
 
 
 class Measured(Protocol):

@@ -35,7 +35,7 @@ WITHOUT = {
         (
             f"iso.{name}"
             for name in iso.__all__
-            if "conv" in name and name not in ("conv2d", "convert")
+            if "conv" in name and name not in ("conv2d", "convert", "convolve")
         ),
         "same code as conv2d: tests/functional/nn/test_conv_*.py",
     ),

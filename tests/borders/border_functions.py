@@ -118,6 +118,14 @@ SCALARS = {
     ),
 }
 
+SCALARS |= {
+    "switch": lambda x: iso.switch(1, [lambda x: x, lambda x: x * x * x], x),
+    "nan_to_num": lambda x: iso.nan_to_num(x * x),
+    "random.exponential": lambda x: x * iso.random.exponential(key_of(x), dtype="float64"),
+    "random.gumbel": lambda x: x * iso.random.gumbel(key_of(x), dtype="float64"),
+    "random.gamma": lambda x: x * iso.random.gamma(key_of(x), 2.0, dtype="float64"),
+}
+
 summed = lambda f: lambda x: iso.namespace(x).sum(f(x))
 SCALARS |= {
     "grad": iso.grad(summed(square)),
@@ -194,6 +202,47 @@ def parts(func, *shapes):
 def labels(x, *shape):
     return ints(x, np.arange(np.prod(shape)).reshape(shape) % 3)
 
+
+def drawn_normal(mean, root):
+    xp = iso.namespace(mean)
+    cov = xp.matmul(root, xp.matrix_transpose(root)) + const(mean, np.eye(3))
+    return iso.random.multivariate_normal(key_of(mean), mean, cov, 2)
+
+
+IDS = [0, 2, 0, 7]
+ARRAYS = {
+    **{
+        name: parts(getattr(iso, name), (4, 6))
+        for name in (
+            "median", "nanmax", "nanmean", "nanmedian", "nanmin", "nanprod", "nanstd", "nansum",
+            "nanvar",
+        )
+    },
+    **{
+        name: parts(lambda x, name=name: getattr(iso, name)(x, ints(x, IDS), 3)[0, ...], (4, 6))
+        for name in (
+            "segment_max", "segment_mean", "segment_min", "segment_softmax", "segment_sum",
+        )
+    },
+    "bincount": parts(lambda w: iso.bincount(ints(w, IDS), w, length=3), (4,)),
+    "cdist": parts(iso.cdist, (4, 3), (2, 3)),
+    "convolve": parts(iso.convolve, (7,), (3,)),
+    "correlate": parts(iso.correlate, (7,), (3,)),
+    "cumulative_max": parts(lambda x: iso.cumulative_max(x, axis=1), (4, 6)),
+    "cumulative_min": parts(lambda x: iso.cumulative_min(x, axis=1), (4, 6)),
+    "diag": parts(lambda x: iso.diag(x, 1), (5,)),
+    "diag_of": parts(iso.diag, (4, 6)),
+    "histogram": parts(
+        lambda w: iso.histogram(const(w, [0.1, 0.7, 0.2, 0.9]), 3, weights=w)[0], (4,)
+    ),
+    "interp": parts(
+        lambda x, y: iso.interp(x, const(x, [-1.0, 0.02, 0.31, 1.5]), y), (5,), (4,)
+    ),
+    "nanquantile": parts(lambda x: iso.nanquantile(x, 0.3, axis=0), (4, 6)),
+    "quantile": parts(lambda x: iso.quantile(x, [0.3, 0.8], axis=0), (4, 6)),
+    "top_k": parts(lambda x: iso.top_k(x, 2).values, (4, 6)),
+    "trapezoid": parts(iso.trapezoid, (4, 6), (6,)),
+}  # fmt: skip
 
 VECTORS = {
     **{name: parts(partial(e.call, iso), *e.shapes) for name, e in FUNCTIONS.items()},
@@ -279,6 +328,10 @@ VECTORS = {
     "hessian": lambda x: iso.hessian(lambda y: iso.namespace(y).sum(y**3) * y[0])(x[:3]),
     "vmap": parts(iso.vmap(lambda row: row * iso.namespace(row).sum(row)), (4, 6)),
     "vmap_of_a_rule": parts(iso.vmap(tenfold), (4, 6)),
+    "jacrev": lambda x: iso.jacrev(lambda y: y**3)(x[:3]),
+    "jacfwd": lambda x: iso.jacfwd(lambda y: y**3)(x[:3]),
+    "value_and_jac": lambda x: iso.value_and_jac(lambda y: y**3)(x[:3]),
+    "at.drop": lambda x: iso.at(x)[ints(x, [3, 99, 3])].add(x[5:8] ** 2, mode="drop"),
     "lax.custom_root": newton,
     "lax.custom_linear_solve": solved,
     "lars_update": parts(
@@ -289,6 +342,9 @@ VECTORS = {
         *[(8,)] * 3,
     ),
     "chain": chained,
+    **ARRAYS,
+    "random.choice": parts(lambda x: iso.random.choice(key_of(x), x, 9), (24,)),
+    "random.multivariate_normal": parts(drawn_normal, (3,), (3, 3)),
     "random.permutation": parts(lambda x: iso.random.permutation(key_of(x), x), (24,)),
     "scan_of_rows": lambda x: iso.scan(lambda c, r: (c * r, c + r), x[0], x[1:5]),
 }

@@ -69,12 +69,15 @@ LEFT_OUT = {
         "check_gradients", "evaluate", "fit", "predict", "train_step",
     ],
     "leaves the framework: see test_borders_leaving.py": ["convert", "to_numpy"],
+    "tells where an array is": ["device_of"],
     "reads or writes files, or prints": ["load", "save", "summary"],
     "a setting, which decides whether a module's variables are detached": [
         "gradient_tracking", "set_with_grads", "unset_with_grads", "with_grads",
     ],
     "returns integers or bools": [
-        "random.bernoulli", "random.bits", "random.categorical", "random.fold_in", "random.split",
+        "allclose", "isclose", "logical_right_shift", "nanargmax", "nanargmin", "one_hot",
+        "searchsorted", "random.bernoulli", "random.bits", "random.categorical", "random.fold_in",
+        "random.poisson", "random.randint", "random.split",
     ],
 }  # fmt: skip
 

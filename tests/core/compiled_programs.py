@@ -159,6 +159,11 @@ def branch(iso, xp, x):
     )
 
 
+def switched(iso, xp, x):
+    place = xp.argmax(x)
+    return iso.switch(place, [lambda x: xp.sin(x) * x, lambda x: x**3, lambda x: xp.cos(x) - x], x)
+
+
 def own_rule(iso, xp, x):
     ten = iso.custom_vjp(
         lambda x: xp.sin(x), lambda x: (xp.sin(x), x), lambda r, g: (10 * g * xp.cos(r),)
@@ -215,7 +220,62 @@ def draws(iso, xp, x):
         iso.random.permutation(k, 5),
         iso.random.categorical(k, xp.stack([x, -x])),
         iso.dropout(x, 0.5, rng=k),
+        iso.random.randint(k, (4,), -3, 9),
+        iso.random.choice(k, x, (3,)),
+        x[3] * iso.random.exponential(one, (3,), dtype=f"float{width(x)}"),
+        x[4] * iso.random.gumbel(one, (3,), dtype=f"float{width(x)}"),
     ]
+
+
+def rejections(iso, xp, x):
+    k = key(iso, xp)
+    root = xp.reshape(x[:4], (2, 2))
+    cov = spd(xp, root)
+    return [
+        x[0] * iso.random.gamma(k, 2.0, (3,), dtype=f"float{width(x)}"),
+        iso.random.poisson(k, 3.0, (3,)),
+        iso.random.multivariate_normal(k, x[4:], cov, (2,)),
+    ]
+
+
+def ordered(iso, xp, x):
+    return [
+        iso.median(x, axis=1), iso.quantile(x, [0.3, 0.8], axis=0), iso.nanmedian(x),
+        iso.nanquantile(x, 0.3, axis=0), *iso.top_k(x, 2), iso.cumulative_max(x, axis=1),
+        iso.cumulative_min(x, axis=0), iso.searchsorted(xp.sort(x), xp.sin(x)),
+    ]  # fmt: skip
+
+
+def without_nan(iso, xp, x):
+    hole = xp.where(x > 1.2, xp.full_like(x, float("nan")), x)
+    names = "nansum nanprod nanmean nanvar nanstd nanmin nanmax nanargmin nanargmax"
+    return [getattr(iso, name)(hole, axis=1) for name in names.split()] + [
+        iso.nan_to_num(hole), iso.isclose(hole, x), iso.allclose(x, x),
+    ]  # fmt: skip
+
+
+def segments(iso, xp, x):
+    ids = ints(xp, 0, 7, 0)
+    names = "segment_sum segment_mean segment_max segment_min segment_softmax"
+    return [getattr(iso, name)(x, ids, 1) for name in names.split()]
+
+
+def counts(iso, xp, x):
+    return [
+        iso.bincount(ints(xp, 0, 2, 2, 9, 1, 0), x, length=3),
+        iso.histogram(const(xp, 6), 3, weights=x)[0],
+        iso.one_hot(ints(xp, 1, 5), 3),
+        iso.logical_right_shift(ints(xp, -1, 5), 3),
+        iso.at(x)[ints(xp, 1, 99, 1)].add(x[:3], mode="drop"),
+    ]
+
+
+def sampled(iso, xp, x):
+    return [
+        iso.interp(x, xp.linspace(-2.0, 2.0, 6, dtype=x.dtype), x),
+        iso.trapezoid(x, xp.sin(x)), iso.convolve(x, x[:3], "same"), iso.correlate(x, x[:3]),
+        iso.diag(x, 1), iso.cdist(xp.reshape(x, (3, 2)), xp.reshape(xp.cos(x), (3, 2))),
+    ]  # fmt: skip
 
 
 def transformed(iso, xp, x):
@@ -227,6 +287,9 @@ def transformed(iso, xp, x):
         iso.jvp(xp.sin, (x,), (x,))[1],
         iso.jac(lambda x: x[:2] * xp.sum(x))(x),
         iso.hessian(lambda x: xp.sum(x**3))(x),
+        iso.jacrev(lambda x: x[:2] * xp.sum(x))(x),
+        iso.jacfwd(lambda x: x[:2] * xp.sum(x))(x),
+        iso.value_and_jac(lambda x: x[:2] * xp.sum(x))(x),
         iso.hvp(f, (x,), (x,))[0],
         iso.vmap(lambda r: r * r)(x),
         iso.vmap(iso.grad(lambda r: r**3))(x),

@@ -139,6 +139,7 @@ FLOW = [
     ("newton", "r", 2, p.newton),
     ("halve", "v", 0, p.halve),
     ("branch", "v", 2, p.branch),
+    ("switch", "v", 2, p.switched),
     ("reverse_scan", "r", 2, lambda iso, xp, x: iso.scan(lambda c, r: (c * 0.5 + r, xp.sum(c * r)), x[0], x, reverse=True)),
 ]
 RULES = [
@@ -146,6 +147,7 @@ RULES = [
     ("hosted", "r", 1, p.hosted),
     ("transformed", "v", 1, p.transformed),
     ("draws", "v", 1, p.draws),
+    ("rejections", "v", 1, p.rejections),
 ]
 LAYERS = [
     ("activations", "r", 2, p.activations),
@@ -163,6 +165,13 @@ LAYERS = [
     ("gru", "t", 2, p.gru),
     ("linear", "r", 2, lambda iso, xp, x: iso.linear(x, const(xp, 2, 5), bias=x[0, :2])),
     ("embedding", "r", 2, lambda iso, xp, x: iso.embedding(ints(xp, 0, 2, 2), x) * xp.sum(x)),
+]
+ARRAYS = [
+    ("ordered", "r", 2, p.ordered),
+    ("without_nan", "r", 2, p.without_nan),
+    ("segments", "r", 2, p.segments),
+    ("counted", "v", 2, p.counts),
+    ("sampled", "v", 2, p.sampled),
 ]
 MODULES = [
     ("Linear", "r", 2, p.modules(lambda iso: iso.Sequential(iso.Linear(5, 4), iso.Activation("gelu"), iso.LayerNorm(4), iso.RMSNorm(4)))),
@@ -204,7 +213,7 @@ TABLE = {
     name: Program(func, input, order)
     for part in (
         ELEMENTWISE, CREATION, SHAPES, REDUCTIONS, ORDER, INDEXING, LINALG, FFT, FLOW, RULES, LAYERS,
-        MODULES, OPTIMIZERS, CHAINS, EXAMPLES,
+        ARRAYS, MODULES, OPTIMIZERS, CHAINS, EXAMPLES,
     )
     for name, input, order, func in part
 }  # fmt: skip

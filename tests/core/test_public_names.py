@@ -12,7 +12,16 @@ import isomorph as iso
 from isomorph.dispatch import load
 from oracles import name_of, numpy_of
 
-MODULES = ["distribute", "random", "initializers", "metrics", "export", "optimizers"]
+MODULES = [
+    "distribute",
+    "random",
+    "initializers",
+    "metrics",
+    "export",
+    "linalg",
+    "optimizers",
+    "special",
+]
 
 
 def test_the_version_is_said_in_one_place():

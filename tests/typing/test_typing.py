@@ -157,7 +157,8 @@ RETURNS_ANY = {
     "a nest that the optimizer makes": "TrainState.optimizer",
     "with other argnums than 0, the gradient of an argument that is counted": """
         grad value_and_grad""",
-    "nests twice over, of outputs and inputs": "jac hessian",
+    "nests twice over, of outputs and inputs": "jac jacfwd jacrev hessian value_and_jac",
+    "a device, as the framework names it": "device_of",
     "with primals in a list; of a tuple it is known": "hvp",
     "the cotangent is given; what comes of it is known": "vjp",
     "without preserve_type, a plain array of a variable": "stop_gradient",

@@ -55,17 +55,31 @@ class Backend(Contract):
     from ..meanings.embedding import take_rows
     from ..meanings.linear import linear, thirds
     from ..meanings.loss import cross_entropy, label_scores, picked, reduced
+
+    # Linear algebra: values, and `lu` and `solve_triangular` with their derivatives.
+    from ..meanings.matrix_functions import expm, logm, sqrtm
     from ..meanings.norm import batch_norm, group_norm, layer_norm, local_response_norm, rms_norm
+    from ..meanings.pivoting import pivoted
     from ..meanings.pooling import adaptive_pool, pool
     from ..meanings.position import rotate_pairs
     from ..meanings.recurrent import gru, lstm
     from ..meanings.special.smooth import called as smooth
+    from ..meanings.triangular import solve_triangular
+    from .factors import lu
 
     def special(xp, function: Any, *arrays: Any) -> Any:
         """The values of a `Smooth` function: by its own kernel, or by one of the framework that is
         as accurate.
         """
         return function.kernel(xp, *arrays)
+
+    def eig(xp, a: Any) -> tuple[Any, Any]:
+        """Eigenvalues and eigenvectors of finite square matrices, in a complex dtype; by NumPy if
+        the framework has none.
+        """
+        found = np.linalg.eig(xp.to_numpy(a))
+        kind = np.result_type(found[0], np.complex64)
+        return tuple(xp.from_numpy(y.astype(kind), xp.device_of(a)) for y in found)
 
     def has_quick_steps(xp) -> bool:
         """Whether products step by step in a loop cost less than one product of all steps."""

@@ -149,7 +149,7 @@ def settle(
     backend = backend_of(*arrays) if arrays else home().backend
     if not leaves:
         raise TypeError(f"{name}: needed an array to differentiate, got an empty nest")
-    leaves = [backend.weak(x, arrays) if type(x) is float else x for x in leaves]
+    leaves = [backend.weak(x, arrays) if type(x) in (float, complex) else x for x in leaves]
     for i, x in enumerate(leaves):
         if not is_floating(backend, x):
             what = (

@@ -172,33 +172,119 @@ def jvp(func: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any])
     return unflatten(run.outs), unflatten(transposed(along))
 
 
-def jac(func: Callable[P, Any], argnums: int | Sequence[int] = 0) -> Callable[P, Any]:
+def jac(
+    func: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[P, Any]:
     """The function that returns the Jacobian: for every pair of leaves an array of shape
-    `out.shape + x.shape`, nested like the outputs, then like the chosen inputs.
+    `out.shape + x.shape`, nested like the outputs, then like the chosen inputs. It is computed row
+    by row, with the pullback; `jacrev` is the same, `jacfwd` computes it column by column.
+
+    With `has_aux`, `func` returns `(out, aux)` and the result is `(jacobian, aux)`.
 
     >>> iso.jac(lambda x: x**2)(np.array([1.0, 2.0]))
     array([[2., 0.],
            [0., 4.]])
     """
-    return _jac("jac", func, argnums)
+    return _jac("jac", func, argnums, has_aux)
 
 
-def _jac(name: str, func: Callable[..., Any], argnums: int | Sequence[int]) -> Callable[..., Any]:
+def jacrev(
+    func: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[P, Any]:
+    """`jac` under the name it has elsewhere: one backward pass per element of the output.
+
+    >>> iso.jacrev(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+    return _jac("jacrev", func, argnums, has_aux)
+
+
+def jacfwd(
+    func: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[P, Any]:
+    """The Jacobian as `jac` returns it, computed column by column, one `jvp` per element of the
+    chosen inputs: faster if these are fewer than those of the output. Inputs must be real; outputs
+    may be complex.
+
+    >>> iso.jacfwd(lambda x: x * np.array([1.0, 2.0, 3.0]))(np.array(2.0))
+    array([1., 2., 3.])
+    """
+    return _jac("jacfwd", func, argnums, has_aux, by_columns=True)
+
+
+def value_and_jac(
+    func: Callable[P, R], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[P, tuple[R, Any]]:
+    """The function that returns `(value, jacobian)`, running `func` once; see `jac`.
+
+    With `has_aux`, `func` returns `(out, aux)` and the result is `((out, aux), jacobian)`.
+
+    >>> iso.value_and_jac(lambda x: x**2)(np.array([1.0, 2.0]))[0]
+    array([1., 4.])
+    """
+    return _jac("value_and_jac", func, argnums, has_aux, with_value=True)
+
+
+def _jac(
+    name: str, func: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool = False,
+    by_columns: bool = False, with_value: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
     check_callable(name, func)
     places = check_argnums(name, argnums)
 
     @wraps(func)
     def jacobian(*args: Any, **kw: Any) -> Any:
-        run = pulled(name, func, places, args, kw)
+        run = pulled(name, func, places, args, kw, has_aux=has_aux)
         blocks = []
-        for place, y in enumerate(run.outs):
-            if run.backend.is_complex(y.dtype):
-                raise TypeError(f"{name}: needed real outputs, got {dtype_of(y)}; use iso.vjp")
-            grads = rebuilt(run.in_form, _rows(run, place, y))
+        for leaves in _columns(name, run) if by_columns else _all_rows(name, run):
+            grads = rebuilt(run.in_form, leaves)
             blocks.append(grads[0] if isinstance(argnums, int) else grads)
-        return tree.unflatten(run.out_form, blocks)
+        found = tree.unflatten(run.out_form, blocks)
+        if not with_value:
+            return (found, run.aux) if has_aux else found
+        out = tree.unflatten(run.out_form, run.outs)
+        return ((out, run.aux) if has_aux else out), found
 
     return jacobian
+
+
+def _all_rows(name: str, run: Pulled) -> list[list[Any]]:
+    """For every output, its derivatives with respect to every leaf."""
+    for y in run.outs:
+        if run.backend.is_complex(y.dtype):
+            raise TypeError(f"{name}: needed real outputs, got {dtype_of(y)}; use iso.vjp")
+    return [_rows(run, place, y) for place, y in enumerate(run.outs)]
+
+
+def _columns(name: str, run: Pulled) -> list[list[Any]]:
+    """The same by columns: the pullback is linear, and its own pullback is called once per element
+    of every leaf.
+    """
+    xp = run.backend
+    for x in run.ins:
+        if xp.is_complex(x.dtype):
+            raise TypeError(f"{name}: needed real inputs, got {dtype_of(x)}; use iso.jvp")
+    zeros = tuple(xp.zeros_like(y) for y in run.outs)
+    _, transposed, _ = xp.vjp(lambda *u: (run.pullback(u), ()), zeros)
+    found: list[list[Any]] = [[] for _ in run.outs]
+    for place, x in enumerate(run.ins):
+        shape = tuple(x.shape)
+
+        def push(column: Any, place: int = place) -> tuple:
+            ins = enumerate(run.ins)
+            return transposed(tuple(column if i == place else xp.zeros_like(z) for i, z in ins))
+
+        for outs, columns in zip(found, xp.map_rows(push, _basis(xp, x))):
+            last = xp.moveaxis(columns, 0, -1)
+            outs.append(xp.reshape(last, (*tuple(columns.shape)[1:], *shape)))
+    return found
+
+
+def _basis(xp: Any, x: Any) -> Any:
+    """For each element of `x` an array of its shape, with a 1 there and 0 elsewhere."""
+    size = prod(tuple(x.shape))
+    return xp.reshape(xp.eye(size, dtype=x.dtype, device=xp.device_of(x)), (size, *x.shape))
 
 
 def _rows(run: Pulled, place: int, y: Any) -> list[Any]:
@@ -206,15 +292,13 @@ def _rows(run: Pulled, place: int, y: Any) -> list[Any]:
     element of `y`.
     """
     xp, shape = run.backend, tuple(y.shape)
-    size = prod(shape)
-    basis = xp.reshape(xp.eye(size, dtype=y.dtype, device=xp.device_of(y)), (size, *shape))
 
     def pull(row: Any) -> tuple:
         return run.pullback(
             tuple(row if i == place else xp.zeros_like(u) for i, u in enumerate(run.outs))
         )
 
-    rows = xp.map_rows(pull, basis)
+    rows = xp.map_rows(pull, _basis(xp, y))
     return [xp.reshape(r, (*shape, *tuple(r.shape)[1:])) for r in rows]
 
 

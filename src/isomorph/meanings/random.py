@@ -172,6 +172,25 @@ def gumbel(xp: Any, key: Any, start: int, count: int, dtype: str) -> Any:
     return xp.astype(-xp.log(-xp.log(u)), getattr(xp, dtype))
 
 
+def exponential(xp: Any, key: Any, start: int, count: int, dtype: str) -> Any:
+    """−log(1 − u) for uniform u."""
+    numbers = xp.astype(unit(xp, key, start, count, dtype), xp.float64)
+    return xp.astype(-xp.log1p(-numbers), getattr(xp, dtype))
+
+
+def integers(xp: Any, key: Any, start: int, count: int, dtype: str, low: float, high: float) -> Any:
+    """Integers from `low` up to `high`: 64 random bits modulo the size of the range, which is found
+    16 bits at a time, so that nothing overflows.
+    """
+    span, low = int(high) - int(low), int(low)
+    first, second = (xp.astype(word, xp.int64) for word in _drawn(xp, key, start, count))
+    size = xp.full_like(first, span)
+    rest = xp.remainder(first, size)
+    for part in (_shifted(xp, second, 16), xp.bitwise_and(second, xp.full_like(second, 0xFFFF))):
+        rest = xp.remainder(rest * 2**16 + part, size)
+    return xp.astype(rest + low, getattr(xp, dtype))
+
+
 def order(xp: Any, key: Any, count: int) -> Any:
     """The indices that sort `count` random words."""
     word = xp.draw(bits, key, 0, (count,), "uint32")

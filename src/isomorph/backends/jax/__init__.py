@@ -18,7 +18,7 @@ from ...compiling import TRACING
 from ...gradients.custom import check_outputs
 from ...slow_compilation import Notice, name_of
 from ..explaining import DECIDES, DEVICES, INDEX, LEAVES, MASK, NUMBER, add, explained
-from . import convolution, indexing, jitted_layers, linalg, names, pointwise, random
+from . import convolution, factors, indexing, jitted_layers, linalg, names, pointwise, random
 from .layers import Layers
 from .literals import LITERALS, native
 
@@ -272,6 +272,24 @@ class JAX(Layers):
 
     def has_quick_steps(xp):
         return jax.default_backend() == "cpu"
+
+    def solve_triangular(xp, a, b, lower, trans, unit):
+        return factors.solve_triangular(a, b, lower, trans, unit)
+
+    def expm(xp, a):
+        return factors.expm(xp, a)
+
+    def sqrtm(xp, a):
+        return factors.sqrtm(xp, a)
+
+    def logm(xp, a):
+        return factors.logm(xp, a)
+
+    def lu(xp, a):
+        return factors.lu(a)
+
+    def eig(xp, a):
+        return factors.eig(a)
 
     def cond(xp, pred, true, false, arrays):
         if not isinstance(pred, Tracer):  # known: nothing is compiled

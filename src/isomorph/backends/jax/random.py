@@ -38,7 +38,7 @@ def _drawn(key: Any, xp: Any, meaning: Any, start: int, shape: tuple, args: tupl
 def is_small(key: Any, shape: tuple, args: tuple) -> bool:
     """Whether a draw is small enough for NumPy to make it, and its key is not traced."""
     for word in args:
-        if word in ("float64", "uint64") and canonicalize_dtype(word) != word:
+        if word in ("float64", "int64", "uint64") and canonicalize_dtype(word) != word:
             raise TypeError(
                 f"random: JAX has no {word} here; turn on 64-bit types with "
                 'jax.config.update("jax_enable_x64", True)'

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from ..edges import check_mode, is_left
 from ..explaining import INDEX, add
 from . import convolution, fused, recurrent, special, writing
 from . import rules as rules
+from .nested import gathered, holds_traced
 from .tape import custom, vjp
 from .traced import ASSIGN, LOST, Traced, concrete
 from .updating import updated
@@ -103,8 +103,8 @@ class NumPy(Backend):
             if dtype is not None and obj.dtype != dtype:
                 return obj.astype(dtype)
             return np.copy(obj) if copy else obj
-        if _holds_traced(obj):
-            return xp.asarray(np.stack([xp.asarray(x) for x in obj]), dtype=dtype)
+        if holds_traced(obj):
+            return gathered(obj, dtype)
         return np.asarray(obj, dtype=dtype, device=device, copy=copy)
 
     def full(xp, shape, fill_value, *, dtype=None, device=None):
@@ -168,6 +168,11 @@ class NumPy(Backend):
     def label_scores(xp, logits, labels, axis):
         composed = lambda x: super(NumPy, xp).label_scores(x, labels, axis)
         return fused.label_scores(composed, logits, labels, axis)
+
+    def eig(xp, a):
+        values, vectors = np.linalg.eig(a)
+        kind = np.result_type(values, np.complex64)
+        return values.astype(kind), vectors.astype(kind)
 
     def counter(xp, i, beside):
         return i  # not an integer array, which would widen the dtype of products
@@ -237,12 +242,6 @@ class NumPy(Backend):
         def count_nonzero(xp, x, /, *, axis=None, keepdims=False):
             found = np.count_nonzero(x, axis=axis, keepdims=keepdims)
             return np.int64(found) if isinstance(found, int) else found
-
-
-def _holds_traced(obj: Any) -> bool:
-    return isinstance(obj, (list, tuple)) and any(
-        type(x) is Traced or _holds_traced(x) for x in obj
-    )
 
 
 backend = NumPy(np, special, linalg=[np.linalg], fft=[np.fft])

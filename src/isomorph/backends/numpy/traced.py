@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy
 
 from ...dispatch import load
+from ...typing import TracedArray
 from .methods import Methods
+from .replaced import replacement
 
 np: Any = numpy  # its type stubs do not know traced values
 
@@ -72,15 +75,23 @@ def _name(func: Callable) -> str:
 
 
 def _caller() -> str:
-    """The beginning of a message that names the SciPy function that asked for plain data; empty if
-    no SciPy function did.
+    """The beginning of a message that names the SciPy function that asked for plain data, and what
+    replaces it; empty if no SciPy function did.
     """
     frame, found = sys._getframe(2), ""
     while frame is not None:
         parts = (frame.f_globals.get("__name__") or "").split(".")
+        name = frame.f_code.co_qualname
         if parts[0] == "scipy":
-            public = ".".join(part for part in parts if not part.startswith("_"))
-            found = f"{public}.{frame.f_code.co_qualname}: no derivative rule; "
+            if "<locals>" in name or name.endswith(".__ua_function__"):  # it calls another one
+                local = frame.f_locals
+                inner: Any = [local[word] for word in ("f", "func", "method") if word in local]
+                inner = [f for f in inner if hasattr(f, "__name__")]
+                name = inner[0].__name__ if inner else ""
+                parts = inner[0].__module__.split(".") if inner else parts
+            if name and parts[1] != "_lib":
+                public = ".".join(part for part in parts if not part.startswith("_"))
+                found = f"{public}.{name}: no derivative rule; {replacement(public, name)}"
         elif parts[0] != "numpy":
             break
         frame = frame.f_back
@@ -90,7 +101,8 @@ def _caller() -> str:
 def no_rule(func: Callable, what: str = "") -> NoReturn:
     raise NotImplementedError(
         f"{_name(func)}{what}: no derivative rule; compute it outside the differentiated "
-        "function, or on iso.stop_gradient(x) where no gradient should flow"
+        "function, or on iso.stop_gradient(x) where no gradient should flow, or give it a rule "
+        "with iso.host_function"
     )
 
 
@@ -104,7 +116,7 @@ REDUCTIONS |= {np.logical_and: np.all, np.logical_or: np.any}
 ACCUMULATIONS = {np.add: np.cumsum, np.multiply: np.cumprod}
 
 
-class Traced(Methods):
+class Traced(Methods, TracedArray):
     """A NumPy array being differentiated."""
 
     __slots__ = ("node", "tape", "value")
@@ -151,13 +163,21 @@ class Traced(Methods):
         return traced(*args, **kw) if traced is not None else no_rule(func)
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:
+        # With SCIPY_ARRAY_API=1, SciPy asks for the namespace of its arguments, which must all have
+        # the same. For NumPy arrays it is that of its copy of array_api_compat.
+        asks = sys._getframe(1).f_globals.get("__name__") or ""
+        theirs, found, _ = asks.partition("array_api_compat.")
+        if found and theirs.startswith("scipy."):
+            return import_module(f"{theirs}{found}numpy")
         return load("numpy").namespace
 
     def __array__(self, *args: Any, **kw: Any) -> NoReturn:
         raise TypeError(
             f"{_caller()}a traced NumPy value was used where NumPy needs plain data (np.array, "
-            "np.asarray, a[i] = x, a[x], or a C function): its gradient would be lost. Use "
-            "np.stack to build arrays from traced values, iso.at(a)[i].set(x) to assign, "
+            "np.asarray, a[i] = x, a[x], or a C function): its gradient would be lost. Write "
+            "import isomorph.numpy as np, whose np.array, np.asarray, np.full, np.sum of a list, "
+            "np.r_ and np.vectorize take traced values, or use np.stack to build arrays from "
+            "traced values, iso.at(a)[i].set(x) to assign, "
             "iso.at(a)[i].get() to read, iso.host_function for code of other libraries, "
             "iso.stop_gradient(x) where no gradient should flow"
         )

@@ -25,6 +25,7 @@ from .kernels import Eager
 
 LACKING = {
     "EagerPyFunc",
+    "Eig",
     "LogMatrixDeterminant",
     "MatrixDeterminant",
     "PyFunc",

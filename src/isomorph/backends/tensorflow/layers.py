@@ -10,7 +10,7 @@ from ...meanings.bounds import strays
 from ...meanings.norm import BatchNormPlan, moved
 from ...meanings.pooling import PoolPlan
 from ..composed import Backend
-from . import compiling, dtypes, pooling
+from . import compiling, dtypes, factors, pooling
 from .kernels import Eager, ops
 from .manipulation import axes_of, is_checked, signed
 
@@ -20,6 +20,12 @@ NARROW = (tf.float32, tf.float16, tf.bfloat16)  # constants of some kernels have
 
 class Layers(Backend):
     """Methods of the TensorFlow backend."""
+
+    def solve_triangular(xp, a: Any, b: Any, lower: bool, trans: str, unit: bool) -> Any:
+        return factors.solve_triangular(a, b, lower, trans, unit)
+
+    def eig(xp, a: Any) -> tuple:
+        return factors.eig(a)
 
     def linear(xp, x: Any, weight: Any, bias: Any) -> Any:
         x, weight = dtypes.tensor(x), dtypes.tensor(weight)

@@ -28,6 +28,21 @@ class Layers(Backend):
     def linear(xp, x: Any, weight: Any, bias: Any) -> Any:
         return F.linear(x, weight, bias) if weight.ndim == 2 else super().linear(x, weight, bias)
 
+    def solve_triangular(xp, a: Any, b: Any, lower: bool, trans: str, unit: bool) -> Any:
+        if trans != "N":
+            a, lower = a.mH if trans == "C" else a.mT, not lower
+        return torch.linalg.solve_triangular(a, b, upper=not lower, unitriangular=unit)
+
+    def lu(xp, a: Any) -> tuple:
+        both, pivots, _ = torch.linalg.lu_factor_ex(a)  # vmap has a rule for it, not for lu
+        return tuple(torch.lu_unpack(both, pivots))
+
+    def eig(xp, a: Any) -> tuple:
+        return tuple(torch.linalg.eig(a))
+
+    def expm(xp, a: Any) -> Any:
+        return torch.linalg.matrix_exp(a)
+
     def relu(xp, x: Any) -> Any:
         return torch.relu(x)
 

@@ -426,6 +426,7 @@ def lift(graph: GraphModule) -> None:
         subs = [sub for sub in subs if isinstance(sub, GraphModule)]
         for sub in subs:
             lift(sub)
+            _drop_checks(sub)
         for sub in subs:
             for inner in [n for n in sub.graph.nodes if n.op == "get_attr"]:
                 value = attrgetter(str(inner.target))(sub)
@@ -434,6 +435,15 @@ def lift(graph: GraphModule) -> None:
         for sub in subs:
             sub.recompile()
     graph.recompile()
+
+
+def _drop_checks(sub: GraphModule) -> None:
+    """Remove checks for singular matrices: they would be effects, which the compiler fails to order
+    inside branches and loops. There the inverse of a singular matrix is inf or NaN.
+    """
+    for node in list(sub.graph.nodes):
+        if node.target is torch.ops.aten._linalg_check_errors.default:
+            sub.graph.erase_node(node)
 
 
 def _lift_one(

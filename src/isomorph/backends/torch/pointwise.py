@@ -42,9 +42,9 @@ class Pointwise(torch.autograd.Function):
 
     @staticmethod
     # pyright: ignore[reportIncompatibleMethodOverride]
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple:
         # these tensors may belong to a torch.func level that ended before the pullback was called
-        arrays, grad = tuple(map(unwrap_if_dead, ctx.saved_tensors)), unwrap_if_dead(grad)
+        arrays, grad = tuple(map(unwrap_if_dead, ctx.saved_tensors)), unwrap_if_dead(grads[0])
         wanted = ctx.needs_input_grad[2:]
         y = None
         if any(w and r for w, r in zip(wanted, ctx.function.reads)):
@@ -59,18 +59,18 @@ class Pointwise(torch.autograd.Function):
         )
 
     @staticmethod
-    # pyright: ignore[reportIncompatibleMethodOverride]
-    def jvp(ctx: Any, xp: Any, function: Any, *tangents: Any) -> Any:
+    def jvp(ctx: Any, *tangents: Any) -> Any:
         arrays = ctx.saved_tensors
         parts = [
             t * ctx.function.slope(ctx.xp, i, None, arrays)
-            for i, t in enumerate(tangents)
+            for i, t in enumerate(tangents[2:])
             if t is not None
         ]
         return sum(parts[1:], parts[0])
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple, xp: Any, function: Any, *arrays: torch.Tensor) -> tuple:
+    def vmap(info: Any, in_dims: tuple, *args: Any) -> tuple:
+        xp, function, *arrays = args
         moved = [
             x.movedim(dim, 0) if dim is not None else x.expand(info.batch_size, *x.shape)
             for x, dim in zip(arrays, in_dims[2:])

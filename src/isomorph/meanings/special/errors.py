@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from ..random import middle, outer
+from .series import log1p, polynomial
 from .smooth import smooth
 
 # Coefficients of numerators and denominators, the lowest power first, for |x| below 0.84375, 1.25,
@@ -57,24 +58,9 @@ def ratio(table: tuple, s: Any) -> Any:
     return above / below
 
 
-def polynomial(coefficients: tuple, s: Any) -> Any:
-    """A polynomial; the lowest power comes first."""
-    total = coefficients[-1]
-    for c in coefficients[-2::-1]:
-        total = total * s + c
-    return total
-
-
 def _between(xp: Any, x: Any, low: float, high: float) -> Any:
     """`x` where it is between two numbers, and one of these elsewhere; also for NaN."""
     return xp.where(x > low, xp.where(x < high, x, high * xp.ones_like(x)), low * xp.ones_like(x))
-
-
-def log1p(xp: Any, x: Any) -> Any:
-    """log(1 + x); XLA's own is off by 120 ulps between −0.5 and −0.3."""
-    low = x < -0.25
-    zero = xp.zeros_like(x)
-    return xp.where(low, xp.log(1 + xp.where(low, x, zero)), xp.log1p(xp.where(low, zero, x)))
 
 
 def square_exp(xp: Any, x: Any, factor: float) -> Any:
@@ -82,7 +68,7 @@ def square_exp(xp: Any, x: Any, factor: float) -> Any:
     steps = 4096.0 if x.dtype == xp.float64 else 32.0
     high = xp.round(x * steps) / steps  # its square is exact
     power = xp.exp(factor * high * high)
-    return power * (1 + xp.expm1(factor * (x - high) * (x + high)))  # XLA would join two exp
+    return power * (1 + xp.expm1(factor * (x - high) * (x + high)))  # two exp would be joined
 
 
 def _scaled_tail(xp: Any, x: Any) -> Any:
@@ -121,7 +107,7 @@ def _erfcx_slope(xp: Any, y: Any, x: Any) -> Any:
 def erfcx(xp: Any, x: Any) -> Any:
     size = xp.abs(x)
     near = _between(xp, x, -SECOND, SECOND)
-    first = square_exp(xp, near, 1.0) * erfc.kernel(xp, near)
+    first = square_exp(xp, near, 1.0) * xp.special(erfc, near)
     second = _scaled_tail(xp, _between(xp, size, SECOND, LAST))
     far = xp.where(size > LAST, size, LAST * xp.ones_like(x))
     third = polynomial(SERIES[:6], 0.5 / far / far) / far / ROOT_PI
@@ -152,7 +138,7 @@ def ndtr(xp: Any, x: Any) -> Any:
     far = _between(xp, -x, SECOND * ROOT_TWO, LAST * ROOT_TWO)
     tail = 0.5 * square_exp(xp, far, -0.5) * _scaled_tail(xp, far / ROOT_TWO)
     tail = xp.where(x > -LAST * ROOT_TWO, tail, xp.zeros_like(x))
-    return xp.where(x < -SECOND * ROOT_TWO, tail, 0.5 * erfc.kernel(xp, -x / ROOT_TWO))
+    return xp.where(x < -SECOND * ROOT_TWO, tail, 0.5 * xp.special(erfc, -x / ROOT_TWO))
 
 
 @smooth(lambda xp, y, p: xp.exp(0.5 * y * y) / DENSITY)
@@ -171,8 +157,8 @@ def _log_ndtr_slope(xp: Any, _: Any, x: Any) -> Any:
 @smooth(_log_ndtr_slope)
 def log_ndtr(xp: Any, x: Any) -> Any:
     low = xp.where(x < -1, x, -xp.ones_like(x))
-    below = xp.log(0.5 * erfcx.kernel(xp, -low / ROOT_TWO)) - 0.5 * low * low
+    below = xp.log(0.5 * xp.special(erfcx, -low / ROOT_TWO)) - 0.5 * low * low
     below = xp.where(xp.isinf(low), low, below)
     high = xp.where(x < -1, xp.zeros_like(x), x)
-    above = log1p(xp, -ndtr.kernel(xp, -high))
+    above = log1p(xp, -xp.special(ndtr, -high))
     return xp.where(x < -1, below, above)

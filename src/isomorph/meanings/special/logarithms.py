@@ -7,12 +7,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .errors import log1p
+from .series import log1p
 from .smooth import smooth
 
 
-# y·(1 − y) would lose the digits of 1 − y
-@smooth(lambda xp, y, x: y * expit(xp, -x))
+def _expit_slope(xp: Any, y: Any, x: Any) -> Any:
+    return y * expit(xp, -x)  # y·(1 − y) would lose the digits of 1 − y
+
+
+@smooth(_expit_slope)
 def expit(xp: Any, x: Any) -> Any:
     return xp.sigmoid(x)
 

@@ -3,6 +3,7 @@
 from . import (
     calculus,
     elementwise,
+    emath,
     fft,
     indexing,
     joining,
@@ -21,6 +22,7 @@ from . import (
 __all__ = [
     "calculus",
     "elementwise",
+    "emath",
     "fft",
     "indexing",
     "joining",

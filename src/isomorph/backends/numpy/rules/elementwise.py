@@ -89,6 +89,13 @@ def absolute(g, y, a):
     return g * np.sign(a) if a.dtype.kind != "c" else g * a / nonzero(y)
 
 
+def cathetus(a):
+    """√(1 - a²). For complex numbers, beyond 1 and -1 on the real axis, it takes the side of the
+    branch cut that the sign of the imaginary zero says, as NumPy's arcsin does.
+    """
+    return np.sqrt(1 - a * a) if a.dtype.kind != "c" else np.sqrt(-(a - 1)) * np.sqrt(a + 1)
+
+
 # fmt: off
 elementwise(np.add,        lambda g: g,                         lambda g: g)
 elementwise(np.subtract,   lambda g: g,                         lambda g: -g)
@@ -133,8 +140,8 @@ elementwise(np.reciprocal, lambda g, y: -g * conj(y * y))
 elementwise(np.sin,        lambda g, a: g * conj(np.cos(a)))
 elementwise(np.cos,        lambda g, a: -g * conj(np.sin(a)))
 elementwise(np.tan,        lambda g, y: g * conj(1 + y * y))
-elementwise(np.arcsin,     lambda g, a: g / conj(np.sqrt(1 - a * a)))
-elementwise(np.arccos,     lambda g, a: -g / conj(np.sqrt(1 - a * a)))
+elementwise(np.arcsin,     lambda g, a: g / conj(cathetus(a)))
+elementwise(np.arccos,     lambda g, a: -g / conj(cathetus(a)))
 elementwise(np.arctan,     lambda g, a: g / conj(1 + a * a))
 elementwise(np.sinh,       lambda g, a: g * conj(np.cosh(a)))
 elementwise(np.cosh,       lambda g, a: g * conj(np.sinh(a)))

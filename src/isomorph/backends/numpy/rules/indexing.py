@@ -6,13 +6,21 @@ from typing import Any
 import numpy as np
 
 from ..tape import At, composed, constant, rule, scatter
-from ..traced import TRACED, concrete, getitem
+from ..traced import TRACED, Traced, concrete, getitem
 from .shaping import arrayed
 
 constant(
-    np.ix_, np.ravel_multi_index, np.unravel_index, np.diag_indices_from, np.tril_indices_from,
+    np.ravel_multi_index, np.unravel_index, np.diag_indices_from, np.tril_indices_from,
     np.triu_indices_from,
 )  # fmt: skip
+
+
+@composed(np.ix_)
+def ix_(*args):
+    plain = np.ix_(*map(concrete, args))  # a traced argument need not be an index
+    return tuple(
+        np.reshape(a, p.shape) if type(a) is Traced else p for a, p in zip(args, plain)
+    )  # fmt: skip
 
 
 @rule(getitem)
@@ -149,7 +157,7 @@ def _in_place(func, fix):
 TRACED |= {
     func: _in_place(func, fix)
     for func, fix in (
-        (np.copyto, "write np.where(mask, new, old), or np.broadcast_to for np.full"),
+        (np.copyto, "write np.where(mask, new, old), or isomorph.numpy.full for np.full"),
         (np.put, "write a = iso.at(a)[i].set(v)"),
         (np.place, "write a = np.where(mask, v, a)"),
         (np.putmask, "write a = np.where(mask, v, a)"),

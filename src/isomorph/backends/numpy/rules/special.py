@@ -1,5 +1,7 @@
 """Derivatives of SciPy's special ufuncs, found by their names. SciPy is not a dependency and is not
 imported here. A rule is registered when its ufunc is first called on a traced value.
+
+An order, a shape parameter or a count has no rule where the table has None: a traced one raises.
 """
 
 import sys
@@ -8,8 +10,8 @@ from math import log, pi, sqrt
 
 import numpy as np
 
-from ..tape import elementwise
-from ..traced import LATE, TRACED, concrete, no_rule
+from ..tape import constant, elementwise, rule
+from ..traced import LATE, TRACED, concrete
 from .elementwise import conj, nonzero
 
 
@@ -32,38 +34,151 @@ def slope(y, a):
     return np.where(concrete(a) == 0, 0.5, y / nonzero(a))
 
 
-# One partial derivative per argument, as a function of the output `y` and the arguments `a`, `b`.
+def power_density(a, x):
+    """The derivative of gammainc(a, x) for x."""
+    return np.exp(special("xlogy")(a - 1.0, x) - x - special("gammaln")(a))
+
+
+def beta_density(a, b, x):
+    """The derivative of betainc(a, b, x) for x."""
+    logs = special("xlogy")(a - 1.0, x) + special("xlog1py")(b - 1.0, -x)
+    return np.exp(logs - special("betaln")(a, b))
+
+
+def student_density(df, t):
+    """The derivative of stdtr(df, t) for t."""
+    return np.exp(
+        -0.5 * (df + 1) * np.log1p(t * t / df) - 0.5 * np.log(df) - special("betaln")(0.5 * df, 0.5)
+    )
+
+
+def ratio_density(m, n, x):
+    """The derivative of fdtr(m, n, x) for x."""
+    scaled = m * x / (m * x + n)
+    return beta_density(0.5 * m, 0.5 * n, scaled) * m * n / (m * x + n) ** 2
+
+
+def counted(k, m):
+    """The probability of k events, if m are expected."""
+    k = np.floor(k)
+    return np.exp(special("xlogy")(k, m) - m - special("gammaln")(k + 1.0))
+
+
+def steps(name, v, x, sign):
+    """Half of f(v - 1, x) + sign f(v + 1, x), for a Bessel function f of order v."""
+    return 0.5 * (special(name)(v - 1, x) + sign * special(name)(v + 1, x))
+
+
+def psi(x):
+    return special("psi")(x)
+
+
+# One partial derivative per argument, as a function of the output `y` and the arguments `a`, `b`
+# and `c`.
 # fmt: off
 PARTIALS = {
     "erf":       [lambda a: 2 / sqrt(pi) * np.exp(-a * a)],
     "erfc":      [lambda a: -2 / sqrt(pi) * np.exp(-a * a)],
+    "erfi":      [lambda a: 2 / sqrt(pi) * np.exp(a * a)],
     "erfcx":     [lambda y, a: 2 * a * y - 2 / sqrt(pi)],
     "erfinv":    [lambda y: sqrt(pi) / 2 * np.exp(y * y)],
     "erfcinv":   [lambda y: -sqrt(pi) / 2 * np.exp(y * y)],
+    "dawsn":     [lambda y, a: 1 - 2 * a * y],
+    "wofz":      [lambda y, a: 2j / sqrt(pi) - 2 * a * y],
     "ndtr":      [lambda a: 1 / sqrt(2 * pi) * np.exp(-0.5 * a * a)],
     "log_ndtr":  [lambda y, a: np.exp(-0.5 * a * a - y - 0.5 * log(2 * pi))],
     "ndtri":     [lambda y: sqrt(2 * pi) * np.exp(0.5 * y * y)],
+    "ndtri_exp": [lambda y, a: sqrt(2 * pi) * np.exp(0.5 * y * y + a)],
     "expit":     [lambda y: y * (1 - y)],
     "log_expit": [lambda a: special("expit")(-a)],
     "logit":     [lambda a: 1 / (a * (1 - a))],
-    "gammaln":   [lambda a: special("psi")(a)],
-    "loggamma":  [lambda a: special("psi")(a)],
-    "gamma":     [lambda y, a: y * special("psi")(a)],
+    "expm1":     [lambda y: y + 1],
+    "log1p":     [lambda a: 1 / (1 + a)],
+    "exp2":      [lambda y: log(2) * y],
+    "exp10":     [lambda y: log(10) * y],
+    "cbrt":      [lambda y: 1 / (3 * y * y)],
+    "sindg":     [lambda a: pi / 180 * special("cosdg")(a)],
+    "cosdg":     [lambda a: -pi / 180 * special("sindg")(a)],
+    "tandg":     [lambda y: pi / 180 * (1 + y * y)],
+    "cotdg":     [lambda y: -pi / 180 * (1 + y * y)],
+    "cosm1":     [lambda a: -np.sin(a)],
+    "gammaln":   [lambda a: psi(a)],
+    "loggamma":  [lambda a: psi(a)],
+    "gamma":     [lambda y, a: y * psi(a)],
+    "rgamma":    [lambda y, a: -y * psi(a)],
     "psi":       [lambda a: special("_zeta")(2.0, a)],
-    "_zeta":     [lambda a, b: no_rule(special("_zeta"), " in its first argument"),
-                  lambda a, b: -a * special("_zeta")(a + 1.0, b)],
+    "_zeta":     [None, lambda a, b: -a * special("_zeta")(a + 1.0, b)],
+    "beta":      [lambda y, a, b: y * (psi(a) - psi(a + b)),
+                  lambda y, a, b: y * (psi(b) - psi(a + b))],
+    "betaln":    [lambda a, b: psi(a) - psi(a + b), lambda a, b: psi(b) - psi(a + b)],
+    "binom":     [lambda y, a, b: y * (psi(a + 1) - psi(a - b + 1)),
+                  lambda y, a, b: y * (psi(a - b + 1) - psi(b + 1))],
+    "poch":      [lambda y, a, b: y * (psi(a + b) - psi(a)), lambda y, a, b: y * psi(a + b)],
+    "gammainc":     [None, lambda a, b: power_density(a, b)],
+    "gammaincc":    [None, lambda a, b: -power_density(a, b)],
+    "gammaincinv":  [None, lambda y, a: 1 / power_density(a, y)],
+    "gammainccinv": [None, lambda y, a: -1 / power_density(a, y)],
+    "betainc":      [None, None, lambda a, b, c: beta_density(a, b, c)],
+    "betaincc":     [None, None, lambda a, b, c: -beta_density(a, b, c)],
+    "betaincinv":   [None, None, lambda y, a, b: 1 / beta_density(a, b, y)],
+    "betainccinv":  [None, None, lambda y, a, b: -1 / beta_density(a, b, y)],
+    "stdtr":     [None, lambda a, b: student_density(a, b)],
+    "stdtrit":   [None, lambda y, a: 1 / student_density(a, y)],
+    "chdtr":     [None, lambda a, b: 0.5 * power_density(0.5 * a, 0.5 * b)],
+    "chdtrc":    [None, lambda a, b: -0.5 * power_density(0.5 * a, 0.5 * b)],
+    "fdtr":      [None, None, lambda a, b, c: ratio_density(a, b, c)],
+    "fdtrc":     [None, None, lambda a, b, c: -ratio_density(a, b, c)],
+    "pdtr":      [None, lambda a, b: -counted(a, b)],
+    "pdtrc":     [None, lambda a, b: counted(a, b)],
     "xlogy":     [lambda a, b: np.log(safe(a, 0, b)), lambda a, b: ratio(a, b)],
     "xlog1py":   [lambda a, b: np.log(safe(a, 0, 1 + b)), lambda a, b: ratio(a, 1 + b)],
     "entr":      [lambda a: -np.log(a) - 1],
     "rel_entr":  [lambda a, b: np.log(a / b) + 1, lambda a, b: -a / b],
     "kl_div":    [lambda a, b: np.log(a / b), lambda a, b: 1 - a / b],
+    "huber":     [lambda a, b: np.where(np.abs(b) <= a, 0.0, np.abs(b) - a),
+                  lambda a, b: np.clip(b, -a, a)],
+    "pseudo_huber": [lambda a, b: 2 * a * (np.hypot(1, b / a) - 1) - b * b / a / np.hypot(1, b / a),
+                     lambda a, b: b / np.hypot(1, b / a)],
+    "boxcox":    [lambda y, a, b: a ** (b - 1.0),
+                  lambda y, a, b: (np.log(a) * (1 + b * y) - y) / b],
+    "inv_boxcox": [lambda y, a, b: y ** (1 - b),
+                   lambda y, a, b: y * (a / (1 + a * b) - np.log(y)) / b],
+    "exp1":      [lambda a: -np.exp(-a) / a],
+    "expi":      [lambda a: np.exp(a) / a],
+    "expn":      [None, lambda a, b: -special("expn")(a - 1, b)],
+    "spence":    [lambda a: np.log(a) / (1 - a)],
+    "ellipk":    [lambda y, a: (special("ellipe")(a) / (1 - a) - y) / (2 * a)],
+    "ellipkm1":  [lambda y, a: -(special("ellipe")(1 - a) / a - y) / (2 * (1 - a))],
+    "ellipe":    [lambda y, a: (y - special("ellipk")(a)) / (2 * a)],
+    "ellipkinc": [lambda a, b: 1 / np.sqrt(1 - b * np.sin(a) ** 2), None],
+    "ellipeinc": [lambda a, b: np.sqrt(1 - b * np.sin(a) ** 2), None],
+    "hyp0f1":    [None, lambda a, b: special("hyp0f1")(a + 1, b) / a],
+    "hyp1f1":    [None, None, lambda a, b, c: a / b * special("hyp1f1")(a + 1, b + 1, c)],
+    "hyp2f1":    [None, None, None, lambda a, b, c, d:
+                  a * b / c * special("hyp2f1")(a + 1, b + 1, c + 1, d)],
+    "_lambertw": [lambda y: 1 / (np.exp(y) * (1 + y)), None, None],
     "i0":        [lambda a: special("i1")(a)],
     "i1":        [lambda y, a: special("i0")(a) - slope(y, a)],
+    "i0e":       [lambda y, a: special("i1e")(a) - np.sign(a) * y],
+    "i1e":       [lambda y, a: special("i0e")(a) - np.sign(a) * y - slope(y, a)],
+    "k0":        [lambda a: -special("k1")(a)],
+    "k1":        [lambda y, a: -special("k0")(a) - y / a],
+    "k0e":       [lambda y, a: y - special("k1e")(a)],
+    "k1e":       [lambda y, a: y - special("k0e")(a) - y / a],
     "j0":        [lambda a: -special("j1")(a)],
     "j1":        [lambda y, a: special("j0")(a) - slope(y, a)],
-    "cosm1":     [lambda a: -np.sin(a)],
+    "y0":        [lambda a: -special("y1")(a)],
+    "y1":        [lambda y, a: special("y0")(a) - y / a],
+    "iv":        [None, lambda a, b: steps("iv", a, b, 1)],
+    "ive":       [None, lambda y, a, b: steps("ive", a, b, 1) - np.sign(np.real(b)) * y],
+    "jv":        [None, lambda a, b: steps("jv", a, b, -1)],
+    "yv":        [None, lambda a, b: steps("yv", a, b, -1)],
+    "yn":        [None, lambda a, b: steps("yn", a, b, -1)],
+    "kv":        [None, lambda a, b: -steps("kv", a, b, 1)],
+    "kve":       [None, lambda y, a, b: y - steps("kve", a, b, 1)],
 }
 # fmt: on
+CONSTANT = ("gammasgn", "round")
 
 
 def _pullback(derivative):
@@ -78,12 +193,33 @@ def _pullback(derivative):
     return partial
 
 
+def _some(partials):
+    """The rule of a ufunc that has no derivative for some of its arguments."""
+
+    def maker(y, *args):
+        values = dict(zip("yabcd", (y, *args)))
+
+        def back(derivative):
+            picked = tuple(values[name] for name in signature(derivative).parameters)
+            return lambda g: g * conj(derivative(*picked))
+
+        return tuple(None if p is None else back(p) for p in partials)
+
+    return maker
+
+
 def _late(ufunc):
     """Register the rule for a ufunc of SciPy and return it; None if the ufunc is not SciPy's."""
     if getattr(sys.modules.get("scipy.special._ufuncs"), ufunc.__name__, None) is not ufunc:
         return None
-    elementwise(ufunc, *map(_pullback, PARTIALS[ufunc.__name__]))
+    partials = PARTIALS.get(ufunc.__name__)
+    if partials is None:
+        constant(ufunc)
+    elif None in partials:
+        rule(ufunc)(_some(partials))
+    else:
+        elementwise(ufunc, *map(_pullback, partials))
     return TRACED[ufunc]
 
 
-LATE |= dict.fromkeys(PARTIALS, _late)
+LATE |= dict.fromkeys((*PARTIALS, *CONSTANT), _late)

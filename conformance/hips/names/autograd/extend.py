@@ -1,0 +1,1 @@
+"""What autograd shows to those who extend it."""

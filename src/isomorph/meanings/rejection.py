@@ -1,0 +1,127 @@
+"""Draws with a parameter for each element: gamma by rejection, Poisson by inversion and rejection.
+
+A fixed number of proposals is drawn for each element, and the first that is accepted is taken: no
+loop depends on values, so that a draw can be compiled and mapped. The chance that all proposals of
+an element are rejected is below 10⁻⁹; then the first is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .random import keys, normal, unit
+
+TRIES = 8  # of Marsaglia and Tsang, which accept at least 95%
+TURNS = 16  # of Hörmann, who accepts at least 3 of 4
+MANY = 10  # means from which on rejection is used
+MOST = 64  # no mean below 10 gives more
+FACTORIALS = [math.lgamma(k + 1) for k in range(MANY)]
+
+
+def gamma(xp: Any, key: Any, a: Any, sizes: tuple[int, ...], word: str) -> Any:
+    """Numbers of the gamma distribution (Marsaglia and Tsang, "A simple method for generating gamma
+    variables"); a parameter below 1 is raised by 1, and the result multiplied by u^(1/a).
+    """
+    a = xp.broadcast_to(xp.stop_gradient(a, False), sizes)
+    right = a > 0
+    sure = xp.where(right, a, xp.ones_like(a))
+    first, second, third = (xp.draw(keys, key, 0, (3,))[i, ...] for i in range(3))
+    z = xp.draw(normal, first, 0, (TRIES, *sizes), word)
+    u = 1 - xp.draw(unit, second, 0, (TRIES, *sizes), word)  # not 0
+    low = sure < 1
+    d = xp.where(low, sure + 1, sure) - 1 / 3
+    v = (1 + z / xp.sqrt(9 * d)) ** 3
+    positive = v > 0
+    logarithm = xp.log(xp.where(positive, v, xp.ones_like(v)))
+    accepted = xp.log(u) < z * z / 2 + d * (1 - v + logarithm)
+    x = d * _first(xp, v, xp.logical_and(positive, accepted))
+    power = xp.log(1 - xp.draw(unit, third, 0, sizes, word)) / xp.where(low, sure, xp.ones_like(a))
+    x = xp.where(low, x * xp.exp(power), x)
+    return xp.where(right, x, xp.full_like(x, float("nan")))
+
+
+def poisson(
+    xp: Any, key: Any, lam: Any, sizes: tuple[int, ...], word: str, small: bool, large: bool
+) -> Any:
+    """Numbers of the Poisson distribution, as floats; `small` and `large` say whether there may be
+    means below and from `MANY` on.
+    """
+    lam = xp.broadcast_to(lam, sizes)
+    right = xp.logical_and(lam >= 0, lam < float("inf"))
+    sure = xp.where(right, lam, xp.ones_like(lam))
+    first, second = (xp.draw(keys, key, 0, (2,))[i, ...] for i in range(2))
+    few = sure < MANY
+    none = xp.zeros_like(sure)
+    k = none
+    if small:
+        u = xp.draw(unit, first, 0, sizes, word)
+        k = _inverted(xp, xp.where(few, sure, none), u)
+    if large:
+        u = xp.draw(unit, first, 0, (TURNS, *sizes), word)
+        v = 1 - xp.draw(unit, second, 0, (TURNS, *sizes), word)  # not 0
+        big = _rejected(xp, xp.where(few, xp.full_like(sure, MANY), sure), u, v)
+        k = xp.where(few, k, big)
+    return xp.where(right, k, xp.full_like(k, -1.0))
+
+
+def _first(xp: Any, proposals: Any, accepted: Any) -> Any:
+    """Of the proposals [tries, ...], for each element the first that is accepted."""
+    place = xp.argmax(xp.astype(accepted, xp.int32), axis=0, keepdims=True)
+    return xp.take_along_axis(proposals, place, axis=0)[0, ...]
+
+
+def _inverted(xp: Any, lam: Any, u: Any) -> Any:
+    """How many values of the distribution function are not above `u`."""
+    p = xp.exp(-lam)
+    below, count = p, xp.zeros_like(p)
+    least = float(xp.finfo(u.dtype).eps) / 8
+    for k in range(1, MOST):
+        # a sum of rounded numbers may stay below 1: what is too rare to be drawn ends the search
+        goes_on = xp.logical_and(u >= below, xp.logical_or(p > least, lam > k))
+        count = xp.where(goes_on, xp.full_like(count, k), count)
+        p = p * lam / k
+        below = below + p
+    return count
+
+
+def _rejected(xp: Any, lam: Any, u: Any, v: Any) -> Any:
+    """Hörmann, "The transformed rejection method for generating Poisson random variables" (PTRS),
+    for means of at least 10.
+    """
+    b = 0.931 + 2.53 * xp.sqrt(lam)
+    a = -0.059 + 0.02483 * b
+    over = 1.1239 + 1.1328 / (b - 3.4)
+    quick = 0.9277 - 3.6224 / (b - 2)
+    u = u - 0.5
+    side = 0.5 - xp.abs(u)
+    side = xp.maximum(side, xp.full_like(side, 2.0**-25))
+    k = xp.floor((2 * a / side + b) * u + lam + 0.43)
+    inside = xp.logical_and(k >= 0, xp.logical_or(side >= 0.013, v <= side))
+    k = xp.maximum(k, xp.zeros_like(k))
+    level = xp.log(v * over / (a / (side * side) + b))
+    slow = xp.logical_and(inside, level <= _log_probability(xp, k, lam))
+    return _first(xp, k, xp.logical_or(xp.logical_and(side >= 0.07, v <= quick), slow))
+
+
+def _log_probability(xp: Any, k: Any, lam: Any) -> Any:
+    """log of the probability of `k`, without differences of large numbers (Loader, "Fast and
+    accurate computation of binomial probabilities").
+    """
+    few = k < MANY
+    table = xp.asarray(FACTORIALS, dtype=k.dtype, device=xp.device_of(k))
+    place = xp.astype(xp.where(few, k, xp.zeros_like(k)), xp.int32)
+    factorial = xp.reshape(xp.take(table, xp.reshape(place, (-1,))), tuple(k.shape))
+    direct = k * xp.log(lam) - lam - factorial
+    many = xp.where(few, xp.full_like(k, MANY), k)
+    away = (many - lam) / lam
+    near = xp.abs(away) < 0.1
+    small = xp.where(near, away, xp.zeros_like(away))
+    series = xp.zeros_like(away)
+    for n in range(12, 1, -1):  # (1 + x) log(1 + x) - x
+        series = series * small + (-1) ** n / (n * (n - 1))
+    wide = (1 + away) * xp.log1p(away) - away
+    deviance = lam * xp.where(near, series * small * small, wide)
+    inverse = 1 / many
+    tail = inverse * (1 / 12 - inverse * inverse * (1 / 360 - inverse * inverse / 1260))
+    return xp.where(few, direct, -deviance - tail - 0.5 * xp.log(2 * math.pi * many))

@@ -1,0 +1,167 @@
+"""Arrays made from values that may be traced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy
+
+from ..backends.numpy.nested import gathered, holds_traced
+from ..backends.numpy.traced import Traced
+
+__all__ = [
+    "arange",
+    "array",
+    "asanyarray",
+    "asarray",
+    "asarray_chkfinite",
+    "ascontiguousarray",
+    "asfortranarray",
+    "fromiter",
+    "full",
+    "full_like",
+    "require",
+]
+
+np: Any = numpy  # its type stubs do not know traced values
+
+
+def array(
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: Any = True,
+    order: Any = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    **other: Any,
+) -> Any:
+    """`numpy.array`, also of nested lists and tuples that hold traced values."""
+    if not holds_traced(object):
+        return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **other)
+    x = gathered(object, dtype)
+    if type(object) is Traced and copy:
+        x = np.copy(x)
+    return np.reshape(x, (1,) * (ndmin - x.ndim) + x.shape) if x.ndim < ndmin else x
+
+
+def asarray(
+    a: Any, dtype: Any = None, order: Any = None, *, copy: bool | None = None, **other: Any
+) -> Any:
+    """`numpy.asarray`, also of nested lists and tuples that hold traced values."""
+    if not holds_traced(a):
+        return np.asarray(a, dtype, order, copy=copy, **other)
+    return array(a, dtype, copy=bool(copy))
+
+
+def asanyarray(
+    a: Any, dtype: Any = None, order: Any = None, *, copy: bool | None = None, **other: Any
+) -> Any:
+    """`numpy.asanyarray`, also of nested lists and tuples that hold traced values."""
+    if not holds_traced(a):
+        return np.asanyarray(a, dtype, order, copy=copy, **other)
+    return array(a, dtype, copy=bool(copy))
+
+
+def ascontiguousarray(a: Any, dtype: Any = None, **other: Any) -> Any:
+    """`numpy.ascontiguousarray`; a traced value has no memory order to change."""
+    if not holds_traced(a):
+        return np.ascontiguousarray(a, dtype, **other)
+    return array(a, dtype, copy=False, ndmin=1)
+
+
+def asfortranarray(a: Any, dtype: Any = None, **other: Any) -> Any:
+    """`numpy.asfortranarray`; a traced value has no memory order to change."""
+    if not holds_traced(a):
+        return np.asfortranarray(a, dtype, **other)
+    return array(a, dtype, copy=False, ndmin=1)
+
+
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
+    """`numpy.asarray_chkfinite`, also of nested lists and tuples that hold traced values."""
+    if not holds_traced(a):
+        return np.asarray_chkfinite(a, dtype, order)
+    x = asarray(a, dtype)
+    if not np.all(np.isfinite(x)):
+        raise ValueError("array must not contain infs or NaNs")
+    return x
+
+
+def require(a: Any, dtype: Any = None, requirements: Any = None, **other: Any) -> Any:
+    """`numpy.require`; a traced value has no memory layout, and cannot be made writeable."""
+    if not holds_traced(a):
+        return np.require(a, dtype, requirements, **other)
+    asked = [requirements] if isinstance(requirements, str) else list(requirements or ())
+    if any(word.upper() in ("W", "WRITEABLE") for word in asked):
+        raise TypeError(
+            "isomorph.numpy.require: needed a plain array to make it writeable, got a traced value"
+        )
+    return asarray(a, dtype)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", **other: Any) -> Any:
+    """`numpy.full`, also of a traced value."""
+    if not holds_traced(fill_value):
+        return np.full(shape, fill_value, dtype, order, **other)
+    return np.copy(np.broadcast_to(asarray(fill_value, dtype), shape))
+
+
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    **other: Any,
+) -> Any:
+    """`numpy.full_like`, also of a traced value. An integer array takes no traced value, whose
+    gradient would be lost.
+    """
+    if not holds_traced(fill_value):
+        return np.full_like(a, fill_value, dtype, order, subok, shape, **other)
+    kind = np.dtype(np.asarray(a).dtype if not hasattr(a, "dtype") else a.dtype)
+    kind = kind if dtype is None else np.dtype(dtype)
+    if kind.kind not in "fc":
+        raise TypeError(
+            f"isomorph.numpy.full_like: needed a floating-point dtype for a traced value, got "
+            f"{kind}; pass dtype=float"
+        )
+    return full(np.shape(a) if shape is None else shape, fill_value, kind)
+
+
+def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, **other: Any) -> Any:
+    """`numpy.fromiter`, also of traced values."""
+    if np.dtype(dtype).kind not in "fc":
+        return np.fromiter(iter, dtype, count, **other)
+    found = list(iter)
+    if not holds_traced(found):
+        return np.fromiter(found, dtype, count, **other)
+    if 0 <= count > len(found):
+        raise ValueError(
+            f"iterator too short: Expected {count} but iterator had {len(found)} items"
+        )
+    return array(found if count < 0 else found[:count], dtype)
+
+
+def arange(*args: Any, **kw: Any) -> Any:
+    """`numpy.arange`, also from a traced start in traced steps. How many numbers there are does not
+    change with them.
+    """
+    given = dict(zip(("start", "stop", "step"), args)) | kw
+    if not any(type(given.get(word)) is Traced for word in ("start", "stop", "step")):
+        return np.arange(*args, **kw)
+    if "stop" not in given or given["stop"] is None:
+        given |= {"start": 0, "stop": given["start"]}
+    start, step = given.get("start", 0), given.get("step", 1)
+    length = np.ceil((np.asarray(_plain(given["stop"])) - _plain(start)) / _plain(step))
+    y = start + step * np.arange(max(int(length), 0))
+    dtype = given.get("dtype")
+    return y if dtype is None else y.astype(dtype)
+
+
+def _plain(x: Any) -> Any:
+    while type(x) is Traced:
+        x = x.value
+    return x

@@ -1,0 +1,84 @@
+"""Checks of the arguments of random draws, and the dtypes of their results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+from .default_backend import home
+from .dispatch import dtype_of, find_backend
+
+if TYPE_CHECKING:
+    from .backends.contract import Contract
+
+Shape = int | Sequence[int]
+DIGITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}  # bits after the leading 1
+
+
+def backend(name: str, key: Any) -> Contract:
+    return check_key(f"random.{name}", key)
+
+
+def check_key(name: str, key: Any) -> Contract:
+    """The backend of a key."""
+    xp = find_backend(key)
+    if xp is None or not is_key(key):
+        raise TypeError(
+            f"{name}: needed a key, uint32 of shape (2,) as random.key makes it, got {kind(key)}"
+        )
+    return xp
+
+
+def is_key(x: Any) -> bool:
+    """Whether `x` has the dtype and shape of a key; nothing else marks one."""
+    xp: Any = find_backend(x)
+    return xp is not None and tuple(x.shape) == (2,) and x.dtype == xp.uint32
+
+
+def kind(x: Any) -> str:
+    if find_backend(x) is None or not hasattr(x, "shape"):
+        return f"{x!r}, a {type(x).__name__}"
+    return f"{dtype_of(x)} of shape {tuple(x.shape)}"
+
+
+def shape_of(name: str, shape: Any) -> tuple[int, ...]:
+    sizes = (shape,) if isinstance(shape, Integral) else shape
+    try:
+        whole = tuple(index(n) for n in sizes if not isinstance(n, bool))
+    except TypeError:
+        whole = (-1,)
+    if len(whole) != len(sizes) or min(whole, default=0) < 0:
+        raise ValueError(f"random.{name}: needed a shape of integers >= 0, got {shape!r}")
+    if math.prod(whole) > 2**32:
+        raise ValueError(f"random.{name}: needed at most 2**32 numbers, got shape {whole}")
+    return whole
+
+
+def number(name: str, what: str, x: Any, infinite: bool = False) -> float:
+    if not isinstance(x, Real) or math.isnan(x) or (math.isinf(x) and not infinite):
+        raise TypeError(f"random.{name}: needed {what} as a number, got {kind(x)}")
+    return float(x)
+
+
+def dtype_name(xp: Contract, name: str, dtype: Any) -> str:
+    """The name of the dtype of a draw."""
+    if dtype is None:
+        dtype = home(xp.name).dtype or "float32"
+    kind = xp.dtype(dtype)
+    for word in DIGITS:
+        own = getattr(xp, word) if word in ("float32", "float64") else xp.narrow(word)
+        if own is not None and kind == own:
+            return word
+    raise TypeError(f"random.{name}: needed a real floating dtype, got {dtype!r}")
+
+
+def inner(word: str) -> str:
+    """The dtype in which a draw is computed."""
+    return "float64" if word == "float64" else "float32"
+
+
+def cast(xp: Contract, x: Any, word: str) -> Any:
+    return x if word == inner(word) else xp.astype(x, xp.narrow(word))

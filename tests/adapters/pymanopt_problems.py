@@ -1,0 +1,92 @@
+"""Problems of pymanopt on four frameworks by our backend, against closed forms. Run as a program,
+since pymanopt turns on JAX's 64 bits; prints the results as JSON.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pymanopt
+from pymanopt.manifolds import (
+    Euclidean,
+    Grassmann,
+    Product,
+    Sphere,
+    Stiefel,
+    SymmetricPositiveDefinite,
+)
+from pymanopt.optimizers import ConjugateGradient, TrustRegions
+
+import isomorph as iso
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "adapters"))
+from pymanopt_backend import function
+
+rng = np.random.default_rng(0)
+ROOT = rng.normal(size=(6, 6))
+FORM = ROOT + ROOT.T
+TABLE = np.outer(np.arange(5.0), np.arange(4.0)) + np.eye(5, 4)
+SAMPLES = rng.normal(size=(40, 3)) @ np.diag([1.0, 2.0, 3.0])
+VALUES = np.sort(np.linalg.eigvalsh(FORM))
+
+
+def quotient(xp, given):
+    return lambda x: -xp.sum(x * xp.matmul(given(FORM), x))
+
+
+def low_rank(xp, given):
+    return lambda u, v: xp.sum((xp.matmul(u, v) - given(TABLE)) ** 2)
+
+
+def likelihood(xp, given):
+    """Of the inverse of a covariance matrix; the sample covariance is the best one."""
+    square = given(SAMPLES.T @ SAMPLES / len(SAMPLES))
+    return lambda p: xp.sum(p * square) - xp.linalg.slogdet(p).logabsdet
+
+
+def start(*shapes):
+    return [np.linalg.qr(np.random.default_rng(1).normal(size=s))[0] for s in shapes]
+
+
+COVARIANCE = SAMPLES.T @ SAMPLES / len(SAMPLES)
+# name: manifold, cost, starting point, optimizer, the least cost
+PROBLEMS = {
+    "subspace": (Grassmann(6, 2), quotient, start((6, 2))[0], TrustRegions, -VALUES[-2:].sum()),
+    "sphere": (Sphere(6, 1), quotient, start((6, 1))[0], ConjugateGradient, -VALUES[-1]),
+    "low rank": (
+        Product([Stiefel(5, 2), Euclidean(2, 4)]), low_rank, start((5, 2), (2, 4)), TrustRegions,
+        (np.linalg.svd(TABLE)[1][2:] ** 2).sum(),
+    ),
+    "covariance": (
+        SymmetricPositiveDefinite(3), likelihood, np.eye(3), TrustRegions,
+        3 + np.linalg.slogdet(COVARIANCE)[1],
+    ),
+}  # fmt: skip
+
+
+def solved(framework):
+    found = {}
+    given = lambda x: iso.convert(x, framework)
+    xp = iso.namespace(given(FORM))
+    for name, (manifold, make, initial, optimizer, _) in PROBLEMS.items():
+        inner = make(xp, given)
+        several = isinstance(manifold, Product)
+        cost = (lambda u, v, f=inner: f(u, v)) if several else (lambda x, f=inner: f(x))
+        problem = pymanopt.Problem(manifold, pymanopt_function(framework, manifold, several, cost))
+        result = optimizer(verbosity=0, min_gradient_norm=1e-8).run(problem, initial_point=initial)
+        found[name] = float(result.cost)
+    return found
+
+
+def pymanopt_function(framework, manifold, several, cost):
+    """pymanopt reads the signature of a cost function, which must not have defaults."""
+    if several:
+        return function(framework)(manifold)(lambda u, v: cost(u, v))
+    return function(framework)(manifold)(lambda x: cost(x))
+
+
+if __name__ == "__main__":
+    results = {"wanted": {name: float(p[-1]) for name, p in PROBLEMS.items()}}
+    results |= {framework: solved(framework) for framework in sys.argv[1:]}
+    print("RESULTS " + json.dumps(results))
