@@ -37,7 +37,7 @@ def arguments():
         10 ** draw.uniform(2, 5, 200),
     ]
     x = np.concatenate([edges, large, *spread])
-    return np.where(draw.random(len(x)) < 0.3, -x, x), None
+    return np.where(draw.random(len(x)) < 0.3, -x, x)
 
 
 @cache
@@ -80,11 +80,10 @@ def zeros():
 
 
 def points(name):
-    """The arrays that a function is called with, less what the argument's domain leaves out."""
-    v, x = arguments() if name in ONE else orders()[::-1]
+    """The arrays that a function is called with; yv has no negative arguments."""
     if name in ONE:
-        return (v,)
-    v, x = x, v
+        return (arguments(),)
+    v, x = orders()
     return (v, np.abs(x)) if name == "yv" else (v, x)
 
 
@@ -141,7 +140,7 @@ def true_values():
         return mp.besseli(v, x), k
 
     found = {name: [] for name in (*ONE, *TWO)}
-    for x in map(mp.mpf, arguments()[0]):
+    for x in map(mp.mpf, arguments()):
         for order in (0, 1):
             y = mp.besseli(order, x)
             found[f"i{order}"].append((y, abs(y)))
@@ -170,7 +169,8 @@ def packed(mp, rows):
         float((y - mp.mpf(a)) / mp.mpf(u)) if np.isfinite(a) else 0
         for (y, _), a, u in zip(rows, near, unit)
     ]
-    return near, np.float16(rest), np.float32([mp.log(size, 2) for _, size in rows])
+    size = [float(mp.log(size, 2)) for _, size in rows]
+    return near, np.float16(rest), np.float32(size)
 
 
 @cache

@@ -17,10 +17,11 @@ from .smooth import smooth
 
 LOW, HIGH = 2.0, 36.0  # up to these arguments: series, and recurrence with a continued fraction
 DEPTH = 96  # of that recurrence
-LONG, LONGEST = 128.0, 2048.0  # up to these orders the recurrence starts near order 0: anywhere,
-# and next to v = x
+LONG = 128.0  # up to this order, the recurrence starts near order 0
 STRIP = (FAR * 1.5 / math.sqrt(2)) ** (2 / 3)  # times x^(1/3): where Debye's expansions fail
 LIMIT = 20_000  # steps of a loop
+# sin(z) − z·cos(z), over z³, in powers of z²
+SINE = tuple((-1) ** k * (2 * k + 2) / math.factorial(2 * k + 3) for k in range(10))
 SINHC = tuple(1 / math.factorial(2 * k + 1) for k in range(8))  # sinh(z)/z in powers of z²
 
 
@@ -34,19 +35,26 @@ def _jy(xp: Any, v: Any, x: Any) -> tuple[Any, Any]:
     bottom = pick(xp, above, x, 1.0)
     height = xp.sqrt(gap) * xp.sqrt(gap + 2 * bottom)
     exponent = (gap + bottom) * xp.log1p((gap + height) / bottom) - height
+    angle = 2 * xp.asinh(xp.sqrt(gap / 2 / bottom))  # v = x·cosh(angle)
+    flat = angle < 1
+    angle = pick(xp, flat, angle, 0.5)
+    exponent = xp.where(flat, bottom * angle**3 * horner(SINE, -angle * angle), exponent)
     deep = xp.logical_and(above, xp.logical_and(exponent > FAR, v > LONG))
 
     count, base = _start(xp, v, x, far)
-    count = xp.where(deep, xp.zeros_like(x), count)
-    base = xp.where(deep, xp.zeros_like(x), base)
-    far = xp.logical_and(far, xp.logical_not(deep))
+    lost = xp.logical_and(count > LIMIT, xp.logical_not(deep))
+    known = xp.logical_not(xp.logical_or(lost, deep))
+    count, base = pick(xp, known, count, 0.0), pick(xp, known, base, 0.0)
+    far = xp.logical_and(far, known)
     rows = xp.stack([base, base + 1, v])
     r, w, s = _debye_arguments(xp, rows, x, far, deep)
     even, odd = debye(xp, w, s)
     odd = odd * r
 
     j, y = _oscillating(xp, base, x, far, r[:2, ...], even[:2, ...], odd[:2, ...])
-    power, y_near, j_middle, y_middle, ratio = _loops(xp, base, v, x, near, middle, above)
+    power, y_near, j_middle, y_middle, ratio = _loops(
+        xp, base, v, x, near, middle, xp.logical_and(above, known)
+    )
     j = [xp.where(middle, a, j[i, ...]) for i, a in enumerate(j_middle)]
     y = [
         xp.where(near, a, xp.where(middle, b, y[i, ...]))
@@ -58,8 +66,7 @@ def _jy(xp: Any, v: Any, x: Any) -> tuple[Any, Any]:
     first = xp.where(above, xp.where(over, xp.zeros_like(x), wronskian), j0)
     first = xp.where(near, power * _series(pick(xp, near, v, 0.0), pick(xp, near, x, 1.0)), first)
     unknown = xp.full_like(x, math.nan)
-    first = xp.where(count > LIMIT, unknown, first)
-    second = xp.where(count > LIMIT, unknown, y0)
+    first, second = xp.where(lost, unknown, first), xp.where(lost, unknown, y0)
     root, even, odd = r[2, ...], even[2, ...], odd[2, ...]
     rise = xp.exp(pick(xp, deep, exponent, 0.0) / 2)
     small = xp.sqrt(root / (2 * math.pi)) * (even + odd) / rise / rise
@@ -72,8 +79,7 @@ def _start(xp: Any, v: Any, x: Any, far: Any) -> tuple[Any, Any]:
     z = pick(xp, far, x, HIGH)
     edge = z - STRIP * z ** (1 / 3)  # up to here, Debye's expansions hold
     low = xp.minimum(edge, xp.sqrt(2 * z))  # up to here, their phase is known best
-    most = xp.where(v > edge, xp.full_like(x, LONGEST), xp.full_like(x, LONG))
-    top = xp.where(v <= most, low, edge)
+    top = xp.where(v <= LONG, low, edge)
     steps = xp.where(far, xp.ceil(v - top), xp.floor(v + 0.5))
     steps = xp.clip(steps, 0.0, LIMIT + 1.0)
     return steps, v - steps
@@ -99,10 +105,18 @@ def _oscillating(
     b = xp.where(xp.stack([far, far]), b, xp.zeros_like(b))
     # the phase is x − π(b/2 + 1/4) + more, in parts whose sines are exact
     more = b * xp.asin(b / z) - b * (b / (1 / r + z))
-    cosine, sine = _sum(xp.cos(z), xp.sin(z), xp.cos(more), xp.sin(more))
     quarter = b - 4 * xp.floor(b / 4)  # exact
     back, turn = turned(xp, quarter / 2 + 0.25)
-    cosine, sine = _sum(cosine, sine, back, -turn)
+    cosine, sine = _sum(xp.cos(z), xp.sin(z), back, -turn)
+    # next to v = x, the phase is small beside x: a series without cancellation
+    angle = 2 * xp.asin(xp.sqrt((z - b) / 2 / z))  # b = x·cos(angle)
+    steep = angle < 1
+    angle = pick(xp, steep, angle, 0.5)
+    phase = z * angle**3 * horner(SINE, angle * angle) - math.pi / 4
+    cosine = pick(xp, xp.logical_not(steep), cosine, 1.0)
+    sine = pick(xp, xp.logical_not(steep), sine, 0.0)
+    more = xp.where(steep, phase, more)
+    cosine, sine = _sum(cosine, sine, xp.cos(more), xp.sin(more))
     size = xp.sqrt(r * (2 / math.pi))
     return size * (cosine * even + sine * odd), size * (sine * even - cosine * odd)
 
@@ -254,8 +268,12 @@ def _quotient(xp: Any, v: Any, x: Any) -> tuple:
 ORDER = "the order: SciPy and the frameworks have none either"
 
 
-def _slope(xp: Any, f: Any, v: Any, x: Any) -> Any:
-    return 0.5 * (f(xp, v - 1, x) - f(xp, v + 1, x))
+def _slope_of_j(xp: Any, _: Any, v: Any, x: Any) -> Any:
+    return 0.5 * (jv(xp, v - 1, x) - jv(xp, v + 1, x))
+
+
+def _slope_of_y(xp: Any, _: Any, v: Any, x: Any) -> Any:
+    return 0.5 * (yv(xp, v - 1, x) - yv(xp, v + 1, x))
 
 
 def _sides(xp: Any, v: Any, x: Any) -> tuple[Any, ...]:
@@ -275,14 +293,14 @@ def _mixed(xp: Any, a: Any, j: Any, b: Any, y: Any) -> Any:
     return xp.where(a == 0, zero, a * j) + xp.where(b == 0, zero, b * y)
 
 
-def _jv_slope(xp: Any, _: Any, v: Any, x: Any) -> Any:
-    return _slope(xp, jv, v, x)
-
-
-@smooth(ORDER, _jv_slope)
+@smooth(ORDER, _slope_of_j)
 def jv(xp: Any, v: Any, x: Any) -> Any:
     """The Bessel function of the first kind of real order v; NaN for a negative x if v is not an
     integer.
+
+    Errors are below 5e-15 of the amplitude for |v| ≤ 128 and x ≥ 2, and below 2.5e-13 for
+    |v| ≤ 1000. Where |v| is above 128 and within 11·x^(1/3) of x, a loop takes up to 21·x^(1/3)
+    steps; above 8e8 the result is NaN there.
     """
     j, y, cosine, sine, known = _sides(xp, v, x)
     found = _mixed(xp, cosine, j, -sine, y)
@@ -295,11 +313,7 @@ def jv(xp: Any, v: Any, x: Any) -> Any:
     return xp.where(real, found, xp.full_like(x, math.nan))
 
 
-def _yv_slope(xp: Any, _: Any, v: Any, x: Any) -> Any:
-    return _slope(xp, yv, v, x)
-
-
-@smooth(ORDER, _yv_slope)
+@smooth(ORDER, _slope_of_y)
 def yv(xp: Any, v: Any, x: Any) -> Any:
     """The Bessel function of the second kind of real order v; NaN for a negative x."""
     j, y, cosine, sine, known = _sides(xp, v, x)

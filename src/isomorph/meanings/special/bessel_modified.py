@@ -72,21 +72,21 @@ def _signed(xp: Any, x: Any, y: Any) -> Any:
     return xp.where(x < 0, -y, y)
 
 
-def _i0_slope(xp: Any, _: Any, x: Any) -> Any:
+def _slope_of_i0(xp: Any, _: Any, x: Any) -> Any:
     return i1(xp, x)
 
 
-@smooth(_i0_slope)
+def _slope_of_i0e(xp: Any, y: Any, x: Any) -> Any:
+    return i1e(xp, x) - xp.sign(x) * y
+
+
+@smooth(_slope_of_i0)
 def i0(xp: Any, x: Any) -> Any:
     """The modified Bessel function of order 0."""
     return _plain(xp, x, 0)
 
 
-def _i0e_slope(xp: Any, y: Any, x: Any) -> Any:
-    return i1e(xp, x) - xp.sign(x) * y
-
-
-@smooth(_i0e_slope)
+@smooth(_slope_of_i0e)
 def i0e(xp: Any, x: Any) -> Any:
     """e^(−|x|)·I₀(x)."""
     return _scaled(xp, x, 0)
@@ -132,28 +132,25 @@ def _i2e_by_x(xp: Any, x: Any) -> Any:
 ORDER = "the order: SciPy and the frameworks have none either"
 
 
-def _neighbours(xp: Any, f: Any, v: Any, x: Any) -> Any:
-    """(I(v − 1) + I(v + 1))/2."""
-    return 0.5 * (f(xp, v - 1, x) + f(xp, v + 1, x))
+def _slope_of_iv(xp: Any, _: Any, v: Any, x: Any) -> Any:
+    return 0.5 * (iv(xp, v - 1, x) + iv(xp, v + 1, x))
 
 
-def _iv_slope(xp: Any, _: Any, v: Any, x: Any) -> Any:
-    return _neighbours(xp, iv, v, x)
+def _slope_of_ive(xp: Any, y: Any, v: Any, x: Any) -> Any:
+    return 0.5 * (ive(xp, v - 1, x) + ive(xp, v + 1, x)) - xp.sign(x) * y
 
 
-@smooth(ORDER, _iv_slope)
+@smooth(ORDER, _slope_of_iv)
 def iv(xp: Any, v: Any, x: Any) -> Any:
     """The modified Bessel function of the first kind of real order v; NaN for a negative x if v is
     not an integer.
+
+    Relative errors are a few eps for |v| ≤ 50, and about 3 eps times the exponent beyond: 2.5e-13.
     """
     return _any_order(xp, v, x, False)
 
 
-def _ive_slope(xp: Any, y: Any, v: Any, x: Any) -> Any:
-    return _neighbours(xp, ive, v, x) - xp.sign(x) * y
-
-
-@smooth(ORDER, _ive_slope)
+@smooth(ORDER, _slope_of_ive)
 def ive(xp: Any, v: Any, x: Any) -> Any:
     """e^(−|x|)·iv(v, x)."""
     return _any_order(xp, v, x, True)
