@@ -29,7 +29,7 @@ LOOKS = (
 )
 WORDS = ("name", "override", "verb", "room", "circles", "direction", "docstrings", "reason")
 # and the number of tests for each
-NEW = {"squareplus": 4, "Scale": 4, "sign_descent": 4, "exp10": 2}
+NEW = {"squareplus": 4, "Scale": 4, "sign_descent": 4, "exprel": 2}
 
 
 def steps(topic):

@@ -13,6 +13,7 @@ import numpy as np
 import isomorph as iso
 
 from .nests import flatten, floating, matched
+from .spaces import VSpace, vspace
 from .tracer import isbox
 
 
