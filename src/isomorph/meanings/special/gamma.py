@@ -199,10 +199,11 @@ def _hurwitz(xp: Any, s: Any, q: Any) -> Any:
     return total
 
 
-@smooth(
-    "the order s, in which it is not known",
-    lambda xp, _, s, q: -s * zeta(xp, s + 1, q),
-)
+def _zeta_slope(xp: Any, _: Any, s: Any, q: Any) -> Any:
+    return -s * zeta(xp, s + 1, q)
+
+
+@smooth("the order s, in which it is not known", _zeta_slope)
 def zeta(xp: Any, s: Any, q: Any) -> Any:
     defined, below, pole = s > 1, q < 0, xp.logical_and(q <= 0, xp.floor(q) == q)
     order = pick(xp, defined, s, 2.0)
@@ -221,10 +222,11 @@ def zeta(xp: Any, s: Any, q: Any) -> Any:
     return xp.where(s == 1, xp.full_like(q, xp.inf), found)
 
 
-@smooth(
-    "the order n, which is an integer",
-    lambda xp, _, n, x: polygamma(xp, n + 1, x),
-)
+def _polygamma_slope(xp: Any, _: Any, n: Any, x: Any) -> Any:
+    return polygamma(xp, n + 1, x)
+
+
+@smooth("the order n, which is an integer", _polygamma_slope)
 def polygamma(xp: Any, n: Any, x: Any) -> Any:
     whole = xp.logical_and(n >= 0, xp.floor(n) == n)
     order = pick(xp, whole, n, 1.0)
