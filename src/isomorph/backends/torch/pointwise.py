@@ -29,7 +29,7 @@ KERNELS = {
 
 # Kernels with a thousand steps and with loops are one operator in a program: Inductor writes every
 # shared value out again where it is used, and takes minutes for them.
-LONG = {"bessel", "beta", "gamma", "incomplete", "incomplete_beta"}
+LONG = {"bessel", "bessel_modified", "beta", "gamma", "incomplete", "incomplete_beta"}
 
 
 def is_long(function: Any) -> bool:

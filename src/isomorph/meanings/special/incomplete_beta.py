@@ -53,7 +53,7 @@ class Point:
 
     def __init__(self, xp: Any, a: Any, b: Any, x: Any):
         self.a, self.b, self.x = a, b, x
-        # a 1 that XLA does not know: it takes 1 - (1 - x) for x
+        # a 1 that compilers do not know: one of them takes 1 - (1 - x) for x
         one = xp.where(x >= 0, xp.ones_like(x), xp.zeros_like(x))
         self.y, self.rest = total(one, -x)
         (first, low), (second, less) = product(xp, a, self.y), product(xp, b, x)

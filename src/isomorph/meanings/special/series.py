@@ -60,7 +60,11 @@ def log1p_minus(xp: Any, x: Any) -> Any:
 
 
 def log1p(xp: Any, x: Any) -> Any:
+<<<<<<< HEAD
     """log(1 + x) for x > −1, also where a compiler's own loses two digits."""
+=======
+    """log(1 + x) for x > −1. That of one compiler loses two digits near 0."""
+>>>>>>> wt-gamma
     near = xp.logical_and(x > -0.5, x < 1)
     small = pick(xp, near, x, 0.5)
     s = small / (2 + small)
@@ -74,7 +78,7 @@ EXPM1 = tuple(1.0 / math.factorial(k) for k in range(1, 15))
 
 
 def expm1(xp: Any, x: Any) -> Any:
-    """e^x − 1. Torch's vectorized code subtracts 1 and loses all digits near 0."""
+    """e^x − 1. That of one compiler subtracts 1 and loses all digits near 0."""
     near = xp.abs(x) < 0.5
     small = pick(xp, near, x, 0.25)
     return xp.where(near, small * polynomial(EXPM1, small), xp.exp(x) - 1)
