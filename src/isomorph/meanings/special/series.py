@@ -60,11 +60,7 @@ def log1p_minus(xp: Any, x: Any) -> Any:
 
 
 def log1p(xp: Any, x: Any) -> Any:
-<<<<<<< HEAD
     """log(1 + x) for x > −1, also where a compiler's own loses two digits."""
-=======
-    """log(1 + x) for x > −1. That of one compiler loses two digits near 0."""
->>>>>>> wt-gamma
     near = xp.logical_and(x > -0.5, x < 1)
     small = pick(xp, near, x, 0.5)
     s = small / (2 + small)
