@@ -88,3 +88,7 @@ __all__ = [
     "yv",
     "zeta",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

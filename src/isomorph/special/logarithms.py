@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..dispatch import NUMBERS, backend_of
 from ..layers.activation import log_softmax as log_softmax
@@ -95,15 +95,19 @@ def sinc(x: A, /) -> A:
     return elementwise("sinc", meaning.sinc, x)
 
 
+@overload
 def logsumexp(
-    x: Any,
-    /,
-    *,
-    axis: Axes = None,
-    b: Any = None,
-    keepdims: bool = False,
-    return_sign: bool = False,
-) -> Any:
+    x: A, /, *, axis: Axes = None, b: Any = None, keepdims: bool = False,
+    return_sign: Literal[False] = False,
+) -> A: ...  # fmt: skip
+@overload
+def logsumexp(
+    x: A, /, *, axis: Axes = None, b: Any = None, keepdims: bool = False,
+    return_sign: Literal[True],
+) -> tuple[A, A]: ...  # fmt: skip
+def logsumexp(
+    x: A, /, *, axis: Axes = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
+) -> A | tuple[A, A]:
     """log(Σ b·eˣ) over some axes, without overflow; all axes by default.
 
     `b` broadcasts with `x`; where it is 0, x does not count, even if infinite. If the sum is
