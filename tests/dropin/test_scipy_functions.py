@@ -177,6 +177,7 @@ LINALG = {
     "cho_solve": (lambda s, x: s.linalg.cho_solve(s.linalg.cho_factor(both(x), True), x), SPD),
     "eigh": (lambda s, x: s.linalg.eigh(both(x))[0], SPD),
     "eigh, general": (lambda s, x: s.linalg.eigh(both(x), SPD + 2 * np.eye(3))[0], SPD),
+    "eigh, one triangle": (lambda s, x: s.linalg.eigh(x, SPD, lower=False)[0], SPD + SQUARE),
     "eigvalsh": (lambda s, x: s.linalg.eigvalsh(both(x)), SPD),
     "eigvals": (lambda s, x: np.sort(np.abs(s.linalg.eigvals(x))), SPD + SQUARE / 9),
     "qr": (lambda s, x: np.abs(s.linalg.qr(x, mode="economic")[1]), PLANE),

@@ -41,11 +41,16 @@ def solve(
     a, b = asarray(a), asarray(b)
     if assume_a in ("sym", "symmetric", "her", "hermitian", "pos", "positive definite"):
         flip = adjoint if assume_a[:3] in ("her", "pos") else _transposed
-        half = np.tril(a) if lower else np.triu(a)  # SciPy reads one triangle
-        a = half + flip(half) - half * np.eye(a.shape[-1])
+        a = _mirrored(a, lower, flip)
     elif assume_a not in (None, "gen", "general"):
         refuse("linalg.solve", f" with assume_a={assume_a!r}", "use assume_a='gen'")
     return np.linalg.solve(_transposed(a) if transposed else a, b)
+
+
+def _mirrored(a: Any, lower: bool, flip: Any) -> Any:
+    """The whole matrix of which SciPy reads one triangle."""
+    half = np.tril(a) if lower else np.triu(a)
+    return half + flip(half) - half * np.eye(a.shape[-1])
 
 
 def _transposed(x: Any) -> Any:
@@ -227,10 +232,9 @@ def eigh(
     if b is None:
         w, v = np.linalg.eigh(a, "L" if lower else "U")
         return w if eigvals_only else (w, v)
-    if not lower:
-        a, b = adjoint(a), adjoint(asarray(b))
-    half = np.linalg.cholesky(asarray(b))  # a x = w b x, as a usual problem for half x
-    left = np.linalg.solve(half, a)
+    b = asarray(b)
+    half = np.linalg.cholesky(b if lower else adjoint(b))  # a x = w b x, as a problem for half x
+    left = np.linalg.solve(half, _mirrored(a, lower, adjoint))
     w, v = np.linalg.eigh(adjoint(np.linalg.solve(half, adjoint(left))))
     return w if eigvals_only else (w, np.linalg.solve(adjoint(half), v))
 

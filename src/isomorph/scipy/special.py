@@ -32,7 +32,7 @@ def logsumexp(
     if b is not None:
         a, b = np.broadcast_arrays(a, b)
         a = np.where(concrete(b) == 0, -np.inf, a)  # a weight of 0 leaves the term out
-    top = np.max(concrete(a), axis=axis, keepdims=True, initial=-np.inf)
+    top = np.max(np.real(concrete(a)), axis=axis, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0.0)
     total = np.exp(a - top) if b is None else b * np.exp(a - top)
     total = np.sum(total, axis=axis, keepdims=True)
