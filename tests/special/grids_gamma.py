@@ -357,8 +357,8 @@ GRIDS = {
         for d in (1, 2, 5, 20)},
         more(70, multigammaln), 1.0),
     "gammainc_slope": Grid(60, without(GAMMAS, "huge"), difference(gammainc_part, 0)),
-    "betainc_slope_a": Grid(15, without(FRACTIONS, "huge"), difference(betainc_part, 0)),
-    "betainc_slope_b": Grid(15, without(FRACTIONS, "huge"), difference(betainc_part, 1)),
+    "betainc_slope_a": Grid(40, without(FRACTIONS, "huge"), difference(betainc_part, 0)),
+    "betainc_slope_b": Grid(40, without(FRACTIONS, "huge"), difference(betainc_part, 1)),
 }  # fmt: skip
 
 
