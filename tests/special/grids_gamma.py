@@ -209,7 +209,8 @@ def gammainc_part(a, x):
 
 
 def betainc_part(a, b, x):
-    return lower_beta(a, b, x) if is_direct(a, b, x) else -lower_beta(b, a, 1 - x)
+    far = x > a / (a + b) and x > 0.05  # where I is so close to 1 that its derivative is lost
+    return -lower_beta(b, a, 1 - x) if far or not is_direct(a, b, x) else lower_beta(a, b, x)
 
 
 # ---- arguments -----------------------------------------------------------------------------------
