@@ -209,7 +209,8 @@ def gammainc_part(a, x):
 
 
 def betainc_part(a, b, x):
-    return lower_beta(a, b, x) if is_direct(a, b, x) else -lower_beta(b, a, 1 - x)
+    far = x > a / (a + b) and x > 0.05  # where I is so close to 1 that its derivative is lost
+    return -lower_beta(b, a, 1 - x) if far or not is_direct(a, b, x) else lower_beta(a, b, x)
 
 
 # ---- arguments -----------------------------------------------------------------------------------
@@ -357,8 +358,8 @@ GRIDS = {
         for d in (1, 2, 5, 20)},
         more(70, multigammaln), 1.0),
     "gammainc_slope": Grid(60, without(GAMMAS, "huge"), difference(gammainc_part, 0)),
-    "betainc_slope_a": Grid(15, without(FRACTIONS, "huge"), difference(betainc_part, 0)),
-    "betainc_slope_b": Grid(15, without(FRACTIONS, "huge"), difference(betainc_part, 1)),
+    "betainc_slope_a": Grid(40, without(FRACTIONS, "huge"), difference(betainc_part, 0)),
+    "betainc_slope_b": Grid(40, without(FRACTIONS, "huge"), difference(betainc_part, 1)),
 }  # fmt: skip
 
 

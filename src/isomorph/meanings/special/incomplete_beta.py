@@ -41,7 +41,7 @@ WEIGHTS = (
     0.0296492924577183904, 0.0221387194087099031, 0.0142656943144668316, 0.00617061489999359977,
 )  # fmt: skip
 DEPTH = 40.0  # the quadrature ends where the integrand is e^(-DEPTH) of its greatest value
-MANY = 3000.0  # quadrature is used if both parameters are larger
+MANY = 500.0  # quadrature is used if both parameters are larger
 SHORT = 0.7  # the series is used for x below this, and b·x <= 1
 LIMIT = 5000  # of steps; a few hundred are needed
 
