@@ -164,9 +164,8 @@ def test_plain_scipy_names_the_replacement(backend, name, func):
 @pytest.mark.parametrize(
     ("match", "func"),
     [
-        ("gammainc with respect to one of the arguments", lambda x: isp.special.gammainc(x, 1.0)),
+        ("gammaincinv with respect to one of the", lambda x: isp.special.gammaincinv(x, 0.3)),
         ("jv with respect to one of the arguments", lambda x: isp.special.jv(x, 1.0)),
-        ("gammainc with respect", lambda x: isp.stats.gamma.cdf(1.0, x)),
         ("stats.skewnorm.cdf", lambda x: isp.stats.skewnorm.cdf(x, 1.0)),
         ("stats.poisson.logpmf in the counted", lambda x: isp.stats.poisson.logpmf(x, 1.0)),
         ("coordinates x of the points", lambda x: isp.interpolate.CubicSpline(x, X)(0.5)),

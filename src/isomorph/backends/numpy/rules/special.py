@@ -2,14 +2,19 @@
 imported here. A rule is registered when its ufunc is first called on a traced value.
 
 An order, a shape parameter or a count has no rule where the table has None: a traced one raises.
+Derivatives in the parameters of gammainc and betainc are those of `iso.special`.
 """
 
 import sys
 from inspect import Parameter, Signature, signature
 from math import log, pi, sqrt
+from typing import Any
 
 import numpy as np
 
+from ....dispatch import load
+from ....meanings.special.incomplete import gammainc_slope
+from ....meanings.special.incomplete_beta import betainc_slope_a, betainc_slope_b
 from ..tape import constant, elementwise, rule
 from ..traced import LATE, TRACED, concrete
 from .elementwise import conj, nonzero
@@ -32,6 +37,13 @@ def safe(test, at, b):
 def slope(y, a):
     """y / a, where y is a Bessel function of order one at a; its limit 1/2 at a = 0."""
     return np.where(concrete(a) == 0, 0.5, y / nonzero(a))
+
+
+def by_formula(function, *args):
+    """A function of `iso.special`, of arguments that broadcast."""
+    xp: Any = load("numpy")
+    arrays = (np.asarray(x) if isinstance(x, (int, float)) else x for x in args)
+    return xp.smooth(function, tuple(np.broadcast_arrays(*arrays)))
 
 
 def power_density(a, x):
@@ -114,12 +126,18 @@ PARTIALS = {
     "binom":     [lambda y, a, b: y * (psi(a + 1) - psi(a - b + 1)),
                   lambda y, a, b: y * (psi(a - b + 1) - psi(b + 1))],
     "poch":      [lambda y, a, b: y * (psi(a + b) - psi(a)), lambda y, a, b: y * psi(a + b)],
-    "gammainc":     [None, lambda a, b: power_density(a, b)],
-    "gammaincc":    [None, lambda a, b: -power_density(a, b)],
+    "gammainc":     [lambda a, b: by_formula(gammainc_slope, a, b),
+                     lambda a, b: power_density(a, b)],
+    "gammaincc":    [lambda a, b: -by_formula(gammainc_slope, a, b),
+                     lambda a, b: -power_density(a, b)],
     "gammaincinv":  [None, lambda y, a: 1 / power_density(a, y)],
     "gammainccinv": [None, lambda y, a: -1 / power_density(a, y)],
-    "betainc":      [None, None, lambda a, b, c: beta_density(a, b, c)],
-    "betaincc":     [None, None, lambda a, b, c: -beta_density(a, b, c)],
+    "betainc":      [lambda a, b, c: by_formula(betainc_slope_a, a, b, c),
+                     lambda a, b, c: by_formula(betainc_slope_b, a, b, c),
+                     lambda a, b, c: beta_density(a, b, c)],
+    "betaincc":     [lambda a, b, c: -by_formula(betainc_slope_a, a, b, c),
+                     lambda a, b, c: -by_formula(betainc_slope_b, a, b, c),
+                     lambda a, b, c: -beta_density(a, b, c)],
     "betaincinv":   [None, None, lambda y, a, b: 1 / beta_density(a, b, y)],
     "betainccinv":  [None, None, lambda y, a, b: -1 / beta_density(a, b, y)],
     "stdtr":     [None, lambda a, b: student_density(a, b)],
@@ -194,7 +212,7 @@ def _pullback(derivative):
 
 
 def _some(partials):
-    """The rule of a ufunc that has no derivative for some of its arguments."""
+    """The rule of a ufunc of many arguments, or without a derivative for some of them."""
 
     def maker(y, *args):
         values = dict(zip("yabcd", (y, *args)))
@@ -215,7 +233,7 @@ def _late(ufunc):
     partials = PARTIALS.get(ufunc.__name__)
     if partials is None:
         constant(ufunc)
-    elif None in partials:
+    elif None in partials or len(partials) > 2:
         rule(ufunc)(_some(partials))
     else:
         elementwise(ufunc, *map(_pullback, partials))
