@@ -85,10 +85,16 @@ def _parts(xp: Any, x: Any) -> tuple[Any, Any]:
     power = xp.exp(power + (stirling(z) - stirling(whole)))
     place = xp.reshape(xp.astype(whole, xp.int32), (-1,))
     rest, scale = (
-        xp.reshape(xp.take(xp.asarray(t, dtype=x.dtype, device=xp.device_of(x)), place), x.shape)
-        for t in FACTORIALS
+        xp.reshape(xp.take(_table(xp, numbers, x), place), x.shape) for numbers in FACTORIALS
     )
     return xp.where(low, near, rest * power), xp.where(low, xp.ones_like(x), scale)
+
+
+def _table(xp: Any, numbers: tuple[float, ...], x: Any) -> Any:
+    """The numbers as an array like `x`; those that its dtype cannot hold are infinite."""
+    most = float(xp.finfo(x.dtype).max)
+    held = [number if number <= most else math.inf for number in numbers]
+    return xp.asarray(held, dtype=x.dtype, device=xp.device_of(x))
 
 
 def _reflected(xp: Any, x: Any) -> tuple[Any, Any]:
