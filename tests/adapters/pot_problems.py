@@ -20,7 +20,7 @@ A, B = np.full(6, 1 / 6), np.array([0.1, 0.3, 0.2, 0.15, 0.25])
 COST = ((X[:, None] - Y[None]) ** 2).sum(-1)
 LINE, OTHER = rng.normal(size=7), rng.normal(size=7) + 0.5
 ROOT = rng.normal(size=(3, 3))
-SPREAD = ROOT @ ROOT.T + np.eye(3)
+SPREAD = ROOT.T @ ROOT + 2 * np.eye(3)
 PLANE = ((X[:, None] - X[None]) ** 2).sum(-1)
 BINS = rng.random((8, 3)) + 0.1
 BINS /= BINS.sum(0)
@@ -28,7 +28,7 @@ GRID = (np.arange(8.0)[:, None] - np.arange(8.0)) ** 2 / 64
 
 
 def spread(x):
-    """A matrix next to `SPREAD` that is symmetric for every x."""
+    """A positive definite matrix for every x."""
     xp = iso.namespace(x)
     return xp.matmul(x, xp.permute_dims(x, (1, 0))) + xp.eye(3, dtype=x.dtype)
 

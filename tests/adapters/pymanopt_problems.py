@@ -46,7 +46,9 @@ def likelihood(xp, given):
 
 
 def start(*shapes):
-    return [np.linalg.qr(np.random.default_rng(1).normal(size=s))[0] for s in shapes]
+    """Matrices, with orthonormal columns where they are tall."""
+    drawn = [np.random.default_rng(1).normal(size=shape) for shape in shapes]
+    return [np.linalg.qr(x)[0] if x.shape[0] > x.shape[1] else x for x in drawn]
 
 
 COVARIANCE = SAMPLES.T @ SAMPLES / len(SAMPLES)
