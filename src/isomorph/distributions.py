@@ -129,16 +129,15 @@ def gamma(key: A, a: Any, shape: Shape | None = None, /, *, dtype: DType | None 
         a = xp.astype(a, getattr(xp, inner(word)))
     sizes = _sizes("gamma", "a", a, shape)
 
-    def draw(a: Any) -> Any:
-        return rejection.gamma(xp, key, a, sizes, inner(word))
-
     def refuse(kept: Any, upstream: Any) -> Any:
         raise NotImplementedError(
             "random.gamma: no derivative with respect to a; use iso.stop_gradient(a) where no "
             "gradient should flow"
         )
 
-    return cast(xp, custom_vjp(draw, lambda a: (draw(a), ()), refuse)(a), word)
+    # the key is an argument, since it may belong to a transform, as `a` does
+    draw = lambda a, key: rejection.gamma(xp, key, a, sizes, inner(word))
+    return cast(xp, custom_vjp(draw, lambda a, key: (draw(a, key), ()), refuse)(a, key), word)
 
 
 def poisson(key: A, lam: Any, shape: Shape | None = None, /, *, dtype: DType = "int32") -> A:
