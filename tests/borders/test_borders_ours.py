@@ -159,11 +159,21 @@ def transforms(xp, x, u, s):
         "iso.vjp": (lambda f: iso.vjp(total(f), x)[1](one)[0], slope),
         "iso.jvp": (lambda f: iso.jvp(f, (x,), (u,))[1], slope * U),
         "iso.jac": (lambda f: iso.jac(both(f))(x), np.stack([slope, -3 * slope])),
+        "iso.jacrev": (lambda f: iso.jacrev(both(f))(x), np.stack([slope, -3 * slope])),
+        "iso.jacfwd": (lambda f: iso.jacfwd(both(f))(x), np.stack([slope, -3 * slope])),
+        "iso.value_and_jac": (
+            lambda f: iso.value_and_jac(both(f))(x)[1],
+            np.stack([slope, -3 * slope]),
+        ),
         "iso.hvp": (lambda f: iso.hvp(total(f), (x,), (u,))[0], curve * U),
         "iso.hessian": (lambda f: iso.hessian(total(f))(x), np.diag(curve)),
         "iso.execute_with_gradients": (executed, slope),
         "iso.checkpoint": (lambda f: iso.grad(iso.checkpoint(total(f)))(x), slope),
         "iso.cond": (lambda f: iso.grad(lambda x: iso.cond(True, total(f), total(f), x))(x), slope),
+        "iso.switch": (
+            lambda f: iso.grad(lambda x: iso.switch(1, [total(iso.relu), total(f)], x))(x),
+            slope,
+        ),
         "iso.scan": (
             lambda f: iso.grad(
                 lambda x: iso.scan(lambda c, r: (c + total(f)(r), c), one * 0, x)[0]
