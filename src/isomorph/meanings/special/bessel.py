@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .bessel_sums import FAR, counter, debye, gamma_parts, horner, is_odd, is_whole, pick, turned
+from .bessel_sums import FAR, counter, debye, gamma_parts, is_odd, is_whole, turned
+from .series import pick, polynomial
 from .smooth import smooth
 
 LOW, HIGH = 2.0, 36.0  # up to these arguments: series, and recurrence with a continued fraction
@@ -38,7 +39,7 @@ def _jy(xp: Any, v: Any, x: Any) -> tuple[Any, Any]:
     angle = 2 * xp.asinh(xp.sqrt(gap / 2 / bottom))  # v = x·cosh(angle)
     flat = angle < 1
     angle = pick(xp, flat, angle, 0.5)
-    exponent = xp.where(flat, bottom * angle**3 * horner(SINE, -angle * angle), exponent)
+    exponent = xp.where(flat, bottom * angle**3 * polynomial(SINE, -angle * angle), exponent)
     deep = xp.logical_and(above, xp.logical_and(exponent > FAR, v > LONG))
 
     count, base = _start(xp, v, x, far)
@@ -112,7 +113,7 @@ def _oscillating(
     angle = 2 * xp.asin(xp.sqrt((z - b) / 2 / z))  # b = x·cos(angle)
     steep = angle < 1
     angle = pick(xp, steep, angle, 0.5)
-    phase = z * angle**3 * horner(SINE, angle * angle) - math.pi / 4
+    phase = z * angle**3 * polynomial(SINE, angle * angle) - math.pi / 4
     cosine = pick(xp, xp.logical_not(steep), cosine, 1.0)
     sine = pick(xp, xp.logical_not(steep), sine, 0.0)
     more = xp.where(steep, phase, more)
@@ -159,7 +160,7 @@ def _temme(xp: Any, m: Any, x: Any) -> tuple:
     bend = m * log
     up = xp.exp(bend)
     flat = xp.abs(bend) < 0.5
-    sinhc = horner(SINHC, pick(xp, flat, bend * bend, 0.0))
+    sinhc = polynomial(SINHC, pick(xp, flat, bend * bend, 0.0))
     sinhc = xp.where(flat, sinhc, (up - 1 / up) / (2 * pick(xp, bend != 0, bend, 1.0)))
     turn = math.pi * pick(xp, m != 0, m, 0.25)
     whole = xp.where(m != 0, turn / xp.sin(turn), xp.ones_like(x))

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .bessel_sums import counter, debye, gamma_parts, horner, is_odd, is_whole, pick, turned
+from .bessel_sums import counter, debye, gamma_parts, is_odd, is_whole, turned
+from .series import pick, polynomial
 from .smooth import smooth
 
 NEAR = 8.0  # up to here, orders 0, 1 and 2 are power series
@@ -42,7 +43,7 @@ ORDER_1 = (
 def _near(x: Any, order: int) -> Any:
     """I(x)/(x/2)^order for |x| ≤ NEAR."""
     terms = [1 / (math.factorial(k) * math.factorial(k + order)) for k in range(25)]
-    return horner(terms, x * x / 4)
+    return polynomial(terms, x * x / 4)
 
 
 def _parts(xp: Any, x: Any, order: int) -> tuple[Any, Any, Any, Any]:
@@ -52,7 +53,7 @@ def _parts(xp: Any, x: Any, order: int) -> tuple[Any, Any, Any, Any]:
     short = pick(xp, small, size, 1.0)
     long = xp.where(small, xp.full_like(x, NEAR), size)
     near = _near(short, order) * (short / 2 if order else 1)
-    far = horner(ORDER_1 if order else ORDER_0, 16 / long - 1) / xp.sqrt(long)
+    far = polynomial(ORDER_1 if order else ORDER_0, 16 / long - 1) / xp.sqrt(long)
     return small, near, size, far
 
 

@@ -9,6 +9,8 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
+from .series import polynomial
+
 # The coefficients of 1/Γ(1 + z) in powers of z.
 RECIPROCAL = (
     1.0, 0.57721566490153286061, -0.65587807152025388108, -0.042002635034095235529,
@@ -23,19 +25,6 @@ RECIPROCAL = (
 # Debye's expansions are used where two exponentials differ by e^(2·FAR) or by 2·FAR radians: then
 # the terms left out are below the rounding.
 FAR = 32.0
-
-
-def horner(coefficients: Any, x: Any) -> Any:
-    """A polynomial; the lowest power comes first."""
-    total = coefficients[-1] + 0 * x
-    for c in coefficients[-2::-1]:
-        total = total * x + c
-    return total
-
-
-def pick(xp: Any, where: Any, x: Any, otherwise: float) -> Any:
-    """`x` where it is wanted, and a harmless number elsewhere."""
-    return xp.where(where, x, xp.full_like(x, otherwise))
 
 
 def is_whole(xp: Any, v: Any) -> Any:
@@ -62,7 +51,7 @@ def turned(xp: Any, v: Any) -> tuple[Any, Any]:
 def gamma_parts(xp: Any, z: Any) -> tuple[Any, Any]:
     """Two even functions of z, |z| ≤ 1/2: p and q with 1/Γ(1 + z) = p + z·q."""
     square = z * z
-    return horner(RECIPROCAL[::2], square), horner(RECIPROCAL[1::2], square)
+    return polynomial(RECIPROCAL[::2], square), polynomial(RECIPROCAL[1::2], square)
 
 
 @cache
