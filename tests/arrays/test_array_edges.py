@@ -69,7 +69,7 @@ VALUES = {
     "diag of nothing": (lambda x: iso.diag(x), [], np.zeros((0, 0))),
     "trapezoid of one": (lambda x: iso.trapezoid(x), [5.0], 0.0),
     "cdist with NaN": (lambda x: iso.cdist(x[:, None], x[:1, None]), [1.0, NAN], [[0.0], [NAN]]),
-    "cdist without features": (lambda x: [iso.cdist(x[:, None][:, :0], x[:, None][:, :0], metric=m) for m in ("euclidean", "chebyshev")][1], [1.0], [[0.0]]),
+    "cdist without features": (lambda x: iso.namespace(x).stack([iso.cdist(x[:, None][:, :0], x[:, None][:, :0], metric=m) for m in ("euclidean", "chebyshev")]), [1.0], [[[0.0]], [[0.0]]]),
     "segment_sum of nothing": (lambda x: iso.segment_sum(x, iso.namespace(x).astype(x, iso.namespace(x).int64), 2), [], [0.0, 0.0]),
     "segment_softmax of nothing": (lambda x: iso.segment_softmax(x, iso.namespace(x).astype(x, iso.namespace(x).int64), 2), [], []),
     "searchsorted nothing": (lambda x: iso.searchsorted(x, x[:0]), [1.0], np.zeros(0, int)),

@@ -118,10 +118,32 @@ def test_all_backends_draw_the_same(backend, xp, monkeypatch):
     if backend == "torch":  # the graph of the program is run as it is; Inductor takes minutes
         monkeypatch.setattr(ours("torch.private"), "inductor_compile", lambda graph, *_: graph)
     wanted = draws(key_of("numpy"), *GIVEN)
-    assert len(set(wanted["choice_once"].tolist())) == 3
+    for name in ("choice_once", "choice_p_once"):
+        assert len(set(wanted[name].tolist())) == 3, name
     given = [key_of(backend), *(xp.asarray(x) for x in GIVEN)]
     same(draws(*given), wanted)
     same(iso.jit(draws)(*given), wanted)
+
+
+def test_the_covariance_of_a_multivariate_normal():
+    """Of 20,000 draws, whose means and products are right to about 5/√20,000 = 0.035 times the
+    variances; the factor is not symmetric, so a transposed one would be seen.
+    """
+    drawn = iso.random.multivariate_normal(key_of("numpy"), *GIVEN[:2], (20_000,))
+    np.testing.assert_allclose(np.mean(drawn, axis=0), GIVEN[0], atol=0.035 * 2.1)
+    np.testing.assert_allclose(np.cov(drawn.T), GIVEN[1], atol=0.05 * 4.3)
+
+
+def test_choices_without_replacement_have_their_chances():
+    """Ordered pairs of 4 elements: the second is drawn by the chances that are left."""
+    p = np.array([0.1, 0.2, 0.3, 0.4])
+    keys = iso.random.split(key_of("numpy"), 4000)
+    pairs = [iso.random.choice(key, 4, 2, p=p, replace=False) for key in keys]
+    found = np.bincount([4 * int(i) + int(j) for i, j in pairs], minlength=16)
+    chances = p[:, None] * p / (1 - p[:, None]) * (1 - np.eye(4))
+    some = chances.ravel() > 0
+    assert not found[~some].any()
+    assert stats.chisquare(found[some], 4000 * chances.ravel()[some]).pvalue > RARE
 
 
 def test_mapped_over_keys(backend, xp):

@@ -75,6 +75,7 @@ def test_aux_is_handed_out(backend, xp):
         np.testing.assert_allclose(numpy_of(found), np.diag(2 * X))
         np.testing.assert_allclose(numpy_of(aux["twice"]), 2 * X)
     (value, aux), found = iso.value_and_jac(with_aux, has_aux=True)(x)
+    np.testing.assert_allclose(numpy_of(found), np.diag(2 * X))
     np.testing.assert_allclose(numpy_of(value), X * X)
     np.testing.assert_allclose(numpy_of(aux["twice"]), 2 * X)
 

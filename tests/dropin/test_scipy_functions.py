@@ -266,7 +266,7 @@ def densities():
 
         yield f"{name}.logpdf", (density, whole)
         for method in ("pdf", "cdf", "sf", "logcdf", "logsf", "ppf"):
-            if name in (NO_PPF if method == "ppf" else NO_CDF):
+            if method != "pdf" and name in (NO_PPF if method == "ppf" else NO_CDF):
                 continue
 
             def function(s, v, name=name, n=n, shapes=shapes, method=method):

@@ -45,11 +45,13 @@ def test_gradients_are_those_of_differences(backend, xp, name):
 
 
 @pytest.mark.later_on("torch")  # about a minute
+@pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 def test_a_program_computes_the_same(backend, xp):
     check_program(xp, COMPILED)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 @pytest.mark.parametrize("name", MORE)
 def test_programs_of_other_functions(backend, xp, name):
     check_program(xp, [name])

@@ -222,7 +222,7 @@ def test_logdet(backend, xp):
         sign, log = np.linalg.slogdet(a)
         checked(backend, L.logdet(xp.asarray(a)), log)
         checked(backend, L.slogdet(xp.asarray(a))[0], sign)
-    assert {-1.0, 1.0} >= set(np.linalg.slogdet(A)[0])
+    assert {-1.0, 1.0} == set(np.linalg.slogdet(A)[0])
     checked(backend, L.logdet(xp.asarray(-np.eye(3) * 2)), 3 * np.log(2))
     assert values(L.logdet(xp.asarray(np.ones((2, 2))))) == -np.inf
 
@@ -279,7 +279,7 @@ def test_native_functions_mean_what_is_composed(backend, xp, name):
         both = quick(
             backend, lambda a, b: (NATIVE[name](own, a, b), NATIVE[name](Composed(own), a, b))
         )
-        for native, composed in zip(*both(*given)):
+        for native, composed in zip(*both(*given), strict=True):
             np.testing.assert_allclose(values(native), values(composed), **CLOSE)
 
 

@@ -29,14 +29,25 @@ def on(backend, name, *arrays):
     return function(xp, *arrays) if backend != "numpy" else ours(name, *arrays)
 
 
+# What the documentation states; and for |v| ≤ 128, x ≥ 2.
+STATED = dict.fromkeys(ONE, 5e-16) | dict.fromkeys(TWO, 2.5e-13)
+LOW = {"iv": 1e-13, "ive": 1e-13, "jv": 5e-15, "yv": 5e-15}
+
+
+def stated(name, region):
+    most = LOW.get(name) if region in ("2 <= x < 36", "x >= 36, v <= 128") else None
+    return most or STATED[name]
+
+
 def check(name, found, mask=None):
-    """At most four times SciPy's largest error, in every region of the grid; `mask` says where
-    values were computed.
+    """At most four times SciPy's largest error, in every region of the grid, and four times what is
+    stated for NumPy, since SciPy has points without a right digit; `mask` says where values were
+    computed.
     """
     error, theirs = errors(name, found), scipy_errors(name)
     everywhere = np.ones(len(error), bool)
     for region, part in {"all": everywhere, **regions(name)}.items():
-        limit = 4 * theirs[part & np.isfinite(theirs)].max()
+        limit = 4 * min(theirs[part & np.isfinite(theirs)].max(), stated(name, region))
         worst = int(np.argmax(np.where(part if mask is None else part & mask, error, 0)))
         at = [float(x[worst]) for x in points(name)]
         assert error[worst] <= limit, (name, region, at, found[worst], error[worst], limit)
@@ -52,12 +63,8 @@ def test_the_largest_errors():
     """What the documentation states. SciPy's own errors excuse nothing here: they are up to 1e-10
     for J and Y, and its iv and ive lose all digits at some points.
     """
-    stated = dict.fromkeys(ONE, 5e-16) | dict.fromkeys(TWO, 2.5e-13)
-    low = {"iv": 1e-13, "ive": 1e-13, "jv": 5e-15, "yv": 5e-15}  # |v| ≤ 128, x ≥ 2
     for row in table({name: lambda *a, name=name: ours(name, *a) for name in NAMES}):
-        name = row["function"]
-        most = low.get(name) if row["region"] in ("2 <= x < 36", "x >= 36, v <= 128") else None
-        assert row["error"] <= (most or stated[name]), row
+        assert row["error"] <= stated(row["function"], row["region"]), row
 
 
 @pytest.mark.parametrize("name", NAMES)

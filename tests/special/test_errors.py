@@ -28,6 +28,10 @@ POINTS = {
 }  # fmt: skip
 ANYWHERE = (np.array([-12.0, -3.1, -1.1, -0.7, -0.1, 1e-7, 0.3, 0.9, 1.4, 2.9, 5.0, 11.5]),)
 
+# The largest error of our own kernels in ulps. The documentation states 4.3; other machines round
+# differently.
+STATED = 10.0
+
 
 def limit(name: str, case: Case, arguments: tuple, high: np.ndarray, rest: np.ndarray) -> float:
     """Four times SciPy's error, which is that of 99 of 100 points: a few bad ones excuse nothing.
@@ -39,11 +43,18 @@ def limit(name: str, case: Case, arguments: tuple, high: np.ndarray, rest: np.nd
     return 4 * max(1.0, float(np.quantile(theirs, 0.99)))
 
 
-def check(name: str, found: np.ndarray, arguments: tuple, high: np.ndarray, rest: np.ndarray):
+def check(
+    name: str,
+    found: np.ndarray,
+    arguments: tuple,
+    high: np.ndarray,
+    rest: np.ndarray,
+    stated: float = STATED,
+):
     case = CASES[name]
     ours = errors(case, found, high, rest)
     worst = int(np.argmax(ours))
-    assert ours[worst] <= limit(name, case, arguments, high, rest), (
+    assert ours[worst] <= min(stated, limit(name, case, arguments, high, rest)), (
         name, [float(x[worst]) for x in arguments], found[worst], high[worst])  # fmt: skip
 
 
@@ -55,16 +66,19 @@ def test_values_in_float64(backend, name):
         given = [iso.convert(x, backend) for x in arguments]
         found = numpy_of(getattr(iso.special, name)(*given))
     assert found.dtype == np.float64
-    check(name, found, arguments, high, rest)
+    # NumPy has SciPy's kernels here, with SciPy's errors
+    check(name, found, arguments, high, rest, np.inf if backend == "numpy" else STATED)
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"erf"}))
-def test_numpy_without_scipy(name):
+def test_numpy_without_scipy(name, monkeypatch):
     """Our own kernels, which NumPy uses where SciPy is not installed."""
+    xp = load("numpy")
+    monkeypatch.setattr(type(xp), "special", Backend.special)  # also where a kernel calls another
     arguments, high, rest = truth(name, CASES[name])
     function = getattr(meaning_errors, name, None) or getattr(meaning_logarithms, name)
     with np.errstate(all="ignore"):
-        found = Backend.special(load("numpy"), function, *arguments)
+        found = xp.special(function, *arguments)
     check(name, found, arguments, high, rest)
 
 
@@ -88,6 +102,7 @@ def test_values_in_float32(backend, name):
 
 
 @pytest.mark.later_on("torch")  # a minute
+@pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 def test_compiled_values(backend):
     """All functions in one program."""
     given = {name: truth(name, CASES[name]) for name in NAMES}

@@ -30,6 +30,24 @@ def computed(name):
         return ours(name, load("numpy"), *arguments(name))
 
 
+# The largest errors in units of eps that the documentation states.
+STATED = {
+    "gamma": 3.2, "gammaln": 1.6, "digamma": 4.6, "zeta": 9.4, "polygamma": 12.6, "beta": 432,
+    "betaln": 2.6, "binom": 892, "gammainc": 216, "gammaincc": 245, "betainc": 636,
+    "multigammaln": 1.6,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_errors_are_those_that_are_stated(name):
+    """SciPy has points without a right digit, which must not excuse ours. Twice the stated error is
+    allowed: exp, log and pow of another machine round differently.
+    """
+    _, high, rest = truth(name)
+    found = measured(name, computed(name), high, rest)
+    assert found.max() <= 2 * STATED[name]
+
+
 @pytest.mark.parametrize("name", PEERS)
 def test_errors_are_at_most_four_times_those_of_scipy(name):
     """In every region; two units of eps are allowed SciPy where it is better than that."""
@@ -59,12 +77,15 @@ def test_derivatives_in_parameters(name):
 def test_the_stored_values(name):
     """Some of them, computed again."""
     given, high, rest = truth(name)
+    checked = 0
     for i in range(7, len(high), len(high) // 12):
         if all(abs(x[i]) < 1e5 for x in given) and abs(high[i]) > 1e-290:
             with mpmath.workdps(DIGITS):
                 value = GRIDS[name].exact(*(mpf(float(x[i])) for x in given))
                 error = abs(value - mpf(float(high[i])) - mpf(float(rest[i])))
                 assert error <= abs(value) * mpf(2) ** -62, i
+            checked += 1
+    assert checked >= 3
 
 
 ENDS = [INF, -INF, NAN, 0.0, -0.0, 1.0, 2.0, -1.0, -2.0, 0.5, -0.5, 1e-300, 1e300]
