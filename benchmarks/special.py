@@ -1,4 +1,4 @@
-"""Special functions of 10,000 numbers over the framework's own: SciPy's for NumPy, torch.special,
+"""Special functions of 100,000 numbers over the framework's own: SciPy's for NumPy, torch.special,
 jax.scipy.special and tf.math. Where ours are composed, their time stands beside the native one
 without a budget.
 """
@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import isfunction
 from typing import Any
 
 import numpy as np
 
 import isomorph as iso
+from isomorph.backends.numpy.special import scipy_kernel
 
 from .tables import Table
 from .timing import within
 
-SIZE = 10_000
+SIZE = 100_000
 PLUS, REAL, CHANCE = (0.1, 20.0), (-5.0, 5.0), (0.01, 0.99)
 # The ranges of the arguments.
 FUNCTIONS = {
@@ -73,25 +75,30 @@ def _calls() -> Iterator[tuple[str, str, Callable[[], Any], Callable[[], Any], b
             peer = getattr(peers, OTHER.get(backend, {}).get(name, name), None)
             if peer is None:
                 continue
-            arrays = [
-                iso.convert(rng.uniform(*r, SIZE).astype(np.float32), backend) for r in ranges
-            ]
+            arrays = _arrays(rng, backend, ranges)
             ours = getattr(iso.special, name)
             if backend in ("jax", "tensorflow"):
                 ours, peer = iso.jit(ours), iso.jit(peer)
-            native = backend == "numpy" or (backend == "torch" and _is_native(name))
+            native = _is_native(backend, name)
             yield backend, name, _waited(ours, arrays), _waited(peer, arrays), native
 
 
-def _arrays(rng: np.random.Generator, backend: str, ranges: tuple) -> list[Any]:
+def _arrays(rng: np.random.Generator, backend: Any, ranges: tuple) -> list[Any]:
     dtype = np.float32 if backend == "jax" else np.float64  # JAX computes in 32 bits by default
-    return [iso.convert(rng.uniform(*r, SIZE).astype(dtype), backend) for r in ranges]
+    return [
+        iso.convert(rng.uniform(low, high, SIZE).astype(dtype), backend) for low, high in ranges
+    ]
 
 
-def _is_native(name: str) -> bool:
-    from isomorph.backends.torch import pointwise  # pyright: ignore
+def _is_native(backend: str, name: str) -> bool:
+    """Whether the framework's function itself is called."""
+    if backend == "numpy":
+        return scipy_kernel(name) is not None
+    if backend != "torch":
+        return False
+    from isomorph.backends.torch.pointwise import KERNELS  # pyright: ignore
 
-    return name in pointwise.KERNELS
+    return name in KERNELS and not isfunction(KERNELS[name])
 
 
 def _waited(function: Callable[..., Any], arrays: list[Any]) -> Callable[[], Any]:

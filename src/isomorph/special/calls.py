@@ -17,11 +17,12 @@ def elementwise(name: str, function: Callable[..., Any], *args: Any) -> Any:
     default floating dtype.
     """
     xp: Any = backend_of(*args)
-    if len(args) == 1:
-        x = args[0]
-        dtype = x.dtype
-        if dtype == xp.float64 or dtype == xp.float32:
-            return function(xp, xp.native(x))
+    if type(args[0]) not in NUMBERS:
+        dtype, shape = args[0].dtype, args[0].shape
+        if (dtype == xp.float64 or dtype == xp.float32) and all(
+            type(x) not in NUMBERS and x.dtype == dtype and x.shape == shape for x in args[1:]
+        ):
+            return function(xp, *map(xp.native, args))
     arrays = [x for x in args if type(x) not in NUMBERS]
     dtype = _floating(name, xp, arrays)
     wide = dtype if dtype in (xp.float32, xp.float64) else xp.float32

@@ -154,18 +154,19 @@ class Torch(Layers):
 
     def special(xp, function, *arrays):
         kernel = KERNELS.get(function.name)
-        if (
-            kernel is None
-            and is_long(function)
-            and (looping.is_traced() or torch.compiler.is_compiling())
-        ):
+        if kernel is not None:
+            return kernel(*arrays)
+        if is_long(function) and (looping.is_traced() or torch.compiler.is_compiling()):
             return long_kernel(function.kernel.__module__, function.name, list(arrays))
-        return super().special(function, *arrays) if kernel is None else kernel(*arrays)
+        return super().special(function, *arrays)
 
     def smooth(xp, function, arrays):
-        if torch.compiler.is_compiling() or not any(map(xp.is_watched, arrays)):
+        if torch.compiler.is_compiling():
             return super().smooth(function, arrays)
-        return Pointwise.apply(xp, function, *arrays)
+        for x in arrays:
+            if xp.is_watched(x):
+                return Pointwise.apply(xp, function, *arrays)
+        return xp.special(function, *arrays)
 
     def map_rows(xp, func, *rows):
         if not rows[0].shape[0]:
