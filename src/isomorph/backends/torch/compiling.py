@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from threading import Lock
 from typing import Any
+from uuid import uuid4
 
 import torch
 from torch.fx.node import map_arg
@@ -24,6 +25,7 @@ from .caller import Caller
 from .private import is_any_autocast_enabled, len_torch_dispatch_stack, peek_interpreter_stack
 from .repairs import repaired
 
+HOST = "isomorph.host.default"  # the operator of `hosting`
 TRACING = Lock()  # only one thread traces at a time
 PLAIN = (torch.Tensor, torch.nn.Parameter)  # types whose memory a program can read
 
@@ -75,13 +77,22 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         warnings.filterwarnings("ignore", category=FutureWarning)
         warnings.filterwarnings("ignore", message="Torchinductor does not support code generation")
-        with looping.inputs(graph, plain) as examples, repaired():
+        with looping.inputs(graph, plain) as examples, repaired(_own_tag(graph)):
             options = {
                 "layout_optimization": not _has_turned_images(graph),
                 # this pass would move recomputed values back to where they were computed first
                 "reorder_for_locality": False,
             }
             return private.inductor_compile(graph, examples, options), captured
+
+
+def _own_tag(graph: torch.fx.GraphModule) -> str:
+    """A tag that no other program has if this one calls host functions: the graph names them by
+    numbers, and the shapes of their results are not in the key of torch's disk cache.
+    """
+    bodies = [body for body in graph.modules() if isinstance(body, torch.fx.GraphModule)]
+    calls = (str(n.target) == HOST for body in bodies for n in body.graph.nodes)
+    return uuid4().hex if any(calls) else ""
 
 
 def fold_numbers(graph: torch.fx.GraphModule) -> None:

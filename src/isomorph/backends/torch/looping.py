@@ -405,13 +405,13 @@ def _is_flow(node: Any) -> bool:
 
 @contextmanager
 def inputs(graph: GraphModule, plain: list[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
-    """Example arguments for the compiler. If the graph has branches or loops, they are placeholders
-    of fixed sizes, and the context lets the compiler express sizes that are not known.
+    """Example arguments for the compiler: placeholders of fixed sizes. In the context, the compiler
+    finds programs in its cache on the disk and can, if the graph has branches or loops, express
+    sizes that are not known.
     """
-    if not any(map(_is_flow, graph.graph.nodes)):
-        yield plain
-        return
-    mode = private.FakeTensorMode(allow_non_fake_inputs=True, shape_env=private.ShapeEnv())
+    flows = any(map(_is_flow, graph.graph.nodes))
+    sizes = private.ShapeEnv(allow_scalar_outputs=flows, allow_dynamic_output_shape_ops=flows)
+    mode = private.FakeTensorMode(allow_non_fake_inputs=True, shape_env=sizes)
     with private.tracing(private.TracingContext(mode)):
         yield [mode.from_tensor(x, static_shapes=True) for x in plain]
 

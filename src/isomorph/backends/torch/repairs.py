@@ -27,6 +27,7 @@ from typing import Any
 
 import torch
 
+from ...version import __version__
 from . import private
 
 # Programs in torch's disk cache are kept apart from those compiled without the repairs.
@@ -34,10 +35,11 @@ TAG = "isomorph: what reads waits for what writes, complex and expanded arrays a
 
 
 @contextmanager
-def repaired() -> Iterator[None]:
+def repaired(tag: str = "") -> Iterator[None]:
     """Repair all three bugs in programs that are compiled inside the block. An operation whose
     loops are changed still waits for the same writes as before. Programs with complex arrays write
     nothing in place. An expanded array is copied before something is written into it.
+    Programs compiled with another `tag` are not taken from torch's disk cache.
     """
     for word in ("recompute_size_and_body", "reinplace_inplaceable_ops"):
         if not private.has(word):
@@ -58,7 +60,7 @@ def repaired() -> Iterator[None]:
     node.recompute_size_and_body, passes.reinplace_inplaceable_ops = recompute, rewrite
     config: Any = import_module("torch.compiler.config")
     try:
-        with config.patch(cache_key_tag=f"{config.cache_key_tag} {TAG}"):
+        with config.patch(cache_key_tag=f"{config.cache_key_tag} {TAG} {__version__} {tag}"):
             yield
     finally:
         node.recompute_size_and_body, passes.reinplace_inplaceable_ops = recompute_size, reinplace
