@@ -9,8 +9,6 @@ from typing import Any
 
 from ..dispatch import NUMBERS, backend_of, dtype_of
 
-WIDE = ("float32", "float64")
-
 
 def elementwise(name: str, function: Callable[..., Any], *args: Any) -> Any:
     """`function(xp, *arrays)` for arrays and Python numbers that broadcast. Integers become the
@@ -22,6 +20,13 @@ def elementwise(name: str, function: Callable[..., Any], *args: Any) -> Any:
         dtype = x.dtype
         if dtype == xp.float64 or dtype == xp.float32:
             return function(xp, xp.native(x))
+    given, dtype = alike(name, xp, *args)
+    y = function(xp, *given)
+    return y if y.dtype == dtype else xp.astype(y, dtype)
+
+
+def alike(name: str, xp: Any, *args: Any) -> tuple[Any, Any]:
+    """Arrays of one shape and dtype, which is float32 or float64, and the dtype of the result."""
     arrays = [x for x in args if type(x) not in NUMBERS]
     dtype = _floating(name, xp, arrays)
     wide = dtype if dtype in (xp.float32, xp.float64) else xp.float32
@@ -34,8 +39,7 @@ def elementwise(name: str, function: Callable[..., Any], *args: Any) -> Any:
     ]
     if any(tuple(x.shape) != tuple(given[0].shape) for x in given):
         given = xp.broadcast_arrays(*given)
-    y = function(xp, *given)
-    return y if wide == dtype else xp.astype(y, dtype)
+    return given, dtype
 
 
 def _floating(name: str, xp: Any, arrays: list[Any]) -> Any:
