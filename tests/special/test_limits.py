@@ -1,5 +1,5 @@
-"""Derivatives at points where the usual formula is 0/0, 0·∞ or ∞ − ∞, on every backend: factors of 0,
-zeros of the beta function and of binomial coefficients, weights of 0, ends of densities.
+"""Derivatives at points where the usual formula is 0/0, 0·∞ or ∞ − ∞, on every backend: factors of
+0, zeros of the beta function and of binomial coefficients, weights of 0, ends of densities.
 """
 
 import itertools
@@ -26,10 +26,12 @@ def derivative(function, orders):
 
 
 def compare(backend, function, rows, orders, wanted, rtol):
-    with enable_x64(True):
+    with enable_x64(True), np.errstate(invalid="ignore"):  # of a sum of huge values
         given = [iso.convert(np.array(x), backend) for x in zip(*rows)]
         found = numpy_of(derivative(function, orders)(*given))
-    np.testing.assert_allclose(found, wanted, rtol=rtol, err_msg=f"{orders}")
+    np.testing.assert_allclose(
+        found, wanted, rtol=rtol, atol=1e-60, err_msg=f"{orders}"
+    )  # exact zeros
 
 
 # ---- a factor of 0 -------------------------------------------------------------------------------
@@ -68,20 +70,20 @@ def test_second_derivatives_of_huge_quotients(backend):
     with np.errstate(over="ignore"):
         wanted = {(2, 0): 1 / x, (1, 1): -1 / y, (0, 2): x / y / y}
     for orders, true in wanted.items():
-        # JAX squares the divisor: its square is neither 0 nor infinite in the last two rows
-        part = slice(-2, None) if orders == (0, 2) else slice(None)
         for name in ("kl_div", "rel_entr"):
-            compare(backend, getattr(special, name), HUGE[part], orders, true[part], 1e-15)
+            compare(backend, getattr(special, name), HUGE, orders, true, 1e-15)
 
 
-# ---- zeros of the beta function and of binomial coefficients --------------------------------------
+# ---- zeros of the beta function and of binomial coefficients -------------------------------------
 
 EXACT = {
     "beta": lambda a, b: mpmath.gamma(a) * mpmath.gamma(b) * mpmath.rgamma(a + b),
     "binom": lambda n, k: mpmath.gamma(n + 1) * mpmath.rgamma(k + 1) * mpmath.rgamma(n - k + 1),
 }
 ZEROS = {
-    "beta": [(-2.5, 0.5), (-0.5, 0.5), (-1.25, -0.75), (0.25, -5.25), (-2.125, 1.125), (-100.25, 0.25)],
+    "beta": [
+        (-2.5, 0.5), (-0.5, 0.5), (-1.25, -0.75), (0.25, -5.25), (-2.125, 1.125), (-100.25, 0.25),
+    ],
     "binom": [
         (3.0, 5.0), (3.0, -2.0), (0.0, 1.0), (0.0, -1.0), (2.5, 3.5), (2.5, -1.0), (-5.5, -3.0),
         (-5.5, -4.5), (10.0, 15.0),
@@ -103,8 +105,8 @@ def test_derivatives_at_zeros(backend, name):
     for row in ZEROS[name]:
         with enable_x64(True):
             assert float(function(*(iso.convert(np.array(x), backend) for x in row))) == 0
-    # second derivatives of torch and TensorFlow are many eager operations: a few of them
-    for orders in FIRST if backend == "numpy" else (*FIRST, (1, 1)):
+    # all second derivatives are tested on NumPy below; JAX compiles each for seconds
+    for orders in (*FIRST, (1, 1)) if backend in ("tensorflow", "torch") else FIRST:
         wanted = [exactly(name, row, orders) for row in rows]
         compare(backend, function, rows, orders, wanted, 1e-12)
 
@@ -187,7 +189,8 @@ def test_arguments_of_logsumexp(backend, xp):
     np.testing.assert_allclose(numpy_of(plain), np.log(np.exp(1) + np.exp(2)), rtol=1e-6)
     narrow = iso.convert(np.float32([1.0, 2.0]), backend)
     assert special.logsumexp(narrow, b=whole).dtype == xp.float32
-    half = xp.astype(narrow, xp.narrow("float16"))
+    with iso.use_backend(backend):
+        half = iso.asarray([1.0, 2.0], dtype="float16")
     assert special.logsumexp(half, b=0.5).dtype == half.dtype
     shapes = {None: (), 0: (3,), -1: (2,), (0, 1): ()}
     for axis, signed in itertools.product(shapes, (False, True)):
@@ -206,7 +209,7 @@ def test_arguments_of_logsumexp(backend, xp):
 
 
 def test_second_derivatives_where_densities_begin_and_end(backend):
-    """Of gammainc(a, x) at 0: the slope of x^(a − 1)·e^(−x)/Γ(a). Of betainc(a, b, x) at 0 and 1."""
+    """Of gammainc(a, x) at 0, the slope of x^(a − 1)·e^(−x)/Γ(a); of betainc at 0 and at 1."""
     gammas = [(1.0, 0.0), (1.5, 0.0), (2.0, 0.0), (2.5, 0.0)]
     compare(backend, special.gammainc, gammas, (0, 2), [-1.0, np.inf, 1.0, 0.0], 1e-14)
     betas = [

@@ -33,10 +33,18 @@ def logit(xp: Any, p: Any) -> Any:
     return xp.where(close, log1p(xp, s) - log1p(xp, -s), xp.log(p / (1 - p)))
 
 
+def _divisor(xp: Any, x: Any, y: Any) -> Any:
+    """y, but infinite where both x and y are 0, so that quotients are 0 there."""
+    return xp.where((x == 0) & (y == 0), xp.full_like(y, xp.inf), y)
+
+
+@smooth(
+    lambda xp, _, x, y: 1 / _divisor(xp, x, y),
+    lambda xp, quotient, x, y: -quotient / _divisor(xp, x, y),
+)
 def over(xp: Any, x: Any, y: Any) -> Any:
     """x / y, but 0 where both are 0. Its derivative in x is 1 / y, also where only x is 0."""
-    both = (x == 0) & (y == 0)
-    return xp.where(both, xp.zeros_like(x), x / xp.where(both, xp.ones_like(y), y))
+    return x / _divisor(xp, x, y)
 
 
 def log_unless(xp: Any, x: Any, y: Any) -> Any:
@@ -127,6 +135,12 @@ def weighted_exp(xp: Any, b: Any, x: Any) -> Any:
     return xp.where(b == 0, xp.zeros_like(x), b * xp.exp(x))
 
 
+@smooth(lambda xp, _, x: 1 / x)
+def quiet_log(xp: Any, x: Any) -> Any:
+    """log(x), without a warning of NumPy where x is 0 or negative."""
+    return xp.log(x)
+
+
 def signed_logsumexp(xp: Any, x: Any, b: Any, axis: Any, keepdims: bool, signed: bool) -> Any:
     """log(Σ b·eˣ) of arrays of one shape and real dtype, or the logarithm of the size of the sum,
     and its sign.
@@ -143,7 +157,7 @@ def signed_logsumexp(xp: Any, x: Any, b: Any, axis: Any, keepdims: bool, signed:
         top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
         total = xp.sum(weighted_exp(xp, b, x - top), axis=axis, keepdims=True)
     sign = xp.sign(xp.stop_gradient(total))
-    size = xp.log(sign * total if signed else total) + top
+    size = quiet_log(xp, sign * total if signed else total) + top
     if not keepdims:
         size, sign = (_without_axes(xp, a, axis) for a in (size, sign))
     return (size, sign) if signed else size

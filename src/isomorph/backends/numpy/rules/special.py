@@ -163,10 +163,10 @@ PARTIALS = {
     "pdtrc":     [None, lambda a, b: counted(a, b)],
     "xlogy":     formulas(logarithms.xlogy, [
                   lambda y, a, b: logarithms.log_unless(np, a, b),
-                  lambda y, a, b: logarithms.over(np, a, b)]),
+                  lambda y, a, b: logarithms.over.kernel(np, a, b)]),
     "xlog1py":   formulas(logarithms.xlog1py, [
                   lambda y, a, b: logarithms.log1p_unless(np, a, b),
-                  lambda y, a, b: logarithms.over(np, a, 1 + b)]),
+                  lambda y, a, b: logarithms.over.kernel(np, a, 1 + b)]),
     "entr":      formulas(logarithms.entr),
     "rel_entr":  formulas(logarithms.rel_entr),
     "kl_div":    formulas(logarithms.kl_div),
