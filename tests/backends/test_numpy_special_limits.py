@@ -1,5 +1,5 @@
-"""SciPy's special functions on the NumPy tape, at points where the usual formula of the slope is 0/0,
-0·∞ or loses its digits: first and second derivatives against mpmath's.
+"""SciPy's special functions on the NumPy tape, at points where the usual formula of the slope is
+0/0, 0·∞ or loses its digits: first and second derivatives against mpmath's.
 """
 
 import mpmath
@@ -26,67 +26,60 @@ def spence(x):
     return mpmath.polylog(2, 1 - x)
 
 
-def rising(a, b):
-    return mpmath.gamma(a + b) * mpmath.rgamma(a)
-
-
 def density(a, x):
     return mpmath.gammainc(a, 0, x, regularized=True)
 
 
-# function -> (mpmath's, the argument that is differentiated, points, relative tolerances of the
-# first and second derivative). 1e-13 is a few roundings of a formula; a second derivative that is
-# a difference of larger terms has its own.
+# function -> (mpmath's, the argument that is differentiated, points)
 CASES = {
-    "boxcox": (boxcox, 1, [(2.0, 0.0), (0.3, 0.0), (2.0, 1e-9), (2.0, 0.7), (9.0, -3.0)], 1e-13),
+    "boxcox": (boxcox, 1, [(2.0, 0.0), (0.3, 0.0), (2.0, 1e-9), (2.0, 0.7), (9.0, -3.0)]),
     "inv_boxcox": (
-        inv_boxcox, 1, [(2.0, 0.0), (-0.3, 0.0), (2.0, 1e-9), (2.0, 0.1), (3.0, 0.7)], 1e-13,
+        inv_boxcox, 1, [(2.0, 0.0), (-0.3, 0.0), (2.0, 1e-9), (2.0, 0.1), (3.0, 0.7)]
     ),
-    "spence": (spence, 0, [(1.0,), (1.0 + 1e-9,), (0.8,), (2.5,)], 1e-13),
-    "ellipk": (mpmath.ellipk, 0, [(0.0,), (1e-9,), (-0.3,), (0.4,), (0.6,), (-7.0,)], 1e-13),
-    "ellipe": (mpmath.ellipe, 0, [(0.0,), (1e-9,), (-0.3,), (0.4,), (0.6,), (-7.0,)], 1e-13),
+    "spence": (spence, 0, [(1.0,), (1.0 + 1e-9,), (0.8,), (2.5,)]),
+    "ellipk": (mpmath.ellipk, 0, [(0.0,), (1e-9,), (-0.3,), (0.4,), (0.6,), (-7.0,)]),
+    "ellipe": (mpmath.ellipe, 0, [(0.0,), (1e-9,), (-0.3,), (0.4,), (0.6,), (-7.0,)]),
     "ellipkm1": (
-        lambda p: mpmath.ellipk(1 - p), 0, [(1.0,), (1.0 - 1e-9,), (0.7,), (0.1,), (1e-6,)], 1e-13,
+        lambda p: mpmath.ellipk(1 - p), 0, [(1.0,), (1.0 - 1e-9,), (0.7,), (0.1,), (1e-6,)]
     ),
-    "rgamma": (mpmath.rgamma, 0, [(0.0,), (-1.0,), (-2.0,), (-9.0,), (-1.5,), (3.25,)], 1e-13),
+    "rgamma": (mpmath.rgamma, 0, [(0.0,), (-1.0,), (-2.0,), (-9.0,), (-1.5,), (3.25,)]),
     "poch": (
-        rising, 0, [(-2.0, 1.5), (0.0, 0.25), (-3.0, 2.0), (-1.5, 1.25), (2.0, 1.5)], 1e-13,
+        mpmath.rf, 0, [(-2.0, 1.5), (0.0, 0.25), (-3.0, 2.0), (-1.5, 1.25), (2.0, 1.5)]
     ),
     "expit": (
-        lambda x: 1 / (1 + mpmath.exp(-x)), 0, [(40.0,), (-40.0,), (300.0,), (0.7,)], 1e-14,
+        lambda x: 1 / (1 + mpmath.exp(-x)), 0, [(40.0,), (-40.0,), (300.0,), (0.7,)]
     ),
     "erfcx": (
-        lambda x: mpmath.exp(x * x) * mpmath.erfc(x), 0, [(1e3,), (50.0,), (11.0,), (-1.0,)], 1e-13,
+        lambda x: mpmath.exp(x * x) * mpmath.erfc(x), 0, [(1e3,), (50.0,), (11.0,), (-1.0,)]
     ),
     "log_ndtr": (
         lambda x: mpmath.log(mpmath.erfc(-x / mpmath.sqrt(2)) / 2), 0,
-        [(-1e3,), (-50.0,), (-3.0,), (2.0,)], 1e-13,
+        [(-1e3,), (-50.0,), (-3.0,), (2.0,)]
     ),
     "dawsn": (
         lambda x: mpmath.exp(-x * x) * mpmath.erfi(x) * mpmath.sqrt(mpmath.pi) / 2, 0,
-        [(50.0,), (-20.0,), (11.0,), (0.5,)], 1e-13,
+        [(50.0,), (-20.0,), (11.0,), (0.5,)]
     ),
-    "gammainc": (density, 1, [(2000.0, 1990.0), (1e5, 1e5), (2.5, 1.0)], 1e-12),
-    "xlogy": (lambda x, y: x * mpmath.log(y), 1, [(0.0, 2.0), (3.0, 1e-200)], 1e-14),
+    "gammainc": (density, 1, [(2000.0, 1990.0), (1e5, 1e5), (2.5, 1.0)]),
+    "xlogy": (lambda x, y: x * mpmath.log(y), 1, [(0.0, 2.0), (3.0, 0.1)]),
     "binom": (
         lambda n, k: mpmath.gamma(n + 1) * mpmath.rgamma(k + 1) * mpmath.rgamma(n - k + 1), 1,
-        [(3.0, 5.0), (2.5, -1.0), (5.0, 2.0)], 1e-12,
+        [(3.0, 5.0), (2.5, -1.0), (5.0, 2.0)]
     ),
     "beta": (
         lambda a, b: mpmath.gamma(a) * mpmath.gamma(b) * mpmath.rgamma(a + b), 0,
-        [(-2.5, 0.5), (0.25, -5.25), (2.0, 3.0)], 1e-12,
+        [(-2.5, 0.5), (0.25, -5.25), (2.0, 3.0)]
     ),
 }  # fmt: skip
-# The second derivative of these is a difference that cancels: of 1/(2x) and the first, for example.
-SECOND = {"erfcx": 1e-10, "log_ndtr": 1e-9, "dawsn": 1e-10, "gammainc": 1e-9, "ellipk": 1e-12,
-          "ellipe": 1e-12, "ellipkm1": 1e-12, "poch": 1e-12, "rgamma": 1e-12, "inv_boxcox": 1e-12,
-          "spence": 1e-12, "expit": 1e-13}  # fmt: skip
+# Ten roundings of a formula are 1e-15. A second derivative that is a difference loses digits: of
+# expit at 300, and of a density whose exponent is rounded.
+LIMIT, SECOND = 1e-14, {"expit": 1e-13, "gammainc": 1e-11}
 
 
 @on_numpy
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives(backend, name):
-    exact, place, rows, rtol = CASES[name]
+    exact, place, rows = CASES[name]
     function = getattr(scipy.special, name)
     slope = iso.grad(lambda *a: np.sum(function(*a)), place)
     bend = iso.grad(lambda *a: np.sum(slope(*a)), place)
@@ -95,7 +88,7 @@ def test_derivatives(backend, name):
         orders = tuple(order * (i == place) for i in range(len(given)))
         with mpmath.workdps(60):
             wanted = [float(mpmath.re(differentiated(exact, row, orders))) for row in rows]
-        limit = rtol if order == 1 else SECOND.get(name, rtol)
+        limit = LIMIT if order == 1 else SECOND.get(name, LIMIT)
         np.testing.assert_allclose(found, wanted, rtol=limit, atol=1e-30, err_msg=f"{order}")
 
 
@@ -144,7 +137,7 @@ SPHERICAL = np.array([0.0, -1.0, 1e-5, 0.7, -3.0, 20.0])
 @on_numpy
 @pytest.mark.parametrize("kind", ["jn", "yn"])
 def test_spherical_bessel_functions(backend, kind):
-    """First and second derivatives at 0 and at negative numbers; SciPy has the first, and the second
+    """First and second derivatives at 0 and at negative numbers. SciPy has the first; the second
     follows from the equation z²f″ + 2zf′ + (z² − n(n + 1))f = 0.
     """
     ours = getattr(isp.special, f"spherical_{kind}")
