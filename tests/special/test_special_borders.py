@@ -68,7 +68,7 @@ def test_complex_numbers_and_orders_are_refused(backend, xp):
     with pytest.raises(TypeError, match="erfc: needed real arrays, got complex64"):
         special.erfc(xp.asarray([1j], dtype=xp.complex64))
     x = xp.asarray([0.5, 1.5])
-    with pytest.raises(NotImplementedError, match=r"jv: needed no derivative in argument 1.*order"):
+    with pytest.raises(NotImplementedError, match="jv: has no derivative in argument 1, the order"):
         iso.grad(lambda v: xp.sum(special.jv(v, x)))(x)
     found = iso.grad(lambda x: xp.sum(special.jv(iso.stop_gradient(x), x)))(x)
     wanted = scipy.special.jvp([0.5, 1.5], [0.5, 1.5])

@@ -8,7 +8,9 @@ from typing import Any
 import numpy
 import scipy.special
 
+from ..backends.numpy.rules.elementwise import conj, nonzero
 from ..backends.numpy.rules.special import special
+from ..backends.numpy.tape import primitive, rule
 from ..backends.numpy.traced import concrete
 from .replacing import refuse, replaces
 
@@ -29,22 +31,37 @@ def logsumexp(
     a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
 ) -> Any:
     a = np.asarray(a) if not hasattr(a, "dtype") else a
-    if b is not None:
-        a, b = np.broadcast_arrays(a, b)
-        a = np.where(concrete(b) == 0, -np.inf, a)  # a weight of 0 leaves the term out
-    top = np.max(np.real(concrete(a)), axis=axis, keepdims=True, initial=-np.inf)
+    b = np.ones(()) if b is None else b
+    a, b = np.broadcast_arrays(a, b)
+    counted = np.where(concrete(b) == 0, -np.inf, concrete(a))  # a weight of 0 leaves a term out
+    top = np.max(np.real(counted), axis=axis, keepdims=True, initial=-np.inf)
+    a = np.where(top == -np.inf, concrete(a), a)  # without terms the result is constant in a
     top = np.where(np.isfinite(top), top, 0.0)
-    total = np.exp(a - top) if b is None else b * np.exp(a - top)
-    total = np.sum(total, axis=axis, keepdims=True)
-    sign = np.sign(concrete(total))
-    if return_sign:
-        total = total * sign
+    total = np.sum(weighted_exp(b, a - top), axis=axis, keepdims=True)
+    size = np.abs(total)
+    sign = total / nonzero(size) if total.dtype.kind == "c" else np.sign(concrete(total))
     with np.errstate(divide="ignore", invalid="ignore"):
-        out = np.log(total) + top
+        out = np.log(size if return_sign else total) + top
     if not keepdims:
         axes = tuple(range(a.ndim)) if axis is None else axis
         out, sign = np.squeeze(out, axes), np.squeeze(sign, axes)
     return (out, sign) if return_sign else out
+
+
+@primitive
+def weighted_exp(b: Any, a: Any) -> Any:
+    """b·eᵃ, and 0 where b is 0, even if a is infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(concrete(b) == 0, 0.0, b * np.exp(a))
+
+
+@rule(weighted_exp)
+def _(y: Any, b: Any, a: Any) -> tuple:
+    def back(g: Any) -> Any:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return g * conj(np.exp(a))
+
+    return back, lambda g: g * conj(y)
 
 
 @replaces(theirs.softmax)
@@ -85,8 +102,10 @@ def multigammaln(a: Any, d: int) -> Any:
 def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
     if exact:
         refuse("special.factorial", " with exact=True", "use exact=False")
-    y = special("gamma")(n + 1.0)
-    return y if extend == "complex" else np.where(concrete(n) < 0, 0.0, y)
+    if extend == "complex":
+        return special("gamma")(n + 1.0)
+    below = concrete(n) < 0
+    return np.where(below, 0.0, special("gamma")(np.where(below, 0.0, n) + 1.0))
 
 
 @replaces(theirs.comb)
@@ -101,17 +120,32 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
 
 @replaces(theirs.spherical_jn)
 def spherical_jn(n: Any, z: Any, derivative: bool = False) -> Any:
-    return _spherical(theirs.spherical_jn, "jv", n, z, derivative)
+    return _spherical("jn", n, z, derivative)
 
 
 @replaces(theirs.spherical_yn)
 def spherical_yn(n: Any, z: Any, derivative: bool = False) -> Any:
-    return _spherical(theirs.spherical_yn, "yv", n, z, derivative)
+    return _spherical("yn", n, z, derivative)
 
 
-def _spherical(func: Any, name: str, n: Any, z: Any, derivative: bool) -> Any:
-    """√(π/2z) times the Bessel function of order n + 1/2."""
-    n = np.asarray(concrete(n))
-    if derivative:
-        refuse(f"special.{func.__name__}", " with derivative=True", "differentiate the function")
-    return np.sqrt(pi / 2 / z) * special(name)(n + 0.5, z)
+def _spherical(kind: str, n: Any, z: Any, derivative: bool) -> Any:
+    n, z = np.broadcast_arrays(np.asarray(concrete(n)), z)
+    return _spherical_slope(kind, n, z) if derivative else spherical_bessel(kind, n, z)
+
+
+@primitive
+def spherical_bessel(kind: str, n: Any, z: Any) -> Any:
+    """The spherical Bessel function jₙ or yₙ."""
+    return getattr(theirs, f"spherical_{kind}")(n, z)
+
+
+@rule(spherical_bessel)
+def _(y: Any, kind: str, n: Any, z: Any) -> tuple:
+    return None, None, lambda g: g * conj(_spherical_slope(kind, n, z))
+
+
+def _spherical_slope(kind: str, n: Any, z: Any) -> Any:
+    """(n·f(n − 1) − (n + 1)·f(n + 1)) / (2n + 1), which has no division by z."""
+    below = n * spherical_bessel(kind, np.maximum(n - 1, 0), z)
+    above = (n + 1) * spherical_bessel(kind, n + 1, z)
+    return (np.where(n == 0, 0.0, below) - above) / (2 * n + 1)

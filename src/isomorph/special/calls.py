@@ -9,8 +9,6 @@ from typing import Any
 
 from ..dispatch import NUMBERS, backend_of, dtype_of
 
-WIDE = ("float32", "float64")
-
 
 def elementwise(name: str, function: Callable[..., Any], *args: Any) -> Any:
     """`function(xp, *arrays)` for arrays and Python numbers that broadcast. Integers become the
@@ -23,6 +21,13 @@ def elementwise(name: str, function: Callable[..., Any], *args: Any) -> Any:
             type(x) not in NUMBERS and x.dtype == dtype and x.shape == shape for x in args[1:]
         ):
             return function(xp, *map(xp.native, args))
+    given, dtype = alike(name, xp, *args)
+    y = function(xp, *given)
+    return y if y.dtype == dtype else xp.astype(y, dtype)
+
+
+def alike(name: str, xp: Any, *args: Any) -> tuple[Any, Any]:
+    """Arrays of one shape and dtype, which is float32 or float64, and the dtype of the result."""
     arrays = [x for x in args if type(x) not in NUMBERS]
     dtype = _floating(name, xp, arrays)
     wide = dtype if dtype in (xp.float32, xp.float64) else xp.float32
@@ -35,8 +40,7 @@ def elementwise(name: str, function: Callable[..., Any], *args: Any) -> Any:
     ]
     if any(tuple(x.shape) != tuple(given[0].shape) for x in given):
         given = xp.broadcast_arrays(*given)
-    y = function(xp, *given)
-    return y if wide == dtype else xp.astype(y, dtype)
+    return given, dtype
 
 
 def _floating(name: str, xp: Any, arrays: list[Any]) -> Any:

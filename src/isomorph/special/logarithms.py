@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from ..dispatch import NUMBERS, backend_of
+from ..dispatch import backend_of
 from ..layers.activation import log_softmax as log_softmax
 from ..layers.activation import softmax as softmax
 from ..meanings.special import logarithms as meaning
-from .calls import elementwise
+from .calls import alike, elementwise
 
 if TYPE_CHECKING:
     from ..array_types import A, Axes
@@ -119,7 +119,10 @@ def logsumexp(
     """
     xp: Any = backend_of(x, b)
     if b is None and not return_sign:
-        return xp.logsumexp(x, axis, keepdims)
-    if b is None or type(b) in NUMBERS:
-        b = xp.asarray(1.0 if b is None else b, dtype=x.dtype, device=xp.device_of(x))
-    return meaning.signed_logsumexp(xp, x, b, axis, keepdims, return_sign)
+        (given,), dtype = alike("logsumexp", xp, x)
+        return xp.logsumexp(x if x.dtype == dtype else given, axis, keepdims)
+    (given, weights), dtype = alike("logsumexp", xp, x, 1.0 if b is None else b)
+    found = meaning.signed_logsumexp(xp, given, weights, axis, keepdims, return_sign)
+    if given.dtype == dtype:
+        return found
+    return tuple(xp.astype(y, dtype) for y in found) if return_sign else xp.astype(found, dtype)

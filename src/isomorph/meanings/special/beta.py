@@ -17,7 +17,7 @@ from .gamma import (
     stirling,
     zeta,
 )
-from .series import log1p, log1p_minus, pick, sin_pi, total
+from .series import cos_pi, log1p, log1p_minus, pick, sin_pi, total
 from .smooth import smooth
 
 SHIFT = 10  # steps of the recurrence before Stirling's series is used
@@ -132,7 +132,7 @@ def _reduced(xp: Any, a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
     negative = low <= 0
     # the sine of π times the sum, which is rounded
     turn = xp.where(negative, both, 0.5 * one)
-    sine = sin_pi(xp, turn) + math.pi * rest * xp.cos(math.pi * (turn - 2 * xp.round(turn / 2)))
+    sine = sin_pi(xp, turn) + math.pi * rest * cos_pi(xp, turn)
     first = sin_pi(xp, pick(xp, negative, low, 0.5))
     second = sin_pi(xp, pick(xp, high <= 0, high, 0.5))
     pole = xp.logical_and(negative, _is_whole(xp, low))
@@ -197,9 +197,36 @@ def _values(xp: Any, a: Any, b: Any) -> tuple[Any, Any]:
 
 
 @smooth(
-    lambda xp, y, a, b: -y * digamma_rise(xp, a, b),
-    lambda xp, y, a, b: -y * digamma_rise(xp, b, a),
+    lambda xp, y, a, b: y * (digamma(xp, a) - digamma(xp, 1 - (a + b))),
+    lambda xp, y, a, b: y * (digamma(xp, b) - digamma(xp, 1 - (a + b))),
 )
+def triple_gamma(xp: Any, a: Any, b: Any) -> Any:
+    """Γ(a)·Γ(b)·Γ(1 − a − b) where a or b is negative and a + b < 1/2. It is π·B(a, b) over
+    sin(π·(a + b)), which are 0 together.
+    """
+    low, high = xp.minimum(a, b), xp.maximum(a, b)
+    both, rest = total(low, high)
+    top = 1 - both
+    value = _values(xp, high, top)[0] * (1 - rest * (xp.log(top) - 0.5 / top))
+    sine = sin_pi(xp, low)
+    return math.pi * value / pick(xp, sine != 0, sine, xp.nan)
+
+
+def beta_slope(xp: Any, y: Any, a: Any, b: Any) -> Any:
+    """The derivative in a of B(a, b), which is y. Where B may be 0, it is reflected: the digamma
+    function of a + b has a pole there.
+    """
+    turned = xp.logical_and(xp.minimum(a, b) < 0, a + b < 0.5)
+    direct = xp.logical_not(turned)
+    p, q = pick(xp, direct, a, 1.0), pick(xp, direct, b, 1.0)
+    found = -y * digamma_rise(xp, p, q)
+    p, q = pick(xp, turned, a, -0.25), pick(xp, turned, b, 0.5)
+    slope = y * (digamma(xp, p) - digamma(xp, 1 - (p + q)))
+    slope = slope + triple_gamma(xp, p, q) * cos_pi(xp, p + q)
+    return xp.where(turned, slope, found)
+
+
+@smooth(beta_slope, lambda xp, y, a, b: beta_slope(xp, y, b, a))
 def beta(xp: Any, a: Any, b: Any) -> Any:
     return _values(xp, a, b)[0]
 
@@ -212,15 +239,38 @@ def betaln(xp: Any, a: Any, b: Any) -> Any:
     return _values(xp, a, b)[1]
 
 
-def _binom_slope(xp: Any, y: Any, first: Any, second: Any) -> Any:
-    """y·(ψ(first) − ψ(second))."""
-    return y * (digamma(xp, first) - digamma(xp, second))
+def _reflected_binom(xp: Any, n: Any, k: Any) -> tuple[Any, ...]:
+    """Where n over k may be 0, it is B(n + 1, t)·sin(π·s) / π, with s = n − k + 1 and t = k − n, or
+    s = k + 1 and t = −k. Returns where; where it is the first; the derivatives of B; and its
+    products with the sine, and with the cosine.
+    """
+    top, first = n - k + 1, n - k < -0.5
+    turned = xp.logical_or(first, k < -0.5)
+    turn = pick(xp, turned, xp.where(first, top, k + 1), 0.25)
+    a, b = pick(xp, turned, n + 1, 0.5), 1 - turn
+    value = beta(xp, a, b)
+    sine = sin_pi(xp, turn) / math.pi
+    slopes = [beta_slope(xp, value, *x) * sine for x in ((a, b), (b, a))]
+    return turned, first, *slopes, value * cos_pi(xp, turn)
 
 
-@smooth(
-    lambda xp, y, n, k: _binom_slope(xp, y, n + 1, n - k + 1),
-    lambda xp, y, n, k: _binom_slope(xp, y, n - k + 1, k + 1),
-)
+def _binom_slope_n(xp: Any, y: Any, n: Any, k: Any) -> Any:
+    turned, first, in_a, in_b, cosine = _reflected_binom(xp, n, k)
+    direct = xp.logical_not(turned)
+    high, low = pick(xp, direct, n + 1, 1.0), pick(xp, direct, n - k + 1, 1.0)
+    found = y * (digamma(xp, high) - digamma(xp, low))
+    return xp.where(turned, xp.where(first, in_a - in_b + cosine, in_a), found)
+
+
+def _binom_slope_k(xp: Any, y: Any, n: Any, k: Any) -> Any:
+    turned, first, _, in_b, cosine = _reflected_binom(xp, n, k)
+    direct = xp.logical_not(turned)
+    high, low = pick(xp, direct, n - k + 1, 1.0), pick(xp, direct, k + 1, 1.0)
+    found = y * (digamma(xp, high) - digamma(xp, low))
+    return xp.where(turned, xp.where(first, in_b - cosine, cosine - in_b), found)
+
+
+@smooth(_binom_slope_n, _binom_slope_k)
 def binom(xp: Any, n: Any, k: Any) -> Any:
     counts = xp.logical_and(_is_whole(xp, n), n > 0)
     turned = xp.logical_and(counts, xp.logical_and(k > n / 2, _is_whole(xp, k)))

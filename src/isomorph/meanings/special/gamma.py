@@ -189,8 +189,8 @@ def digamma(xp: Any, x: Any) -> Any:
     return xp.where(xp.logical_or(pole, x == -xp.inf), xp.full_like(x, xp.nan), found)
 
 
-def _hurwitz(xp: Any, s: Any, q: Any) -> Any:
-    """ζ(s, q) for s > 1 and q > 0, by Euler and Maclaurin's formula after ten terms."""
+def _hurwitz(xp: Any, s: Any, q: Any, unit: Any = 1.0) -> Any:
+    """ζ(s, q)·unit^s for s > 1 and q > 0, by Euler and Maclaurin's formula after ten terms."""
     a = q + 10
     matters = s * log1p(xp, 10 / q) < 60  # the rest, beside the first term
     order = pick(xp, matters, s, 2.0)
@@ -198,10 +198,10 @@ def _hurwitz(xp: Any, s: Any, q: Any) -> Any:
     for k, b in enumerate(HURWITZ):
         rest = rest + b * factor
         factor = factor * ((order + (2 * k + 1)) / a) * ((order + (2 * k + 2)) / a)
-    total = xp.pow(a, 1 - order) * (1 / (order - 1) + rest / a)
+    total = xp.pow(a / unit, 1 - order) * (unit / (order - 1) + rest / a * unit)
     total = xp.where(matters, total, xp.zeros_like(q))
     for k in range(9, -1, -1):
-        total = total + xp.pow(q + k, -s)
+        total = total + xp.pow((q + k) / unit, -s)
     return total
 
 
@@ -242,6 +242,17 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     _, z = _reflected(xp, order + 1)
     rest, scale = _parts(xp, z)
     size = rest * tail * scale * scale
+    # where n! or x^(n + 1) is outside of the dtype: n!·x^(−n − 1) by Stirling's series, in which
+    # the exponent is no difference of larger ones, and half of the power at a time
+    info, factor = xp.finfo(x.dtype), rest * scale * scale
+    lost = tail < float(info.smallest_normal) / float(info.eps)
+    lost = xp.logical_or(lost, xp.logical_not(xp.isfinite(factor)))
+    lost = xp.logical_and(lost, xp.logical_and(x > 0, x < xp.inf))
+    s, q = pick(xp, lost, order + 1, 10.0), pick(xp, lost, x, 10.0)
+    power = s * (xp.log(s / q) - 1) + (stirling(s) + HALF_LOG_TAU - 0.5 * xp.log(s))
+    half = xp.where(s < LARGE, xp.pow(q, -s / 2), xp.exp(power / 2))
+    factor = xp.where(s < LARGE, factor, xp.ones_like(x))
+    size = xp.where(lost, factor * half * _hurwitz(xp, s, q, q) * half, size)
     found = xp.where(xp.round(order / 2) * 2 == order, -size, size)
     found = xp.where(first, digamma.kernel(xp, x), found)
     return pick(xp, whole, found, xp.nan)

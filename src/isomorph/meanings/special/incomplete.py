@@ -20,6 +20,7 @@ from .gamma import (
     log_gamma_near_two,
     stirling,
 )
+from .logarithms import log_unless, over
 from .series import expm1, log1p, log1p_minus, pick, polynomial
 from .smooth import smooth
 
@@ -241,9 +242,16 @@ def gammaincc(xp: Any, a: Any, x: Any) -> Any:
     return _both(xp, a, x, 1.0, 0.0, True)
 
 
+def _density_slope(xp: Any, y: Any, a: Any, x: Any) -> Any:
+    """The derivative of the density for x; at 0, where it is 0·∞, its limit."""
+    starts = xp.logical_and(x == 0, a > 1)
+    start = xp.where(a > 2, 0 * a, xp.where(a == 2, 0 * a + 1, xp.inf + 0 * a))
+    return xp.where(starts, start, y * (over(xp, a - 1, pick(xp, ~starts, x, 1.0)) - 1))
+
+
 @smooth(
-    lambda xp, y, a, x: y * (xp.log(x) - digamma(xp, a)),
-    lambda xp, y, a, x: y * ((a - 1) / x - 1),
+    lambda xp, y, a, x: y * (log_unless(xp, y, x) - digamma(xp, a)),
+    _density_slope,
 )
 def gamma_density(xp: Any, a: Any, x: Any) -> Any:
     """x^(a − 1)·e^(−x) / Γ(a), the derivative of P with respect to x."""
@@ -263,7 +271,7 @@ def gamma_density(xp: Any, a: Any, x: Any) -> Any:
 
 @smooth(
     "the parameter a, whose second derivative is not known",
-    lambda xp, _, a, x: gamma_density(xp, a, x) * (xp.log(x) - digamma(xp, a)),
+    lambda xp, _, a, x: gamma_density.slope(xp, 0, None, (a, x)),
 )
 def gammainc_slope(xp: Any, a: Any, x: Any) -> Any:
     """The derivative of P(a, x) with respect to a."""

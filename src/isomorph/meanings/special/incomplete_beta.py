@@ -20,6 +20,7 @@ from .gamma import (
     log_gamma_near_two,
     stirling,
 )
+from .logarithms import log1p_unless, log_unless, over
 from .series import expm1, log1p, log1p_minus, pick, polynomial, product, total
 from .smooth import smooth
 
@@ -339,10 +340,22 @@ def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
     return xp.where(inside, value, pick(xp, _known(xp, a, b, x), edge, xp.nan))
 
 
+def _density_slope(xp: Any, y: Any, a: Any, b: Any, x: Any) -> Any:
+    """The derivative of the density for x; at 0 and 1, where it is 0·∞, its limit."""
+    starts, ends = xp.logical_and(x == 0, a > 1), xp.logical_and(x == 1, b > 1)
+    edge = xp.logical_or(starts, ends)
+    power, other = xp.where(starts, a, b), xp.where(starts, b, a)
+    zero = xp.zeros_like(a)
+    limit = xp.where(power > 2, zero, xp.where(power == 2, other * (other + 1), xp.inf + zero))
+    z = pick(xp, ~edge, x, 0.5)
+    found = y * (over(xp, a - 1, z) - over(xp, b - 1, 1 - z))
+    return xp.where(edge, xp.where(starts, limit, -limit), found)
+
+
 @smooth(
-    lambda xp, y, a, b, x: y * (xp.log(x) + digamma_rise(xp, a, b)),
-    lambda xp, y, a, b, x: y * (xp.log1p(-x) + digamma_rise(xp, b, a)),
-    lambda xp, y, a, b, x: y * ((a - 1) / x - (b - 1) / (1 - x)),
+    lambda xp, y, a, b, x: y * (log_unless(xp, y, x) + digamma_rise(xp, a, b)),
+    lambda xp, y, a, b, x: y * (log1p_unless(xp, y, -x) + digamma_rise(xp, b, a)),
+    _density_slope,
 )
 def beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
     """x^(a − 1)·(1 − x)^(b − 1) / B(a, b), the derivative of I_x(a, b) with respect to x."""
@@ -370,7 +383,7 @@ def _slope(xp: Any, a: Any, b: Any, x: Any, which: int) -> Any:
 @smooth(
     UNKNOWN,
     UNKNOWN,
-    lambda xp, _, a, b, x: beta_density(xp, a, b, x) * (xp.log(x) + digamma_rise(xp, a, b)),
+    lambda xp, _, a, b, x: beta_density.slope(xp, 0, None, (a, b, x)),
 )
 def betainc_slope_a(xp: Any, a: Any, b: Any, x: Any) -> Any:
     """The derivative of I_x(a, b) with respect to a."""
@@ -380,7 +393,7 @@ def betainc_slope_a(xp: Any, a: Any, b: Any, x: Any) -> Any:
 @smooth(
     UNKNOWN,
     UNKNOWN,
-    lambda xp, _, a, b, x: beta_density(xp, a, b, x) * (xp.log1p(-x) + digamma_rise(xp, b, a)),
+    lambda xp, _, a, b, x: beta_density.slope(xp, 1, None, (a, b, x)),
 )
 def betainc_slope_b(xp: Any, a: Any, b: Any, x: Any) -> Any:
     """The derivative of I_x(a, b) with respect to b."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .series import log1p
+from .series import log1p, polynomial
 from .smooth import smooth
 
 
@@ -33,24 +33,38 @@ def logit(xp: Any, p: Any) -> Any:
     return xp.where(close, log1p(xp, s) - log1p(xp, -s), xp.log(p / (1 - p)))
 
 
+def _divisor(xp: Any, x: Any, y: Any) -> Any:
+    """y, but infinite where both x and y are 0, so that quotients are 0 there."""
+    return xp.where((x == 0) & (y == 0), xp.full_like(y, xp.inf), y)
+
+
+@smooth(
+    lambda xp, _, x, y: 1 / _divisor(xp, x, y),
+    lambda xp, quotient, x, y: -quotient / _divisor(xp, x, y),
+)
 def over(xp: Any, x: Any, y: Any) -> Any:
-    """x / y, but 0 where x is 0."""
-    return xp.where(x == 0, xp.zeros_like(x), x / xp.where(x == 0, xp.ones_like(y), y))
+    """x / y, but 0 where both are 0. Its derivative in x is 1 / y, also where only x is 0."""
+    return x / _divisor(xp, x, y)
 
 
-def _log_unless(xp: Any, x: Any, y: Any) -> Any:
+def log_unless(xp: Any, x: Any, y: Any) -> Any:
     """log y, but 0 where both x and y are 0."""
     return xp.log(xp.where((x == 0) & (y == 0), xp.ones_like(y), y))
 
 
-@smooth(lambda xp, _, x, y: _log_unless(xp, x, y), lambda xp, _, x, y: over(xp, x, y))
+def log1p_unless(xp: Any, x: Any, y: Any) -> Any:
+    """log(1 + y), but 0 where both x and 1 + y are 0."""
+    return xp.log1p(xp.where((x == 0) & (y == -1), xp.zeros_like(y), y))
+
+
+@smooth(lambda xp, _, x, y: log_unless(xp, x, y), lambda xp, _, x, y: over(xp, x, y))
 def xlogy(xp: Any, x: Any, y: Any) -> Any:
     zero = (x == 0) & ~xp.isnan(y)
     return xp.where(zero, xp.zeros_like(x), x * xp.log(xp.where(zero, xp.ones_like(y), y)))
 
 
 @smooth(
-    lambda xp, _, x, y: xp.log1p(xp.where((x == 0) & (y == -1), xp.zeros_like(y), y)),
+    lambda xp, _, x, y: log1p_unless(xp, x, y),
     lambda xp, _, x, y: over(xp, x, 1 + y),
 )
 def xlog1py(xp: Any, x: Any, y: Any) -> Any:
@@ -65,6 +79,8 @@ def entr(xp: Any, x: Any) -> Any:
     return xp.where(xp.isnan(x), x, xp.where(x > 0, -inside * xp.log(inside), edge))
 
 
+# differentiating the quotient would give 0·∞ where it overflows
+@smooth(lambda xp, _, x, y: 1 / x, lambda xp, _, x, y: -1 / y)
 def log_ratio(xp: Any, x: Any, y: Any) -> Any:
     """log(x / y) of positive numbers; the quotient may overflow, and may be close to 1."""
     quotient = x / y
@@ -84,23 +100,23 @@ def _positive(xp: Any, x: Any, y: Any, at_zero: Any, inside: Any) -> Any:
 
 @smooth(lambda xp, _, x, y: log_ratio(xp, x, y) + 1, lambda xp, _, x, y: -over(xp, x, y))
 def rel_entr(xp: Any, x: Any, y: Any) -> Any:
-    return _positive(xp, x, y, xp.zeros_like(x), x * log_ratio(xp, x, y))
+    return _positive(xp, x, y, xp.zeros_like(x), x * log_ratio.kernel(xp, x, y))
 
 
 @smooth(lambda xp, _, x, y: log_ratio(xp, x, y), lambda xp, _, x, y: 1 - over(xp, x, y))
 def kl_div(xp: Any, x: Any, y: Any) -> Any:
-    return _positive(xp, x, y, y, x * log_ratio(xp, x, y) - x + y)
+    return _positive(xp, x, y, y, x * log_ratio.kernel(xp, x, y) - x + y)
 
 
-# The Taylor coefficients of sin(πx)/(πx) in x².
-SINC = tuple((-1) ** n * math.pi ** (2 * n) / math.factorial(2 * n + 1) for n in range(16))
+# The Taylor coefficients of (sin(πx)/(πx))'/x in x².
+SINC_SLOPE = tuple(
+    (-1) ** n * 2 * n * math.pi ** (2 * n) / math.factorial(2 * n + 1) for n in range(1, 16)
+)
 
 
 def _sinc_slope(xp: Any, _: Any, x: Any) -> Any:
     near = xp.where(xp.abs(x) < 1, x, xp.zeros_like(x))
-    square, series = near * near, xp.zeros_like(x)
-    for n in range(len(SINC) - 1, 0, -1):
-        series = series * square + 2 * n * SINC[n]
+    series = polynomial(SINC_SLOPE, near * near)
     far = xp.where(xp.abs(x) < 1, xp.ones_like(x), x)
     turned = math.pi * far
     formula = (xp.cos(turned) - xp.sin(turned) / turned) / far
@@ -113,22 +129,41 @@ def sinc(xp: Any, x: Any) -> Any:
     return xp.where(x == 0, xp.ones_like(x), xp.sin(turned) / turned)
 
 
+@smooth(lambda xp, _, b, x: xp.exp(x), lambda xp, y, b, x: y)
+def weighted_exp(xp: Any, b: Any, x: Any) -> Any:
+    """b·eˣ, and 0 where b is 0, even if x is infinite."""
+    return xp.where(b == 0, xp.zeros_like(x), b * xp.exp(x))
+
+
+@smooth(lambda xp, _, x: 1 / x)
+def quiet_log(xp: Any, x: Any) -> Any:
+    """log(x), without a warning of NumPy where x is 0 or negative."""
+    return xp.log(x)
+
+
 def signed_logsumexp(xp: Any, x: Any, b: Any, axis: Any, keepdims: bool, signed: bool) -> Any:
-    """log(Σ b·eˣ), or the logarithm of the size of the sum, and its sign."""
-    x, b = xp.broadcast_arrays(*(xp.astype(a, xp.result_type(x, b)) for a in (x, b)))
-    counts = b != 0
-    if 0 in tuple(x.shape):
-        total, top = xp.sum(x * b, axis=axis, keepdims=True), None
+    """log(Σ b·eˣ) of arrays of one shape and real dtype, or the logarithm of the size of the sum,
+    and its sign.
+    """
+    if 0 in tuple(x.shape):  # an empty array has no maximum
+        total = xp.sum(x * b, axis=axis, keepdims=True)
+        top = xp.zeros_like(total)
     else:
-        inside = xp.where(counts, x, -xp.inf * xp.ones_like(x))
-        top = xp.stop_gradient(xp.max(inside, axis=axis, keepdims=True))
+        lowest = xp.full_like(x, -xp.inf)
+        counted = xp.stop_gradient(xp.where(b == 0, lowest, x))
+        top = xp.max(counted, axis=axis, keepdims=True)
+        # where no term is left, the result does not depend on x: its slope is not 0 / 0
+        x = xp.where(top == -xp.inf, xp.stop_gradient(x), x)
         top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
-        powers = xp.exp(xp.where(counts, x, top) - top)
-        total = xp.sum(b * powers, axis=axis, keepdims=True)
+        total = xp.sum(weighted_exp(xp, b, x - top), axis=axis, keepdims=True)
     sign = xp.sign(xp.stop_gradient(total))
-    size = xp.log(sign * total if signed else total)
-    size = size if top is None else size + top
+    size = quiet_log(xp, sign * total if signed else total) + top
     if not keepdims:
-        shape = tuple(xp.sum(x, axis=axis).shape)
-        size, sign = xp.reshape(size, shape), xp.reshape(sign, shape)
+        size, sign = (_without_axes(xp, a, axis) for a in (size, sign))
     return (size, sign) if signed else size
+
+
+def _without_axes(xp: Any, x: Any, axis: Any) -> Any:
+    """`x` without these axes of one element; without all axes if None."""
+    axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return xp.squeeze(x, axis=axes) if axes else x

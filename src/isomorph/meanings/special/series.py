@@ -31,6 +31,11 @@ def sin_pi(xp: Any, x: Any) -> Any:
     return xp.sin(math.pi * half)
 
 
+def cos_pi(xp: Any, x: Any) -> Any:
+    """cos(π·x), exactly ±1 for integers."""
+    return xp.cos(math.pi * (x - 2 * xp.round(x / 2)))
+
+
 def pi_cot_pi(xp: Any, x: Any) -> Any:
     """π/tan(π·x), where x is not an integer."""
     part = x - xp.round(x)

@@ -43,7 +43,7 @@ class Smooth:
     def refuse(self, place: int) -> NoReturn:
         """Raise, because there is no derivative in this argument."""
         raise NotImplementedError(
-            f"{self.name}: needed no derivative in argument {place + 1}, "
+            f"{self.name}: has no derivative in argument {place + 1}, "
             f"{self.partials[place]}; pass it through iso.stop_gradient"
         )
 

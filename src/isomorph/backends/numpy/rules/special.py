@@ -2,7 +2,7 @@
 imported here. A rule is registered when its ufunc is first called on a traced value.
 
 An order, a shape parameter or a count has no rule where the table has None: a traced one raises.
-Derivatives in the parameters of gammainc and betainc are those of `iso.special`.
+Functions that `iso.special` has too get their derivatives from there, if their arguments are real.
 """
 
 import sys
@@ -13,25 +13,51 @@ from typing import Any
 import numpy as np
 
 from ....dispatch import load
-from ....meanings.special.incomplete import gammainc_slope
-from ....meanings.special.incomplete_beta import betainc_slope_a, betainc_slope_b
+from ....meanings.special import beta, errors, incomplete, incomplete_beta, logarithms
 from ..tape import constant, elementwise, rule
 from ..traced import LATE, TRACED, concrete
 from .elementwise import conj, nonzero
+from .limits import (
+    boxcox_slope,
+    dawsn_slope,
+    ellipe_slope,
+    ellipk_slope,
+    inv_boxcox_slope,
+    poch_slope,
+    rgamma_slope,
+    smooth,
+    special,
+    spence_slope,
+    wofz_slope,
+)
 
 
-def special(name):
-    return getattr(sys.modules["scipy.special"]._ufuncs, name)
+def by_formula(function, place, y, *args):
+    """The derivative of y, a function of `iso.special`, in the argument number `place`."""
+    xp: Any = load("numpy")
+    arrays = [x if hasattr(x, "dtype") else np.asarray(x) for x in args]
+    arrays = [x if x.dtype == y.dtype else xp.astype(x, y.dtype) for x in arrays]
+    with np.errstate(all="ignore"):  # of branches that are not taken
+        return function.slope(xp, place, y, tuple(np.broadcast_arrays(*arrays)))
 
 
-def ratio(a, b):
-    """a / b, but 0 where a is 0."""
-    return a / np.where(concrete(a) == 0, 1.0, b)
+def formulas(function, complex_too=()):
+    """The partial derivatives of a function of `iso.special`; `complex_too` has those that complex
+    numbers need.
+    """
 
+    def one(i):
+        def chosen(y, *args):
+            if complex_too and y.dtype.kind == "c":
+                return complex_too[i](y, *args)
+            return by_formula(function, i, y, *args)
 
-def safe(test, at, b):
-    """`b`, but 1 where `b` equals `at` and `test` is 0, so that its logarithm is 0 there."""
-    return np.where((concrete(test) == 0) & (concrete(b) == at), 1.0, b)
+        return [
+            lambda y, a: chosen(y, a), lambda y, a, b: chosen(y, a, b),
+            lambda y, a, b, c: chosen(y, a, b, c),
+        ][len(function.partials) - 1]  # fmt: skip
+
+    return [one(i) for i in range(len(function.partials))]
 
 
 def slope(y, a):
@@ -39,22 +65,14 @@ def slope(y, a):
     return np.where(concrete(a) == 0, 0.5, y / nonzero(a))
 
 
-def by_formula(function, *args):
-    """A function of `iso.special`, of arguments that broadcast."""
-    xp: Any = load("numpy")
-    arrays = (np.asarray(x) if isinstance(x, (int, float)) else x for x in args)
-    return xp.smooth(function, tuple(np.broadcast_arrays(*arrays)))
-
-
 def power_density(a, x):
     """The derivative of gammainc(a, x) for x."""
-    return np.exp(special("xlogy")(a - 1.0, x) - x - special("gammaln")(a))
+    return smooth(incomplete.gamma_density, a, x)
 
 
 def beta_density(a, b, x):
     """The derivative of betainc(a, b, x) for x."""
-    logs = special("xlogy")(a - 1.0, x) + special("xlog1py")(b - 1.0, -x)
-    return np.exp(logs - special("betaln")(a, b))
+    return smooth(incomplete_beta.beta_density, a, b, x)
 
 
 def student_density(df, t):
@@ -92,16 +110,17 @@ PARTIALS = {
     "erf":       [lambda a: 2 / sqrt(pi) * np.exp(-a * a)],
     "erfc":      [lambda a: -2 / sqrt(pi) * np.exp(-a * a)],
     "erfi":      [lambda a: 2 / sqrt(pi) * np.exp(a * a)],
-    "erfcx":     [lambda y, a: 2 * a * y - 2 / sqrt(pi)],
+    "erfcx":     formulas(errors.erfcx, [lambda y, a: 2 * a * y - 2 / sqrt(pi)]),
     "erfinv":    [lambda y: sqrt(pi) / 2 * np.exp(y * y)],
     "erfcinv":   [lambda y: -sqrt(pi) / 2 * np.exp(y * y)],
-    "dawsn":     [lambda y, a: 1 - 2 * a * y],
-    "wofz":      [lambda y, a: 2j / sqrt(pi) - 2 * a * y],
+    "dawsn":     [lambda y, a: dawsn_slope(y, a)],
+    "wofz":      [lambda y, a: wofz_slope(y, a)],
     "ndtr":      [lambda a: 1 / sqrt(2 * pi) * np.exp(-0.5 * a * a)],
-    "log_ndtr":  [lambda y, a: np.exp(-0.5 * a * a - y - 0.5 * log(2 * pi))],
+    "log_ndtr":  formulas(errors.log_ndtr, [
+                  lambda y, a: np.exp(-0.5 * a * a - y - 0.5 * log(2 * pi))]),
     "ndtri":     [lambda y: sqrt(2 * pi) * np.exp(0.5 * y * y)],
     "ndtri_exp": [lambda y, a: sqrt(2 * pi) * np.exp(0.5 * y * y + a)],
-    "expit":     [lambda y: y * (1 - y)],
+    "expit":     formulas(logarithms.expit),
     "log_expit": [lambda a: special("expit")(-a)],
     "logit":     [lambda a: 1 / (a * (1 - a))],
     "expm1":     [lambda y: y + 1],
@@ -117,26 +136,20 @@ PARTIALS = {
     "gammaln":   [lambda a: psi(a)],
     "loggamma":  [lambda a: psi(a)],
     "gamma":     [lambda y, a: y * psi(a)],
-    "rgamma":    [lambda y, a: -y * psi(a)],
+    "rgamma":    [lambda y, a: rgamma_slope(y, a)],
     "psi":       [lambda a: special("_zeta")(2.0, a)],
     "_zeta":     [None, lambda a, b: -a * special("_zeta")(a + 1.0, b)],
-    "beta":      [lambda y, a, b: y * (psi(a) - psi(a + b)),
-                  lambda y, a, b: y * (psi(b) - psi(a + b))],
-    "betaln":    [lambda a, b: psi(a) - psi(a + b), lambda a, b: psi(b) - psi(a + b)],
-    "binom":     [lambda y, a, b: y * (psi(a + 1) - psi(a - b + 1)),
-                  lambda y, a, b: y * (psi(a - b + 1) - psi(b + 1))],
-    "poch":      [lambda y, a, b: y * (psi(a + b) - psi(a)), lambda y, a, b: y * psi(a + b)],
-    "gammainc":     [lambda a, b: by_formula(gammainc_slope, a, b),
-                     lambda a, b: power_density(a, b)],
-    "gammaincc":    [lambda a, b: -by_formula(gammainc_slope, a, b),
-                     lambda a, b: -power_density(a, b)],
+    "beta":      formulas(beta.beta),
+    "betaln":    formulas(beta.betaln),
+    "binom":     formulas(beta.binom),
+    "poch":      [lambda y, a, b: poch_slope(y, a, b), lambda y, a, b: y * psi(a + b)],
+    "gammainc":     formulas(incomplete.gammainc),
+    "gammaincc":    formulas(incomplete.gammaincc),
     "gammaincinv":  [None, lambda y, a: 1 / power_density(a, y)],
     "gammainccinv": [None, lambda y, a: -1 / power_density(a, y)],
-    "betainc":      [lambda a, b, c: by_formula(betainc_slope_a, a, b, c),
-                     lambda a, b, c: by_formula(betainc_slope_b, a, b, c),
-                     lambda a, b, c: beta_density(a, b, c)],
-    "betaincc":     [lambda a, b, c: -by_formula(betainc_slope_a, a, b, c),
-                     lambda a, b, c: -by_formula(betainc_slope_b, a, b, c),
+    "betainc":      formulas(incomplete_beta.betainc),
+    "betaincc":     [lambda a, b, c: -smooth(incomplete_beta.betainc_slope_a, a, b, c),
+                     lambda a, b, c: -smooth(incomplete_beta.betainc_slope_b, a, b, c),
                      lambda a, b, c: -beta_density(a, b, c)],
     "betaincinv":   [None, None, lambda y, a, b: 1 / beta_density(a, b, y)],
     "betainccinv":  [None, None, lambda y, a, b: -1 / beta_density(a, b, y)],
@@ -148,26 +161,28 @@ PARTIALS = {
     "fdtrc":     [None, None, lambda a, b, c: -ratio_density(a, b, c)],
     "pdtr":      [None, lambda a, b: -counted(a, b)],
     "pdtrc":     [None, lambda a, b: counted(a, b)],
-    "xlogy":     [lambda a, b: np.log(safe(a, 0, b)), lambda a, b: ratio(a, b)],
-    "xlog1py":   [lambda a, b: np.log(safe(a, 0, 1 + b)), lambda a, b: ratio(a, 1 + b)],
-    "entr":      [lambda a: -np.log(a) - 1],
-    "rel_entr":  [lambda a, b: np.log(a / b) + 1, lambda a, b: -a / b],
-    "kl_div":    [lambda a, b: np.log(a / b), lambda a, b: 1 - a / b],
+    "xlogy":     formulas(logarithms.xlogy, [
+                  lambda y, a, b: logarithms.log_unless(np, a, b),
+                  lambda y, a, b: logarithms.over.kernel(np, a, b)]),
+    "xlog1py":   formulas(logarithms.xlog1py, [
+                  lambda y, a, b: logarithms.log1p_unless(np, a, b),
+                  lambda y, a, b: logarithms.over.kernel(np, a, 1 + b)]),
+    "entr":      formulas(logarithms.entr),
+    "rel_entr":  formulas(logarithms.rel_entr),
+    "kl_div":    formulas(logarithms.kl_div),
     "huber":     [lambda a, b: np.where(np.abs(b) <= a, 0.0, np.abs(b) - a),
                   lambda a, b: np.clip(b, -a, a)],
     "pseudo_huber": [lambda a, b: 2 * a * (np.hypot(1, b / a) - 1) - b * b / a / np.hypot(1, b / a),
                      lambda a, b: b / np.hypot(1, b / a)],
-    "boxcox":    [lambda y, a, b: a ** (b - 1.0),
-                  lambda y, a, b: (np.log(a) * (1 + b * y) - y) / b],
-    "inv_boxcox": [lambda y, a, b: y ** (1 - b),
-                   lambda y, a, b: y * (a / (1 + a * b) - np.log(y)) / b],
+    "boxcox":    [lambda a, b: a ** (b - 1.0), lambda a, b: boxcox_slope(a, b)],
+    "inv_boxcox": [lambda y, a, b: y ** (1 - b), lambda y, a, b: inv_boxcox_slope(y, a, b)],
     "exp1":      [lambda a: -np.exp(-a) / a],
     "expi":      [lambda a: np.exp(a) / a],
     "expn":      [None, lambda a, b: -special("expn")(a - 1, b)],
-    "spence":    [lambda a: np.log(a) / (1 - a)],
-    "ellipk":    [lambda y, a: (special("ellipe")(a) / (1 - a) - y) / (2 * a)],
-    "ellipkm1":  [lambda y, a: -(special("ellipe")(1 - a) / a - y) / (2 * (1 - a))],
-    "ellipe":    [lambda y, a: (y - special("ellipk")(a)) / (2 * a)],
+    "spence":    [lambda a: spence_slope(a)],
+    "ellipk":    [lambda y, a: ellipk_slope(y, a)],
+    "ellipkm1":  [lambda y, a: -ellipk_slope(y, 1 - a, a)],
+    "ellipe":    [lambda y, a: ellipe_slope(y, a)],
     "ellipkinc": [lambda a, b: 1 / np.sqrt(1 - b * np.sin(a) ** 2), None],
     "ellipeinc": [lambda a, b: np.sqrt(1 - b * np.sin(a) ** 2), None],
     "hyp0f1":    [None, lambda a, b: special("hyp0f1")(a + 1, b) / a],
