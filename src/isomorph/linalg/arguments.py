@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from ..dispatch import backend_of, dtype_of
+from ..dtypes import promoted
 from ..layers.shapes import broadcast, known, shape_of
 
 
@@ -39,15 +40,6 @@ def square(name: str, word: str, x: Any) -> Any:
             f"(shape {tuple(x.shape)})"
         )
     return xp
-
-
-def promoted(xp: Any, *arrays: Any) -> list[Any]:
-    """The arrays in their common dtype."""
-    first = arrays[0].dtype
-    if all(x.dtype == first for x in arrays):
-        return list(arrays)
-    dtype = xp.result_type(*arrays)
-    return [x if x.dtype == dtype else xp.astype(x, dtype) for x in arrays]
 
 
 def alike(name: str, xp: Any, *arrays: Any, axes: int = 2) -> list[Any]:

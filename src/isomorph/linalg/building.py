@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..dispatch import backend_of
+from ..dtypes import promoted
 from ..layers.shapes import broadcast, known, shape_of
-from .arguments import promoted
 
 if TYPE_CHECKING:
     from ..array_types import A
