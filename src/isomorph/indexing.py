@@ -322,7 +322,7 @@ def _is_mask(item: Any) -> bool:
         return False
     while isinstance(item, (list, tuple)) and item:
         item = item[0]
-    return isinstance(item, bool)
+    return isinstance(item, bool) or "bool" in str(getattr(item, "dtype", ""))
 
 
 def _read(xp: Contract, number: Any) -> int | None:

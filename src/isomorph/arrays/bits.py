@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..dispatch import backend_of, dtype_of
-from .arguments import array
 
 if TYPE_CHECKING:
     from ..array_types import A
@@ -21,8 +20,9 @@ def logical_right_shift(x: A, n: Any, /) -> A:
     """
     xp: Any = backend_of(x, n)
     for z in (x, n):
-        if type(z) is not int and not xp.isdtype(array(xp, z, x).dtype, "integral"):
-            came = dtype_of(z) if hasattr(z, "dtype") else f"{z!r}"
+        is_array = hasattr(z, "dtype")
+        if type(z) is not int and not (is_array and xp.isdtype(z.dtype, "integral")):
+            came = dtype_of(z) if is_array else repr(z)
             raise TypeError(f"logical_right_shift: needed integers, got {came}")
     if type(x) is int:
         least, most = (int(end) for end in (xp.iinfo(n.dtype).min, xp.iinfo(n.dtype).max))

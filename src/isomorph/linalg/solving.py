@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from ..dispatch import backend_of
+from ..dtypes import index_dtype
 from ..gradients.custom import ruled
 from .arguments import adjoint, alike, eye_of, finite_part, marked, matrices, right_hand, square
 
@@ -120,7 +121,7 @@ def lstsq(a: A, b: A, /, rcond: float | None = None) -> LeastSquares[A]:
     finite, safe = finite_part(xp, left)
     values = marked(xp, finite, xp.linalg.svdvals(safe), 1)
     least = xp.stop_gradient(values, False)[..., :1] * cut
-    rank = xp.sum(xp.astype(xp.stop_gradient(values, False) > least, xp.int64), axis=-1)
+    rank = xp.sum(xp.astype(xp.stop_gradient(values, False) > least, index_dtype(xp)), axis=-1)
     x = _least(xp, left, right, cut)
     rest = right - xp.matmul(left, x)
     sizes = xp.real(rest * xp.conj(rest)) if xp.is_complex(rest.dtype) else rest * rest
