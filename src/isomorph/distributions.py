@@ -180,7 +180,7 @@ def poisson(key: A, lam: Any, shape: Shape | None = None, /, *, dtype: DType = "
         raise TypeError(f"random.poisson: needed an integer dtype, got {dtype!r}")
     if wanted in (xp.int64, xp.uint64) and index_dtype(xp) != xp.int64:
         raise TypeError(
-            f"random.poisson: needed a dtype of at most 32 bits, got {dtype!r}; turn on 64-bit types"
+            f"random.poisson: needed a dtype of at most 32 bits, got {dtype!r}; turn on 64 bits"
         )
     most, signed = int(xp.iinfo(wanted).max), int(xp.iinfo(wanted).min) < 0
     if find_backend(lam) is None or isinstance(lam, Real):

@@ -94,7 +94,7 @@ def eye_of(xp: Any, x: Any) -> Any:
 
 
 def finite_part(xp: Any, a: Any) -> tuple[Any, Any]:
-    """Which matrices are finite, of shape [...]; and the matrices, with an identity in place of each
+    """Which matrices are finite, of shape [...]; and the matrices, with an identity instead of each
     that is not, because a kernel for singular values or eigenvalues may never return for it.
     """
     finite = xp.all(xp.isfinite(a), axis=(-2, -1))

@@ -39,7 +39,7 @@ def solve_triangular(
     `b` is one vector [n], or matrices [..., n, k]; batches broadcast. `trans` is 0 or "N" for `a`
     itself, 1 or "T" for its transpose, 2 or "C" for the conjugate transpose; `lower` always speaks
     of `a`. With `unit_diagonal` the diagonal is taken as 1, and not read. A zero on the diagonal
-    raises where the framework's own `solve` does so, and gives inf or NaN elsewhere.
+    raises on NumPy, and gives inf or NaN elsewhere.
 
     >>> iso.linalg.solve_triangular(np.array([[2.0, 1.0], [9.0, 4.0]]), np.array([4.0, 8.0]))
     array([1., 2.])
@@ -63,8 +63,8 @@ def cho_factor(a: A, /, *, lower: bool = False) -> tuple[A, bool]:
     `cho_solve`: an upper c with cᴴ @ c = a, or a lower one with c @ cᴴ = a.
 
     Only this triangle of `a` is read, and the other triangle of the factor is 0. The gradient is
-    Hermitian. A matrix that is not positive definite does as in the framework's own `cholesky`: an
-    error, or NaN.
+    Hermitian. A matrix that is not positive definite does as in `cholesky`: it raises, or
+    gives NaN.
 
     >>> iso.linalg.cho_factor(np.array([[4.0, 2.0], [2.0, 5.0]]), lower=True)
     (array([[2., 0.],
@@ -173,7 +173,7 @@ def solve_sylvester(a: A, b: A, q: A, /) -> A:
     [..., m, n]. Batches broadcast.
 
     There is one solution if no eigenvalue of `a` is the negative of one of `b`; otherwise the
-    result is inf, NaN or an error, as that of the framework's `solve`. Up to 400 elements are found
+    result is that of the framework's `solve` for a singular matrix. Up to 400 elements are found
     by one linear system; more by the eigenvectors of `b`, so `b` must have a full set of them.
 
     >>> iso.linalg.solve_sylvester(np.eye(2), np.array([[1.0]]), np.array([[2.0], [4.0]]))
