@@ -82,13 +82,14 @@ def _straight(xp: Any, at: Any, ends: tuple, heights: tuple, knots: Any) -> Any:
     flat = width == 0
     part = xp.where(inside, at, low) - low
     part = xp.astype(part / xp.where(flat, xp.ones_like(width), width), bottom.dtype)
-    rise = top - bottom
-    # an infinite height: its own at its knot, and from there on infinite
-    endless = xp.logical_not(xp.isfinite(rise))
-    stays = xp.logical_or(part == 0, top == bottom)
-    far = xp.where(stays, bottom, bottom + top)
-    near = bottom + xp.where(endless, xp.zeros_like(rise), rise) * part
-    return xp.where(flat, bottom, xp.where(endless, far, near))
+    finite = xp.logical_and(xp.isfinite(bottom), xp.isfinite(top))
+    none = xp.zeros_like(bottom)
+    rise = xp.where(finite, top, none) - xp.where(finite, bottom, none)
+    near = bottom + rise * part
+    # an infinite height: its own at its knot, and infinite beside it; NaN where the place is NaN
+    stays = xp.logical_or(flat, xp.logical_or(part == 0, top == bottom))
+    level = bottom + xp.where(stays, none, top) + 0 * part
+    return xp.where(xp.logical_or(flat, xp.logical_not(finite)), level, near)
 
 
 def trapezoid(y: A, x: Any = None, dx: Any = 1.0, axis: int = -1) -> A:
