@@ -26,8 +26,8 @@ def gamma(xp: Any, key: Any, a: Any, sizes: tuple[int, ...], word: str) -> Any:
     variables"); a parameter below 1 is raised by 1, and the result multiplied by u^(1/a).
     """
     a = xp.broadcast_to(xp.stop_gradient(a, False), sizes)
-    right = a > 0
-    sure = xp.where(right, a, xp.ones_like(a))
+    right, endless = a > 0, a == float("inf")
+    sure = xp.where(xp.logical_and(right, xp.logical_not(endless)), a, xp.ones_like(a))
     count = TRIES * math.prod(sizes)
     z = xp.draw(normal, key, 0, (TRIES, *sizes), word)
     u = 1 - xp.draw(unit, key, count, (TRIES, *sizes), word)  # not 0
@@ -42,6 +42,7 @@ def gamma(xp: Any, key: Any, a: Any, sizes: tuple[int, ...], word: str) -> Any:
         low, sure, xp.ones_like(a)
     )
     x = xp.where(low, x * xp.exp(power), x)
+    x = xp.where(endless, a, x)
     return xp.where(right, x, xp.full_like(x, float("nan")))
 
 
