@@ -160,8 +160,8 @@ def test_singular_matrices_in_compiled_loops(backend, xp):
     regular = np.array([[4.0, 2.0], [2.0, 5.0]])
 
     def both(singular, indefinite):
-        def step(i, inverse, factor):
-            return L.inv(singular + 0 * i), L.cholesky(indefinite + 0 * i)
+        def step(i, state):
+            return L.inv(singular + 0 * state[0]), L.cholesky(indefinite)
 
         return iso.fori_loop(0, 1, step, (0 * singular, 0 * indefinite))
 
