@@ -4,8 +4,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+import scipy.linalg
+from frameworks import jax
 from linalg_cases import (
     CASES,
+    GENERAL,
+    A,
     L,
     differences,
     numpy_namespace,
