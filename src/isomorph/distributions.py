@@ -5,15 +5,30 @@ of uniform and normal numbers.
 from __future__ import annotations
 
 import math
+import sys
 from numbers import Integral, Real
 from operator import index
 from typing import TYPE_CHECKING, Any
 
 from .dispatch import backend_of, dtype_of, find_backend
+from .dtypes import index_dtype, widened
 from .gradients.custom import custom_vjp
+from .layers.shapes import broadcast
 from .meanings import random as draws
 from .meanings import rejection
-from .random_arguments import Shape, backend, cast, dtype_name, inner, kind, number, shape_of
+from .random_arguments import (
+    Shape,
+    backend,
+    cast,
+    check_floats,
+    dtype_name,
+    fits,
+    inner,
+    number,
+    shape_of,
+    shown,
+    sizes_of,
+)
 
 if TYPE_CHECKING:
     from .array_types import A
@@ -35,7 +50,7 @@ def randint(key: A, shape: Shape, low: int, high: int, /, *, dtype: DType = "int
     xp: Any = backend("randint", key)
     for end in (low, high):
         if not isinstance(end, Integral) or isinstance(end, bool):
-            raise TypeError(f"random.randint: needed low and high as integers, got {kind(end)}")
+            raise TypeError(f"random.randint: needed low and high as integers, got {shown(end)}")
     low, high, wanted = index(low), index(high), xp.dtype(dtype)
     word = next((w for w in WHOLE if wanted == getattr(xp, w)), None)
     if word is None:
@@ -78,7 +93,9 @@ def choice(key: A, a: Any, shape: Shape = (), /, *, replace: bool = True, p: Any
     """Elements of an array along its first axis, or numbers below the integer `a`, chosen with the
     probabilities `p` [n], or all with the same; without `replace`, no element twice.
 
-    `p` is not checked; if it does not sum to 1, it is divided by its sum. Without `p` all
+    If `p` does not sum to 1, it is divided by its sum. It must be finite, not negative, and above 0
+    somewhere, without `replace` for at least as many elements as are drawn: otherwise it raises
+    where it can be read; in a compiled program elements without a chance are taken. Without `p` all
     backends choose the same. With `p`, sums are rounded: about one choice in 10⁶ may differ.
     Gradients flow to the chosen elements of `a`, none to `p`.
 
@@ -87,7 +104,7 @@ def choice(key: A, a: Any, shape: Shape = (), /, *, replace: bool = True, p: Any
     """
     xp: Any = backend("choice", key)
     sizes = shape_of("choice", shape)
-    n = _number_of(key, a)
+    n = _number_of(xp, key, a)
     count = math.prod(sizes)
     if not replace and count > n:
         raise ValueError(f"random.choice: needed at most {n} elements without replace, got {count}")
@@ -98,6 +115,7 @@ def choice(key: A, a: Any, shape: Shape = (), /, *, replace: bool = True, p: Any
                 f"random.choice: needed p as floats of shape ({n},), got {dtype_of(p)} of shape "
                 f"{tuple(p.shape)}"
             )
+        _check_chances(xp, p, count if not replace else min(count, 1))
     places = xp.reshape(_places(xp, key, n, count, replace, p), sizes)
     if isinstance(a, Integral):
         return places
@@ -110,7 +128,8 @@ def gamma(key: A, a: Any, shape: Shape | None = None, /, *, dtype: DType | None 
     scale 1, by the method of Marsaglia and Tsang. The shape is that of `a` unless one is given.
 
     Backends agree to rounding, but where a proposal is at the edge of being accepted, about once
-    in 10⁶ in float32, they may draw another number. Where `a` is not positive, the result is NaN.
+    in 10⁶ in float32, they may draw another number. Where `a` is not positive, the result is NaN;
+    where it is infinite, so is the result. Numbers too small for the dtype are 0.
     There is no derivative with respect to `a`: asking for it raises; use iso.stop_gradient(a).
 
     >>> iso.random.gamma(iso.random.key(0), 3.0, 2).shape
@@ -118,16 +137,17 @@ def gamma(key: A, a: Any, shape: Shape | None = None, /, *, dtype: DType | None 
     """
     xp: Any = backend("gamma", key)
     if find_backend(a) is None or isinstance(a, Real):
-        if not number("gamma", "a", a) > 0:
-            raise ValueError(f"random.gamma: needed a positive a, got {a!r}")
         word = dtype_name(xp, "gamma", dtype)
+        if not fits("gamma", "a", number("gamma", "a", a), inner(word)) > 0:
+            raise ValueError(f"random.gamma: needed a positive a, got {a!r}")
+        a = max(float(a), sys.float_info.min if word == "float64" else 2.0**-126)
         own = getattr(xp, inner(word))
         a = xp.asarray(float(a), dtype=own, device=xp.device_of(key))
     else:
-        _check_floats("gamma", "a", xp, key, a)
+        check_floats("gamma", "a", xp, key, a)
         word = dtype_name(xp, "gamma", a.dtype if dtype is None else dtype)
         a = xp.astype(a, getattr(xp, inner(word)))
-    sizes = _sizes("gamma", "a", a, shape)
+    sizes = sizes_of("gamma", "a", a, shape)
 
     def refuse(kept: Any, upstream: Any) -> Any:
         raise NotImplementedError(
@@ -146,7 +166,10 @@ def poisson(key: A, lam: Any, shape: Shape | None = None, /, *, dtype: DType = "
 
     Below 10 by inversion, above by Hörmann's transformed rejection, in float32 unless `lam` is a
     float64 array; so above 2**24 not all integers occur. Backends may differ where rounding
-    decides, about once in 10⁶ in float32. -1 where `lam` is not at least 0.
+    decides, about once in 10⁶ in float32. A number `lam` must leave room in `dtype` for what is
+    drawn; with an array, what is too large for the dtype becomes the greatest integer that both
+    it and the dtype of `lam` have. Where an array is negative, infinite or NaN, the result is -1,
+    in an unsigned dtype that greatest integer.
 
     >>> iso.random.poisson(iso.random.key(0), 3.0, 2).shape
     (2,)
@@ -155,23 +178,38 @@ def poisson(key: A, lam: Any, shape: Shape | None = None, /, *, dtype: DType = "
     wanted = xp.dtype(dtype)
     if not xp.isdtype(wanted, "integral"):
         raise TypeError(f"random.poisson: needed an integer dtype, got {dtype!r}")
+    if wanted in (xp.int64, xp.uint64) and index_dtype(xp) != xp.int64:
+        raise TypeError(
+            f"random.poisson: needed a dtype of at most 32 bits, got {dtype!r}; turn on 64 bits"
+        )
+    most, signed = int(xp.iinfo(wanted).max), int(xp.iinfo(wanted).min) < 0
     if find_backend(lam) is None or isinstance(lam, Real):
         mean = number("poisson", "lam", lam)
         if not mean >= 0:
             raise ValueError(f"random.poisson: needed lam of at least 0, got {lam!r}")
+        if mean + 10 * math.sqrt(mean) > most:  # ten standard deviations
+            raise ValueError(
+                f"random.poisson: needed lam so that draws fit into {dtype!r}, at most {most}, got "
+                f"{lam!r}; give a wider dtype"
+            )
         small, large = mean < rejection.MANY, mean >= rejection.MANY
         lam = xp.asarray(mean, dtype=xp.float32, device=xp.device_of(key))
     else:
-        _check_floats("poisson", "lam", xp, key, lam)
+        check_floats("poisson", "lam", xp, key, lam)
         lam = xp.stop_gradient(lam, False)
         lam = lam if lam.dtype in (xp.float32, xp.float64) else xp.astype(lam, xp.float32)
         # the numbers are the same, whether the other case is computed or not
         few = xp.at_hand(xp.any(lam < rejection.MANY))
         many = xp.at_hand(xp.any(lam >= rejection.MANY))
         small, large = (True if found is None else bool(found) for found in (few, many))
-    sizes = _sizes("poisson", "lam", lam, shape)
+    sizes = sizes_of("poisson", "lam", lam, shape)
     word = "float64" if lam.dtype == xp.float64 else "float32"
-    return xp.astype(rejection.poisson(xp, key, lam, sizes, word, small, large), wanted)
+    drawn = rejection.poisson(xp, key, lam, sizes, word, small, large)
+    digits = 53 if word == "float64" else 24
+    top = most if most < 2**digits else most + 1 - (most + 1) // 2**digits
+    top = xp.full_like(drawn, float(top))
+    drawn = xp.minimum(drawn, top)
+    return xp.astype(drawn if signed else xp.where(drawn < 0, top, drawn), wanted)
 
 
 def multivariate_normal(key: A, mean: Any, cov: Any, shape: Shape | None = None, /) -> A:
@@ -186,7 +224,7 @@ def multivariate_normal(key: A, mean: Any, cov: Any, shape: Shape | None = None,
     """
     xp: Any = backend("multivariate_normal", key)
     for word, x in (("mean", mean), ("cov", cov)):
-        _check_floats("multivariate_normal", word, xp, key, x)
+        check_floats("multivariate_normal", word, xp, key, x)
     d = mean.shape[-1] if len(mean.shape) else -1
     if tuple(cov.shape)[-2:] != (d, d):
         raise ValueError(
@@ -194,17 +232,23 @@ def multivariate_normal(key: A, mean: Any, cov: Any, shape: Shape | None = None,
             f"{tuple(mean.shape)} and {tuple(cov.shape)}"
         )
     outer = tuple(mean.shape)[:-1], tuple(cov.shape)[:-2]
-    both = _broadcast("multivariate_normal", *outer)
+    both = broadcast(*outer)
+    if both is None:
+        raise ValueError(
+            f"random.multivariate_normal: needed batches that broadcast, got {outer[0]} and "
+            f"{outer[1]}"
+        )
     sizes = both if shape is None else shape_of("multivariate_normal", shape)
-    if _broadcast("multivariate_normal", sizes, both) != sizes:
+    if broadcast(sizes, both) != sizes:
         raise ValueError(
             f"random.multivariate_normal: needed a shape to which {both} broadcasts, got {sizes}"
         )
     dtype = xp.result_type(mean.dtype, cov.dtype)
     word = dtype_name(xp, "multivariate_normal", dtype)
-    z = cast(xp, xp.draw(draws.normal, key, 0, (*sizes, d), inner(word)), word)
-    factor = xp.linalg.cholesky(xp.astype(cov, dtype))
-    return xp.astype(mean, dtype) + xp.matmul(factor, z[..., None])[..., 0]
+    z = xp.draw(draws.normal, key, 0, (*sizes, d), inner(word))
+    # half precision has no Cholesky factor
+    factor = xp.linalg.cholesky(xp.astype(cov, z.dtype))
+    return cast(xp, xp.astype(mean, z.dtype) + xp.matmul(factor, z[..., None])[..., 0], word)
 
 
 def shuffled(xp: Contract, key: Any, n: int) -> Any:
@@ -220,7 +264,7 @@ def shuffled(xp: Contract, key: Any, n: int) -> Any:
     return places
 
 
-def _number_of(key: Any, a: Any) -> int:
+def _number_of(xp: Any, key: Any, a: Any) -> int:
     """How many elements there are to choose from."""
     if isinstance(a, Integral) and not isinstance(a, bool):
         n = index(a)
@@ -229,54 +273,54 @@ def _number_of(key: Any, a: Any) -> int:
         n = a.shape[0]
     else:
         n = 0
+    if n > min(2**47, int(xp.iinfo(index_dtype(xp)).max) + 1):
+        raise ValueError(
+            f"random.choice: needed at most 2**47 elements, and no more than indices of "
+            f"{index_dtype(xp)} can count, got {n}"
+        )
     if n < 1:
         raise TypeError(
             "random.choice: needed an integer of at least 1, or an array with elements, got "
-            f"{kind(a)}"
+            f"{shown(a)}"
         )
     return n
 
 
 def _places(xp: Any, key: Any, n: int, count: int, replace: bool, p: Any) -> Any:
     """`count` numbers below `n`."""
-    whole = xp.__array_namespace_info__().default_dtypes()["indexing"]
+    whole = index_dtype(xp)
     if p is None and not replace:
         return shuffled(xp, key, n)[:count]
     if p is None:
-        return xp.astype(xp.draw(draws.integers, key, 0, (count,), "int32", 0, n), whole)
-    p = xp.stop_gradient(p, False)
+        word = "int32" if n <= 2**31 else "int64"
+        return xp.astype(xp.draw(draws.integers, key, 0, (count,), word, 0, n), whole)
+    p = widened(xp, xp.stop_gradient(p, False))
     word = dtype_name(xp, "choice", p.dtype)
     if not replace:  # the order of log p + Gumbel noise is that of drawing one after the other
-        noise = cast(xp, xp.draw(draws.gumbel, key, 0, (n,), inner(word)), word)
+        noise = xp.draw(draws.gumbel, key, 0, (n,), word)
         never = p <= 0
         scores = xp.log(xp.where(never, xp.ones_like(p), p)) + noise
         scores = xp.where(never, xp.full_like(scores, -float("inf")), scores)
         return xp.astype(xp.argsort(scores, descending=True, stable=True)[:count], whole)
     sums = xp.cumulative_sum(p)
-    numbers = cast(xp, xp.draw(draws.unit, key, 0, (count,), inner(word)), word) * sums[-1]
+    numbers = xp.draw(draws.unit, key, 0, (count,), word) * sums[-1]
     numbers = xp.minimum(numbers, xp.nextafter(sums[-1], xp.zeros_like(sums[-1])))
-    return xp.astype(xp.searchsorted(sums, numbers, side="right"), whole)
+    found = xp.astype(xp.searchsorted(sums, numbers, side="right"), whole)
+    return xp.minimum(found, xp.full_like(found, n - 1))  # if there is no chance at all
 
 
-def _check_floats(name: str, what: str, xp: Any, key: Any, x: Any) -> None:
-    if find_backend(x) is None or not xp.isdtype(x.dtype, "real floating"):
-        raise TypeError(f"random.{name}: needed {what} as floats, got {kind(x)}")
-    backend_of(key, x)
-
-
-def _sizes(name: str, what: str, x: Any, shape: Any) -> tuple[int, ...]:
-    own = tuple(x.shape)
-    sizes = own if shape is None else shape_of(name, shape)
-    if _broadcast(name, sizes, own) != sizes:
+def _check_chances(xp: Any, p: Any, least: int) -> None:
+    """Raise if chances that can be read do not suffice for so many different elements."""
+    p = xp.stop_gradient(p, False)
+    fine = xp.logical_and(p >= 0, xp.isfinite(p))
+    counts = [xp.sum(xp.astype(mask, index_dtype(xp))) for mask in (fine, p > 0)]
+    found = xp.at_hand(xp.stack(counts))
+    if found is None:
+        return
+    if int(found[0]) < p.shape[0]:
+        raise ValueError("random.choice: needed p finite and at least 0, got a number that is not")
+    if int(found[1]) < least:
         raise ValueError(
-            f"random.{name}: needed a shape to which that of {what}, {own}, broadcasts, got {sizes}"
+            f"random.choice: needed at least {least} elements with a chance above 0, got "
+            f"{int(found[1])}"
         )
-    return sizes
-
-
-def _broadcast(name: str, one: tuple[int, ...], two: tuple[int, ...]) -> tuple[int, ...]:
-    n = max(len(one), len(two))
-    pairs = list(zip((1,) * (n - len(one)) + one, (1,) * (n - len(two)) + two))
-    if any(a != b and 1 not in (a, b) for a, b in pairs):
-        raise ValueError(f"random.{name}: needed shapes that broadcast, got {one} and {two}")
-    return tuple(b if a == 1 else a for a, b in pairs)

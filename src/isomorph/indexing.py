@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, 
 
 from .default_backend import host
 from .dispatch import backend_of, dtype_of, find_backend
+from .dtypes import index_dtype
 
 if TYPE_CHECKING:
     from .array_types import Shaped
@@ -207,9 +208,11 @@ def _redirected(xp: Contract, x: Any, item: Any, size: int) -> Any:
     """Positions from 0 on, in which `size` stands for what is out of range."""
     if find_backend(item) is not xp:
         item = xp.asarray(item, device=xp.device_of(x))
-        if xp.isdtype(item.dtype, "bool"):
-            return item
-    item = xp.astype(item, xp.__array_namespace_info__().default_dtypes()["indexing"])
+        if not xp.isdtype(item.dtype, "integral"):
+            raise IndexError(
+                f"at(x)[index]: needed integers or booleans in a list, got {dtype_of(item)}"
+            )
+    item = xp.astype(item, index_dtype(xp))
     item = xp.where(item < 0, item + size, item)
     return xp.where(xp.logical_and(item >= 0, item < size), item, xp.full_like(item, size))
 
@@ -272,7 +275,9 @@ def _width(item: Any) -> int:
 
 
 def _known(xp: Contract, x: Any, index: Any) -> Any:
-    """The index with ints for values that can be read, and windows for the others."""
+    """The index with ints for values that can be read, windows for the others, and masks for lists
+    of booleans.
+    """
     parts = index if type(index) is tuple else (index,)
     if all(_is_basic(item) for item in parts):
         return index
@@ -281,6 +286,9 @@ def _known(xp: Contract, x: Any, index: Any) -> Any:
         if find_backend(item) not in (None, xp, host()):  # NumPy integers work everywhere
             backend_of(x, item)
     out = []
+    parts = tuple(
+        xp.asarray(item, device=xp.device_of(x)) if _is_mask(item) else item for item in parts
+    )
     for spot, item in enumerate(parts):
         if type(item) is span:
             item = _spanned(xp, x, parts, spot)
@@ -306,6 +314,15 @@ def _is_array(item: Any) -> bool:
         return True
     shape = getattr(item, "shape", None)
     return shape is not None and (len(shape) > 0 or "bool" in str(item.dtype))
+
+
+def _is_mask(item: Any) -> bool:
+    """Whether an item of an index is nested lists of booleans."""
+    if not isinstance(item, (list, tuple)):
+        return False
+    while isinstance(item, (list, tuple)) and item:
+        item = item[0]
+    return isinstance(item, bool) or "bool" in str(getattr(item, "dtype", ""))
 
 
 def _read(xp: Contract, number: Any) -> int | None:

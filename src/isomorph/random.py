@@ -23,7 +23,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, overload
 
 from .creation import asarray
-from .dispatch import backend_of, dtype_of, find_backend
+from .dispatch import backend_of, find_backend
 from .distributions import (
     choice,
     exponential,
@@ -34,17 +34,21 @@ from .distributions import (
     randint,
     shuffled,
 )
+from .dtypes import widened
 from .meanings import random as draws
 from .random_arguments import (
     DIGITS,
     Shape,
     backend,
     cast,
+    check_floats,
     dtype_name,
+    fits,
     inner,
-    kind,
     number,
     shape_of,
+    shown,
+    sizes_of,
 )
 from .random_arguments import check_key as check_key
 from .random_arguments import is_key as is_key
@@ -91,7 +95,7 @@ def key(seed: int, /, *, device: Any = None, backend: BackendName | None = None)
     """
     if not isinstance(seed, Integral) or isinstance(seed, bool):
         raise TypeError(
-            f"random.key: needed an integer, got {kind(seed)}; for an integer that is only known "
+            f"random.key: needed an integer, got {shown(seed)}; for an integer that is only known "
             "in compiled code, use random.fold_in"
         )
     seed = index(seed)
@@ -130,7 +134,8 @@ def fold_in(key: A, data: Any, /) -> A:
         return xp.draw(draws.keys, key, number, (1,))[0, ...]
     if find_backend(data) is None or tuple(data.shape) or not xp.isdtype(data.dtype, "integral"):
         raise TypeError(
-            f"random.fold_in: needed an integer, or an integer array without axes, got {kind(data)}"
+            "random.fold_in: needed an integer, or an integer array without axes, got "
+            f"{shown(data)}"
         )
     backend_of(key, data)
     return xp.fold_in(key, data)
@@ -143,8 +148,8 @@ def bits(key: A, shape: Shape = (), /, *, dtype: DType = "uint32") -> A:
     array([4070199207, 4202968722], dtype=uint32)
     """
     xp = backend("bits", key)
-    kind = xp.dtype(dtype)
-    word = next((w for w in UNSIGNED if kind == getattr(xp, w)), None)
+    wanted = xp.dtype(dtype)
+    word = next((w for w in UNSIGNED if wanted == getattr(xp, w)), None)
     if word is None:
         raise TypeError(f"random.bits: needed one of {', '.join(UNSIGNED)}, got {dtype!r}")
     return xp.draw(draws.bits, key, 0, shape_of("bits", shape), word)
@@ -165,7 +170,13 @@ def uniform(
     low, high = (number("uniform", n, x) for n, x in (("minval", minval), ("maxval", maxval)))
     if not low < high or math.isinf(high - low):
         raise ValueError(f"random.uniform: needed minval < maxval, got {low} and {high}")
+    for what, end in (("minval", low), ("maxval", high)):
+        fits("uniform", what, end, word)
     wide = inner(word)
+    if wide == "float32" and draws.single(low) == draws.single(high):
+        raise ValueError(
+            f"random.uniform: needed minval and maxval that differ in {word}, got {low} and {high}"
+        )
     if not exact:
         numbers = xp.quick(key, shape, getattr(xp, wide), False)
         if (low, high) != (0.0, 1.0):
@@ -231,11 +242,11 @@ def bernoulli(key: A, p: Any = 0.5, shape: Shape | None = None, /, *, exact: boo
     """
     xp = backend("bernoulli", key)
     if find_backend(p) is not None and not isinstance(p, Real):
-        backend_of(key, p)
-        sizes = shape_of("bernoulli", tuple(p.shape) if shape is None else shape)
-        if not xp.isdtype(p.dtype, "real floating"):
-            raise TypeError(f"random.bernoulli: needed p as floats, got {dtype_of(p)}")
-        return uniform(key, sizes, dtype=p.dtype, exact=exact) < xp.stop_gradient(p, False)
+        check_floats("bernoulli", "p", xp, key, p)
+        sizes = sizes_of("bernoulli", "p", p, shape)
+        # in half precision a small chance would be that of the number 0, 1 in 1024
+        p = widened(xp, xp.stop_gradient(p, False))
+        return uniform(key, sizes, dtype=p.dtype, exact=exact) < p
     p = number("bernoulli", "p", p)
     if not 0 <= p <= 1:
         raise ValueError(f"random.bernoulli: needed p from 0 to 1, got {p}")
@@ -262,7 +273,7 @@ def permutation(key: Any, x: Any, /, *, axis: int = 0) -> Any:
         return shuffled(xp, key, index(x))
     if find_backend(x) is None or not x.shape:
         raise TypeError(
-            f"random.permutation: needed an integer or an array with axes, got {kind(x)}"
+            f"random.permutation: needed an integer or an array with axes, got {shown(x)}"
         )
     backend_of(key, x)
     if not -len(x.shape) <= axis < len(x.shape):
@@ -274,7 +285,8 @@ def permutation(key: Any, x: Any, /, *, axis: int = 0) -> Any:
 
 def categorical(key: A, logits: Shaped, /, *, axis: int = -1, shape: Shape | None = None) -> A:
     """Indices along `axis` of `logits`, drawn with probabilities softmax(logits). `shape` must end
-    with the shape of `logits` without that axis.
+    with the shape of `logits` without that axis. Logits are not checked: the first NaN is drawn,
+    and the first index if all are -inf.
 
     >>> int(iso.random.categorical(iso.random.key(0), np.array([0.0, 100.0])))
     1
@@ -282,7 +294,7 @@ def categorical(key: A, logits: Shaped, /, *, axis: int = -1, shape: Shape | Non
     xp = backend("categorical", key)
     if find_backend(logits) is None or not xp.is_float(logits.dtype) or not logits.shape:
         raise TypeError(
-            f"random.categorical: needed logits as floats with an axis, got {kind(logits)}"
+            f"random.categorical: needed logits as floats with an axis, got {shown(logits)}"
         )
     backend_of(key, logits)
     sizes = list(logits.shape)
@@ -302,5 +314,6 @@ def categorical(key: A, logits: Shaped, /, *, axis: int = -1, shape: Shape | Non
     axis = axis % len(logits.shape) + rest
     word = dtype_name(xp, "categorical", logits.dtype)
     full = (*wanted[:axis], along, *wanted[axis:])
-    noise = cast(xp, xp.draw(draws.gumbel, key, 0, full, inner(word)), word)
-    return xp.argmax(xp.stop_gradient(logits, False) + noise, axis=axis)
+    noise = xp.draw(draws.gumbel, key, 0, full, inner(word))
+    # in half precision many sums would be equal, and the first of them would be taken
+    return xp.argmax(widened(xp, xp.stop_gradient(logits, False)) + noise, axis=axis)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from oracles import numpy_of
+from oracles import central_gradient, numpy_of
 
 NAN, INF = np.nan, np.inf
 
@@ -85,6 +85,93 @@ def test_values_at_edges(backend, xp, name):
     np.testing.assert_allclose(found, wanted, rtol=1e-15)
 
 
+def test_interpolation_at_infinity(backend, xp):
+    """Outside of all knots the function is constant: its derivative there is 0, and those at other
+    places are as without.
+    """
+    given = [np.array([INF, -INF, 0.5, 1.3]), np.array([0.0, 1.0, 3.0]), np.array([2.0, 4.0, -1.0])]
+    weights = np.array([1.0, 2.0, 3.0, 4.0])
+    for sides in ({}, {"left": -7.0, "right": 8.0}):
+        values = iso.interp(*map(xp.asarray, given), **sides)
+        np.testing.assert_array_equal(numpy_of(values), np.interp(*given, **sides))
+        total = lambda *args, sides=sides: xp.sum(iso.interp(*args, **sides) * xp.asarray(weights))
+        found = iso.grad(total, (0, 1, 2))(*map(xp.asarray, given))
+        assert numpy_of(found[0])[:2].tolist() == [0.0, 0.0]
+        for place in range(3):
+
+            def by(x, place=place, sides=sides):
+                args = [*given[:place], x, *given[place + 1 :]]
+                return float(np.sum(np.interp(*args, **sides) * weights))
+
+            # infinity stays where it is in a central difference: 0
+            wanted = central_gradient(by, given[place])
+            np.testing.assert_allclose(numpy_of(found[place]), wanted, rtol=1e-7, atol=1e-8)
+
+
+def test_interpolation_of_infinite_heights(backend, xp):
+    given = (
+        np.array([0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]),
+        np.arange(4.0),
+        np.array([2.0, 4.0, INF, INF]),
+    )
+    found = iso.interp(*map(xp.asarray, given))
+    np.testing.assert_array_equal(numpy_of(found), np.interp(*given))
+    assert numpy_of(found).tolist() == [2.0, 3.0, 4.0, INF, INF, INF, INF]
+    nowhere = iso.interp(xp.asarray(np.array([NAN])), *map(xp.asarray, given[1:]))
+    assert np.isnan(numpy_of(nowhere)).all()
+
+
+def test_a_number_may_come_first(backend, xp):
+    shifts = xp.asarray(np.array([1, 2, 31, 40, -1], np.int32))
+    found = [iso.logical_right_shift(x, shifts) for x in (8, -8)]
+    wanted = [[4, 2, 0, 0, 0], [2**31 - 4, 2**30 - 2, 1, 0, 0]]
+    assert [numpy_of(x).tolist() for x in found] == wanted
+    assert all(x.dtype == xp.int32 for x in found)
+    assert numpy_of(iso.isclose(2.0, xp.asarray(np.array([2.0, 3.0])))).tolist() == [True, False]
+    assert bool(iso.allclose(2, xp.asarray(np.array([2, 2]))))
+    xs, ys = np.array([0.0, 1.0, 2.0]), np.array([2.0, 4.0, 8.0])
+    for x in (0.25, 1, -3):
+        found = iso.interp(x, xp.asarray(xs), xp.asarray(ys))
+        assert found.dtype == xp.float64
+        np.testing.assert_allclose(numpy_of(found), np.interp(x, xs, ys), rtol=1e-15)
+    with pytest.raises(TypeError, match=r"logical_right_shift: needed integers, got 8\.5"):
+        iso.logical_right_shift(8.5, shifts)
+    with pytest.raises(ValueError, match="logical_right_shift: needed an integer of int8, got 300"):
+        iso.logical_right_shift(300, xp.asarray(np.array([1], np.int8)))
+    x, ids = xp.asarray(np.ones(2)), xp.asarray(np.array([0, 1]))
+    for call, name in {
+        lambda: iso.searchsorted(1.0, x): "searchsorted",
+        lambda: iso.convolve(1.0, x): "convolve",
+        lambda: iso.correlate(1.0, x): "correlate",
+        lambda: iso.cdist(1.0, x[None, :]): "cdist",
+        lambda: iso.trapezoid(1.0, x): "trapezoid",
+        lambda: iso.segment_sum(1.0, ids, 1): "segment_sum",
+        lambda: iso.histogram(1.0, x): "histogram",
+        lambda: iso.quantile(1.0, x): "quantile",
+        lambda: iso.interp(x, 1.0, x): "interp",
+    }.items():
+        with pytest.raises(TypeError, match=f"{name}: needed an array as .*, got float"):
+            call()
+
+
+def test_integrals_of_two_dtypes(backend, xp):
+    """The dtype is that of both together, as of their product."""
+    y, x = np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 3.0])
+    for one, other in ((np.float64, np.float32), (np.float32, np.float64), (np.int32, np.float32)):
+        values, places = xp.asarray(y.astype(one)), xp.asarray(x.astype(other))
+        found = iso.trapezoid(values, places)
+        floats = (
+            values
+            if one != np.int32
+            else xp.astype(values, xp.__array_namespace_info__().default_dtypes()["real floating"])
+        )
+        assert found.dtype == xp.result_type(floats, places)
+        assert float(found) == np.trapezoid(y, x)
+    for dx in (2, 2.0, xp.asarray(np.array(2.0, np.float32))):
+        found = iso.trapezoid(xp.asarray(y.astype(np.float32)), dx=dx)
+        assert (found.dtype, float(found)) == (xp.float32, 8.0)
+
+
 def test_float32_stays_float32(backend, xp):
     x = xp.asarray(np.array([[1.0, 2.0, 4.0], [3.0, 0.5, 9.0]], np.float32))
     ids = xp.asarray(np.array([0, 1]))
@@ -139,7 +226,23 @@ def test_lists_and_numbers_of_places_are_dropped_too(backend, xp):
     assert numpy_of(iso.at(x)[xp.asarray(np.array(5))].add(9.0, mode="drop")).tolist() == [0, 1, 2]
     assert numpy_of(iso.at(x)[1:].add(1.0, mode="drop")).tolist() == [0, 2, 3]
     mask = xp.asarray(np.array([True, False, True]))
-    assert numpy_of(iso.at(x)[mask].set(7.0, mode="drop")).tolist() == [7, 1, 7]
+    for chosen in (mask, [True, False, True], [np.True_, np.False_, np.True_]):
+        for mode in (None, "drop"):
+            assert numpy_of(iso.at(x)[chosen].set(7.0, mode=mode)).tolist() == [7, 1, 7]
+            assert numpy_of(iso.at(x)[chosen].add(1.0, mode=mode)).tolist() == [1, 1, 3]
+        assert numpy_of(iso.at(x)[chosen].get()).tolist() == [0, 2]
+    both, rows = (
+        xp.asarray(np.arange(6.0).reshape(2, 3)),
+        [[True, False, False], [False, True, True]],
+    )
+    for mode in (None, "drop"):
+        assert numpy_of(iso.at(both)[rows].set(9.0, mode=mode)).tolist() == [[9, 1, 2], [3, 9, 9]]
+        assert numpy_of(iso.at(both)[[False, True], 1:].add(1.0, mode=mode)).tolist() == [
+            [0, 1, 2],
+            [3, 5, 6],
+        ]
+    with pytest.raises(IndexError, match="needed integers or booleans in a list, got float"):
+        iso.at(x)[[0.5]].set(7.0, mode="drop")
     with pytest.raises(ValueError, match="needed mode None or 'drop', got 'clip'"):
         iso.at(x)[0].add(1.0, mode="clip")
 

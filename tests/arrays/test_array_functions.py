@@ -20,7 +20,9 @@ def listed(found):
 
 
 def dtype_of(xp, name, sure):
-    """NumPy's dtype, but floats from integers are of the framework's default dtype."""
+    """NumPy's dtype, but floats from integers are of the framework's default dtype; the case of
+    one_hot asks for float64.
+    """
     whole = all(x.dtype.kind == "i" for x in CASES[name].arrays)
     if not whole or sure.dtype != np.float64 or name == "one_hot":
         return sure.dtype
@@ -70,8 +72,9 @@ def by_differences(name):
             arrays = [*case.arrays[:place], x, *case.arrays[place + 1 :]]
             return float(weighted(iso.namespace(np.ones(1)), name, case.wanted(*arrays)))
 
-        with np.errstate(invalid="ignore"):
-            found.append(np.nan_to_num(central_gradient(total, case.arrays[place])))
+        # a NaN among the arguments does not move, and must not reach a result
+        found.append(central_gradient(total, case.arrays[place]))
+        assert np.isfinite(found[-1]).all(), name
     return found
 
 

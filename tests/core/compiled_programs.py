@@ -239,9 +239,10 @@ def rejections(iso, xp, x):
 
 
 def ordered(iso, xp, x):
+    hole = xp.where(x > 1.2, xp.full_like(x, float("nan")), x)
     return [
-        iso.median(x, axis=1), iso.quantile(x, [0.3, 0.8], axis=0), iso.nanmedian(x),
-        iso.nanquantile(x, 0.3, axis=0), *iso.top_k(x, 2), iso.cumulative_max(x, axis=1),
+        iso.median(x, axis=1), iso.quantile(x, [0.3, 0.8], axis=0), iso.nanmedian(hole),
+        iso.nanquantile(hole, 0.3, axis=0), *iso.top_k(x, 2), iso.cumulative_max(x, axis=1),
         iso.cumulative_min(x, axis=0), iso.searchsorted(xp.sort(x), xp.sin(x)),
     ]  # fmt: skip
 

@@ -68,7 +68,11 @@ def test_complex_arrays_are_checked_part_by_part(backend, xp):
 
 def test_a_wrong_part_is_named(backend, xp):
     z = xp.asarray(np.array([0.5 - 0.3j, 1.5 + 0.2j]))
-    # the gradient of z² is g·conj(2z): without the conjugate, the imaginary part is wrong
-    wrong = iso.custom_vjp(lambda z: z * z, lambda z: (z * z, z), lambda z, g: (g * 2 * z,))
-    with pytest.raises(AssertionError, match=r"order 1, argument 0, index \(\d,\) \w+ part"):
-        iso.check_gradients(wrong, z, order=1)
+    # the gradient of z² is g·conj(2z): its conjugate has a wrong imaginary part, and the negative
+    # of its conjugate a wrong real part
+    for part, sign in (("imaginary", 1), ("real", -1)):
+        back = lambda z, g, sign=sign: (sign * xp.conj(g * xp.conj(2 * z)),)
+        wrong = iso.custom_vjp(lambda z: z * z, lambda z: (z * z, z), back)
+        words = rf"order 1, argument 0, index \(\d,\) {part} part"
+        with pytest.raises(AssertionError, match=words):
+            iso.check_gradients(wrong, z, order=1)

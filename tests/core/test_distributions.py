@@ -220,7 +220,7 @@ def test_parameters_out_of_range(backend, xp):
         lambda: r.choice(key, 3, 4, replace=False): "at most 3 elements",
         lambda: r.choice(key, 3, 4, p=xp.asarray(np.ones(2))): r"shape \(3,\)",
         lambda: r.gamma(key, -1.0): "positive a",
-        lambda: r.gamma(key, bad, (3,)): "needed shapes that broadcast",
+        lambda: r.gamma(key, bad, (3,)): "needed a shape to which that of a",
         lambda: r.poisson(key, -1.0): "at least 0",
         lambda: r.multivariate_normal(key, bad, bad): r"mean \[..., d\]",
     }.items():

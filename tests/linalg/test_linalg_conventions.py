@@ -118,7 +118,59 @@ def test_matrices_that_are_not_finite(backend, xp, name):
         broken[1, 0, 0] = wrong
         found = values(run(xp.asarray(broken), *map(xp.asarray, rest)))
         np.testing.assert_allclose(found[0], whole[0], rtol=1e-13, atol=1e-14)
-        assert not np.isfinite(found[1]).all()
+        if name == "lu":
+            assert not np.isfinite(found[1]).all()
+        elif name == "solve_triangular":  # the row of the NaN, and those that need it
+            assert np.isnan(found[1]).any(axis=-2).all()
+        else:
+            assert np.isnan(found[1]).all()
+
+
+SINGULAR, INDEFINITE = np.array([[1.0, 2.0], [2.0, 4.0]]), np.array([[1.0, 2.0], [2.0, 1.0]])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_singular_matrices_raise_where_it_is_said(backend, xp):
+    """NumPy, TensorFlow and PyTorch raise; JAX has inf or NaN. A triangle raises on NumPy only."""
+    calls = {
+        "solve": lambda: L.solve(xp.asarray(SINGULAR), xp.asarray(np.ones(2))),
+        "inv": lambda: L.inv(xp.asarray(SINGULAR)),
+        "solve_sylvester": lambda: L.solve_sylvester(
+            xp.asarray(SINGULAR), xp.asarray(-SINGULAR), xp.asarray(np.ones((2, 2)))
+        ),
+        "cho_factor": lambda: L.cho_factor(xp.asarray(INDEFINITE))[0],
+        "cholesky": lambda: L.cholesky(xp.asarray(INDEFINITE)),
+        "solve_triangular": lambda: L.solve_triangular(
+            xp.asarray(np.diag([1.0, 0.0])), xp.asarray(np.ones(2))
+        ),
+    }
+    for name, call in calls.items():
+        if backend == "jax" or (name == "solve_triangular" and backend != "numpy"):
+            assert not np.isfinite(values(call())).all(), name
+        else:  # each framework has an error of its own
+            with pytest.raises(Exception, match="(?i)singular|positive|invertible"):
+                call()
+
+
+@pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
+def test_singular_matrices_in_compiled_loops(backend, xp):
+    """Nothing raises there, and what cannot be found is not finite, or as large as 1 over the
+    rounding error. The other matrices of a batch are right.
+    """
+    regular = np.array([[4.0, 2.0], [2.0, 5.0]])
+
+    def both(singular, indefinite):
+        def step(i, state):
+            return L.inv(singular + 0 * state[0]), L.cholesky(indefinite)
+
+        return iso.fori_loop(0, 1, step, (0 * singular, 0 * indefinite))
+
+    given = [xp.asarray(np.stack([a, regular])) for a in (SINGULAR, INDEFINITE)]
+    inverse, factor = map(values, iso.jit(both)(*given))
+    assert not np.abs(inverse[0]).max() < 1e15
+    assert np.isnan(factor[0]).any()
+    np.testing.assert_allclose(inverse[1], np.linalg.inv(regular), rtol=1e-14)
+    np.testing.assert_allclose(factor[1], [[2, 0], [1, 2]], rtol=1e-14)
 
 
 def test_empty_batches(backend, xp):

@@ -4,8 +4,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+import scipy.linalg
+from frameworks import jax
 from linalg_cases import (
     CASES,
+    GENERAL,
+    A,
     L,
     differences,
     numpy_namespace,
@@ -112,3 +116,18 @@ def test_mapped_functions(backend, xp):
     rows = [values(quick(backend, slope)(arrays[0][i])) for i in range(2)]
     mapped = quick(backend, iso.vmap(slope))
     np.testing.assert_allclose(values(mapped(arrays[0])), rows, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("backend", ["jax"], indirect=True)
+def test_forward_mode_is_ours(backend, xp):
+    """JAX's own forward mode says that it has no rule; ours, and reverse mode twice, do."""
+    a, along = xp.asarray(GENERAL[0]), xp.asarray(A[0])
+    roots = iso.jvp(L.sqrtm, (a,), (along,))[1]
+    with pytest.raises(TypeError, match="forward-mode"):
+        jax.jvp(L.sqrtm, (a,), (along,))
+    with pytest.raises(TypeError, match="forward-mode"):
+        jax.hessian(lambda a: xp.sum(L.expm(a)))(a)
+    # the derivative x of a root r solves r x + x r = along
+    root = scipy.linalg.sqrtm(GENERAL[0])
+    want = scipy.linalg.solve_sylvester(root, root, A[0])
+    np.testing.assert_allclose(values(roots), want, rtol=1e-11, atol=1e-12)

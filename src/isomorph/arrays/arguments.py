@@ -7,9 +7,10 @@ from operator import index
 from typing import Any
 
 from ..dispatch import NUMBERS, dtype_of, find_backend
+from ..dtypes import float_dtype, index_dtype
 
 
-def array(name: str, xp: Any, x: Any, beside: Any) -> Any:
+def array(xp: Any, x: Any, beside: Any) -> Any:
     """`x` as an array: a Python number is placed beside another array."""
     return xp.weak(x, [beside]) if type(x) in NUMBERS else x
 
@@ -32,20 +33,6 @@ def integers(name: str, what: str, xp: Any, x: Any) -> Any:
 def floats(xp: Any, x: Any) -> Any:
     """`x`, or its integers and booleans in the default floating dtype."""
     return x if xp.is_float(x.dtype) else xp.astype(x, float_dtype(xp))
-
-
-def together(xp: Any, *arrays: Any) -> list[Any]:
-    """The arrays in the dtype that results from all of them."""
-    dtype = xp.result_type(*arrays)
-    return [x if x.dtype == dtype else xp.astype(x, dtype) for x in arrays]
-
-
-def index_dtype(xp: Any) -> Any:
-    return xp.__array_namespace_info__().default_dtypes()["indexing"]
-
-
-def float_dtype(xp: Any) -> Any:
-    return xp.__array_namespace_info__().default_dtypes()["real floating"]
 
 
 def limits(xp: Any, dtype: Any) -> tuple[Any, Any]:

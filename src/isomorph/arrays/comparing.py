@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..dispatch import backend_of
-from .arguments import array, floats, together
+from ..dtypes import promoted, widened
+from .arguments import array, floats
 
 if TYPE_CHECKING:
     from ..array_types import A
@@ -21,8 +22,8 @@ def isclose(
     array([ True,  True, False])
     """
     xp: Any = backend_of(x, y)
-    one = array("isclose", xp, x, y)
-    one, two = together(xp, floats(xp, one), floats(xp, array("isclose", xp, y, one)))
+    one, two = (widened(xp, floats(xp, array(xp, a, b))) for a, b in ((x, y), (y, x)))
+    one, two = promoted(xp, one, two)
     one, two = xp.stop_gradient(one, False), xp.stop_gradient(two, False)
     finite = xp.logical_and(xp.isfinite(one), xp.isfinite(two))
     none = xp.zeros_like(one - two) if one.shape != two.shape else xp.zeros_like(one)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..default_backend import floating, home
 from ..dispatch import backend_of, find_backend
+from ..dtypes import index_dtype, promoted, returned, widened
+from ..layers.shapes import shape_of
 from .arguments import (
     array,
     floats,
@@ -16,7 +18,6 @@ from .arguments import (
     places,
     real,
     size,
-    together,
 )
 from .ordering import bisected
 
@@ -45,9 +46,10 @@ def segment_mean(x: A, ids: Any, n: int) -> A:
     """
     xp, x, ids, n = _segments("segment_mean", x, ids, n)
     x = floats(xp, x)
+    wide = widened(xp, x)
     counts = _summed(xp, xp.ones_like(ids), ids, n)
-    counts = xp.astype(xp.maximum(counts, xp.ones_like(counts)), x.dtype)
-    return _summed(xp, x, ids, n) / _rows(xp, counts, x)
+    counts = xp.astype(xp.maximum(counts, xp.ones_like(counts)), wide.dtype)
+    return returned(xp, _summed(xp, wide, ids, n) / _rows(xp, counts, wide), x.dtype)
 
 
 def segment_max(x: A, ids: Any, n: int) -> A:
@@ -81,6 +83,7 @@ def segment_softmax(x: A, ids: Any, n: int) -> A:
     x = floats(xp, real("segment_softmax", xp, x))
     if n == 0 or not x.shape[0]:
         return xp.zeros_like(x)
+    dtype, x = x.dtype, widened(xp, x)
     top = _combined(xp, xp.stop_gradient(x, False), ids, n, False)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
     inside = _rows(xp, xp.logical_and(ids >= 0, ids < n), x)
@@ -91,7 +94,7 @@ def segment_softmax(x: A, ids: Any, n: int) -> A:
     # a row without any weight has no softmax; of an empty segment nobody asks
     totals = xp.where(totals == 0, xp.full_like(totals, float("nan")), totals)
     totals = xp.where(inside, xp.take(totals, sure, axis=0), xp.ones_like(powers))
-    return powers / totals
+    return returned(xp, powers / totals, dtype)
 
 
 def bincount(x: A, weights: Any = None, *, minlength: int = 0, length: int | None = None) -> A:
@@ -107,7 +110,7 @@ def bincount(x: A, weights: Any = None, *, minlength: int = 0, length: int | Non
     """
     xp: Any = backend_of(x) if weights is None else backend_of(x, weights)
     numbers = integers("bincount", "x", xp, x)
-    if len(x.shape) != 1:
+    if len(numbers.shape) != 1:
         raise ValueError(f"bincount: needed a vector, got shape {tuple(x.shape)}")
     least = size("bincount", "minlength", minlength)
     n = size("bincount", "length", length) if length is not None else _longest(xp, numbers, least)
@@ -132,8 +135,9 @@ def histogram(
     (array([1, 2]), array([1., 2., 3.]))
     """
     xp: Any = backend_of(*(y for y in (x, bins, weights) if find_backend(y) is not None))
+    shape_of("histogram", "x", x)
     real("histogram", xp, x)
-    values, edges = together(xp, *_edges(xp, xp.reshape(floats(xp, x), (-1,)), bins, range))
+    values, edges = promoted(xp, *_edges(xp, xp.reshape(floats(xp, x), (-1,)), bins, range))
     n = edges.shape[0] - 1
     if weights is not None:
         if tuple(weights.shape) != tuple(x.shape):
@@ -147,9 +151,14 @@ def histogram(
     at = xp.where(fixed == ends[-1], xp.full_like(at, n - 1), at)
     counts = _summed(xp, xp.ones_like(at) if weights is None else weights, at, n)
     if density:
-        counts = xp.astype(counts, edges.dtype) if weights is None else floats(xp, counts)
-        widths = edges[1:] - edges[:-1]
-        counts = counts / xp.astype(xp.sum(counts), counts.dtype) / xp.astype(widths, counts.dtype)
+        dtype = edges.dtype if weights is None else floats(xp, counts).dtype
+        ends = widened(xp, edges)
+        if weights is None:
+            counts = xp.astype(counts, ends.dtype)
+        else:
+            counts = _summed(xp, widened(xp, floats(xp, weights)), at, n)
+        widths = xp.astype(ends[1:] - ends[:-1], counts.dtype)
+        counts = returned(xp, counts / xp.astype(xp.sum(counts), counts.dtype) / widths, dtype)
     return counts, edges
 
 
@@ -170,10 +179,10 @@ def one_hot(x: A, n: int, /, *, dtype: DType | None = None) -> A:
 
 def _segments(name: str, x: Any, ids: Any, n: Any) -> tuple[Any, Any, Any, int]:
     xp: Any = backend_of(x, ids)
-    ids = integers(name, "ids", xp, ids)
-    if len(ids.shape) != 1 or not x.shape or x.shape[0] != ids.shape[0]:
+    ids, shape = integers(name, "ids", xp, ids), shape_of(name, "x", x)
+    if len(ids.shape) != 1 or not shape or shape[0] != ids.shape[0]:
         raise ValueError(
-            f"{name}: needed a number for each row of x, shape {tuple(x.shape)[:1]}, got shape "
+            f"{name}: needed a number for each row of x, shape {tuple(shape)[:1]}, got shape "
             f"{tuple(ids.shape)}"
         )
     return xp, x, ids, size(name, "n", n)
@@ -187,8 +196,9 @@ def _rows(xp: Any, x: Any, like: Any) -> Any:
 def _summed(xp: Any, x: Any, ids: Any, n: int) -> Any:
     """The sums of rows by number; other numbers count for a row that is cut off."""
     ids = xp.where(xp.logical_and(ids >= 0, ids < n), ids, xp.full_like(ids, n))
-    none = xp.zeros((n + 1, *x.shape[1:]), dtype=x.dtype, device=xp.device_of(x))
-    return xp.index_update(none, ids, x, "add")[:n, ...]
+    wide = widened(xp, x)
+    none = xp.zeros((n + 1, *x.shape[1:]), dtype=wide.dtype, device=xp.device_of(x))
+    return returned(xp, xp.index_update(none, ids, wide, "add")[:n, ...], x.dtype)
 
 
 def _combined(xp: Any, x: Any, ids: Any, n: int, least: bool) -> Any:
@@ -212,10 +222,11 @@ def _extreme(name: str, x: Any, ids: Any, n: int, least: bool) -> Any:
     hit = xp.logical_and(
         _rows(xp, xp.logical_and(ids >= 0, ids < n), x), fixed == xp.take(found, sure, axis=0)
     )
-    hits = _summed(xp, xp.astype(hit, x.dtype), ids, n)
-    ties = xp.maximum(hits, xp.ones_like(hits))
-    none = xp.zeros_like(x)
-    shared = _summed(xp, xp.where(hit, x, none) / xp.take(ties, sure, axis=0), ids, n)
+    hits = _summed(xp, xp.astype(hit, index_dtype(xp)), ids, n)
+    wide, none = widened(xp, x), xp.zeros_like(x)
+    ties = xp.astype(xp.maximum(hits, xp.ones_like(hits)), wide.dtype)
+    shared = xp.where(hit, wide, xp.zeros_like(wide)) / xp.take(ties, sure, axis=0)
+    shared = returned(xp, _summed(xp, shared, ids, n), x.dtype)
     # the value is the element itself; its derivative is that of the mean of equal elements
     finite = xp.isfinite(found)
     safe = xp.where(finite, shared, xp.zeros_like(shared))
@@ -258,12 +269,13 @@ def _edges(xp: Any, x: Any, bins: Any, range: Any) -> tuple[Any, Any]:
         return x, edges
     n = size("histogram", "bins", bins, 1)
     if range is not None:
-        low, high = (array("histogram", xp, end, x) for end in range)
+        low, high = (array(xp, end, x) for end in range)
     elif x.shape[0]:
         low, high = xp.min(x), xp.max(x)
     else:
         low, high = (xp.asarray(end, dtype=x.dtype, device=xp.device_of(x)) for end in (0.0, 1.0))
-    low, high = together(xp, floats(xp, low), floats(xp, high))
+    low, high = promoted(xp, floats(xp, low), floats(xp, high))
+    dtype, low, high = low.dtype, widened(xp, low), widened(xp, high)
     same = low == high
     half = xp.where(same, xp.full_like(low, 0.5), xp.zeros_like(low))
-    return x, xp.linspace(low - half, high + half, n + 1)
+    return x, returned(xp, xp.linspace(low - half, high + half, n + 1), dtype)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..dispatch import backend_of
-from .arguments import floats, one_of, real, together
+from ..dtypes import promoted, returned, widened
+from ..layers.shapes import shape_of
+from .arguments import floats, one_of, real
 
 if TYPE_CHECKING:
     from ..array_types import A
@@ -39,12 +41,19 @@ def cdist(x: A, y: A, /, *, metric: Metric = "euclidean", p: float = 2.0) -> A:
     """
     xp: Any = backend_of(x, y)
     one_of("cdist", "metric", metric, METRICS)
-    left, right = together(xp, floats(xp, real("cdist", xp, x)), floats(xp, real("cdist", xp, y)))
+    for word, z in (("x", x), ("y", y)):
+        shape_of("cdist", word, z)
+    left, right = promoted(xp, floats(xp, real("cdist", xp, x)), floats(xp, real("cdist", xp, y)))
     if len(left.shape) < 2 or len(right.shape) < 2 or left.shape[-1] != right.shape[-1]:
         raise ValueError(
             f"cdist: needed rows of the same length, [..., n, d] and [..., m, d], got shapes "
             f"{tuple(x.shape)} and {tuple(y.shape)}"
         )
+    dtype = left.dtype
+    return returned(xp, _far(xp, widened(xp, left), widened(xp, right), metric, p), dtype)
+
+
+def _far(xp: Any, left: Any, right: Any, metric: Metric, p: float) -> Any:
     apart = left[..., :, None, :] - right[..., None, :, :]
     if metric == "cityblock":
         return xp.sum(xp.abs(apart), axis=-1)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..dispatch import backend_of
-from .arguments import axes_of, axis_of, floats, index_dtype, real
+from ..dtypes import index_dtype, returned, widened
+from .arguments import axes_of, axis_of, floats, real
 from .ordering import Method, ranked
 
 if TYPE_CHECKING:
@@ -40,8 +41,9 @@ def nanmean(x: A, /, *, axis: Axes = None, keepdims: bool = False) -> A:
     """
     xp: Any = backend_of(x)
     x = floats(xp, x)
-    total = xp.sum(_filled(xp, x, 0), axis=axis, keepdims=keepdims)
-    return _over(xp, total, _count(xp, x, axis, keepdims))
+    wide = widened(xp, x)
+    total = xp.sum(_filled(xp, wide, 0), axis=axis, keepdims=keepdims)
+    return returned(xp, _over(xp, total, _count(xp, wide, axis, keepdims)), x.dtype)
 
 
 def nanvar(x: A, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> A:
@@ -53,11 +55,12 @@ def nanvar(x: A, /, *, axis: Axes = None, correction: float = 0.0, keepdims: boo
     """
     xp: Any = backend_of(x)
     x = floats(xp, x)
+    kept, x = xp.finfo(x.dtype).dtype, widened(xp, x)
     away = _filled(xp, x, 0) - _filled(xp, nanmean(x, axis=axis, keepdims=True), 0)
     away = xp.where(xp.isnan(x), xp.zeros_like(away), away)
     squares = xp.real(away * xp.conj(away)) if xp.is_complex(x.dtype) else away * away
     total = xp.sum(squares, axis=axis, keepdims=keepdims)
-    return _over(xp, total, _count(xp, x, axis, keepdims) - correction)
+    return returned(xp, _over(xp, total, _count(xp, x, axis, keepdims) - correction), kept)
 
 
 def nanstd(x: A, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> A:
@@ -67,10 +70,13 @@ def nanstd(x: A, /, *, axis: Axes = None, correction: float = 0.0, keepdims: boo
     array(1.)
     """
     xp: Any = backend_of(x)
-    squared: Any = nanvar(x, axis=axis, correction=correction, keepdims=keepdims)
+    x = floats(xp, x)
+    wide = widened(xp, x)  # the square may be too large for half precision
+    squared: Any = nanvar(wide, axis=axis, correction=correction, keepdims=keepdims)
     some = squared != 0
     root = xp.sqrt(xp.where(some, squared, xp.ones_like(squared)))
-    return xp.where(some, root, xp.zeros_like(root))
+    root = xp.where(some, root, xp.zeros_like(root))
+    return returned(xp, root, xp.finfo(x.dtype).dtype)
 
 
 def nanmin(x: A, /, *, axis: Axes = None, keepdims: bool = False) -> A:

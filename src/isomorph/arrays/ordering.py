@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from ..dispatch import backend_of, find_backend
+from ..dtypes import index_dtype, promoted, returned, widened
+from ..layers.shapes import shape_of
 from .arguments import (
     axes_of,
     axis_of,
     floats,
-    index_dtype,
     lanes,
     one_of,
     places,
     real,
     size,
-    together,
 )
 
 if TYPE_CHECKING:
@@ -116,8 +116,9 @@ def searchsorted(x: A, values: Any, /, side: Literal["left", "right"] = "left") 
     """
     xp: Any = backend_of(x, values)
     one_of("searchsorted", "side", side, ("left", "right"))
+    shape_of("searchsorted", "x", x)
     values = xp.weak(values, [x]) if find_backend(values) is None else values
-    x, values = together(xp, real("searchsorted", xp, x), real("searchsorted", xp, values))
+    x, values = promoted(xp, real("searchsorted", xp, x), real("searchsorted", xp, values))
     x, values = xp.stop_gradient(x, False), xp.stop_gradient(values, False)
     outer = tuple(x.shape)[:-1]
     if not x.shape or (outer and outer != tuple(values.shape)[:-1]):
@@ -186,6 +187,7 @@ def ranked(name: str, x: Any, q: Any, axis: Any, keepdims: bool, method: str, sk
     one_of(name, "method", method, METHODS)
     known = isinstance(q, (int, float)) or not hasattr(q, "shape")
     xp: Any = backend_of(x) if known else backend_of(x, q)
+    shape_of(name, "x", x)
     real(name, xp, x)
     axes = axes_of(name, x, axis)
     if any(x.shape[i] == 0 for i in axes):
@@ -194,6 +196,9 @@ def ranked(name: str, x: Any, q: Any, axis: Any, keepdims: bool, method: str, sk
         x = floats(xp, x)
     rows = lanes(xp, x, axes)
     fractions = _known(name, q) if known else _unknown(name, xp, q)
+    dtype = x.dtype
+    if not known and method in ("linear", "midpoint"):
+        dtype = xp.result_type(x, fractions)
     if not skip or not xp.is_float(x.dtype):
         found = _of_all(xp, rows, fractions, method)
     else:
@@ -202,7 +207,7 @@ def ranked(name: str, x: Any, q: Any, axis: Any, keepdims: bool, method: str, sk
     inner = tuple(rows.shape)[:-1]
     if keepdims:
         inner = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
-    return xp.reshape(xp.moveaxis(found, -1, 0), (*outer, *inner))
+    return xp.reshape(xp.moveaxis(returned(xp, found, dtype), -1, 0), (*outer, *inner))
 
 
 def _outer(fractions: Any) -> tuple:
@@ -237,9 +242,10 @@ def _of_all(xp: Any, rows: Any, fractions: Any, method: str) -> Any:
             lower, higher = ordered[..., low : low + 1], ordered[..., high : high + 1]
             parts.append(_between(xp, lower, higher, _part(at, low, high, method)))
         empty = xp.zeros((*rows.shape[:-1], 0), dtype=rows.dtype, device=xp.device_of(rows))
+        parts = [returned(xp, part, rows.dtype) for part in parts]
         found = xp.concat(parts, axis=-1) if parts else empty
     else:
-        at = xp.reshape(fractions, (-1,)) * (n - 1)
+        at = _fine(xp, rows, xp.reshape(fractions, (-1,))) * (n - 1)
         found = _picked(xp, ordered, at, method)
     if not xp.is_float(rows.dtype):
         return found
@@ -254,13 +260,20 @@ def _of_numbers(xp: Any, rows: Any, fractions: Any, method: str) -> Any:
     count = xp.sum(xp.astype(xp.logical_not(missing), index_dtype(xp)), axis=-1, keepdims=True)
     if isinstance(fractions, (float, list)):
         given = fractions if isinstance(fractions, list) else [fractions]
-        # the places of few elements are exact in any float; of many, as exact as the data
-        fractions = xp.asarray(given, dtype=rows.dtype, device=xp.device_of(rows))
-    fractions = xp.reshape(fractions, (-1,))
+        # as exact as the places that Python computes for rows without NaN, if there is float64
+        wide = xp.float64 if index_dtype(xp) == xp.int64 else xp.float32
+        fractions = xp.asarray(given, dtype=wide, device=xp.device_of(rows))
+    fractions = _fine(xp, rows, xp.reshape(fractions, (-1,)))
     last = xp.maximum(count - 1, xp.zeros_like(count))
     found = _picked(xp, ordered, fractions * xp.astype(last, fractions.dtype), method)
     nothing = xp.broadcast_to(count == 0, found.shape)
     return xp.where(nothing, xp.full_like(found, float("nan")), found)
+
+
+def _fine(xp: Any, rows: Any, fractions: Any) -> Any:
+    """Fractions in a dtype that tells places apart: the wider of both, at least float32."""
+    both = widened(xp, rows[..., :1]), widened(xp, fractions)
+    return xp.astype(fractions, xp.result_type(*both)) if xp.is_float(rows.dtype) else both[1]
 
 
 def _lost(xp: Any, rows: Any, unknown: Any) -> Any:
@@ -301,7 +314,7 @@ def _picked(xp: Any, ordered: Any, at: Any, method: str) -> Any:
         if method == "midpoint":
             part = xp.where(fixed == xp.floor(sure), 0.0, xp.full_like(sure, 0.5))
         lower, higher = pick(xp.floor(sure)), pick(xp.ceil(sure))
-        lower, higher, part = together(xp, lower, higher, xp.where(known, part, 0.0))
+        lower, higher, part = promoted(xp, lower, higher, xp.where(known, part, 0.0))
         found = _between(xp, lower, higher, part)
     if not xp.is_float(found.dtype):
         return found
@@ -314,6 +327,7 @@ def _between(xp: Any, lower: Any, higher: Any, part: Any) -> Any:
     """
     if part is None:
         return lower
+    lower, higher = widened(xp, lower), widened(xp, higher)
     endless = xp.logical_or(xp.isinf(lower), xp.isinf(higher))
     none = xp.zeros_like(lower)
     low, high = xp.where(endless, none, lower), xp.where(endless, none, higher)

@@ -7,8 +7,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..dispatch import backend_of
+from ..dtypes import promoted, returned, widened
 from ..layers.conv import conv1d
-from .arguments import array, axis_of, floats, one_of, places, real, together
+from ..layers.shapes import shape_of
+from .arguments import array, axis_of, floats, one_of, places, real
 from .ordering import bisected
 
 if TYPE_CHECKING:
@@ -30,17 +32,22 @@ def interp(x: A, xp: A, fp: A, left: Any = None, right: Any = None) -> A:
     array([3., 4.])
     """
     space: Any = backend_of(x, xp, fp)
+    for word, given in (("xp", xp), ("fp", fp)):
+        shape_of("interp", word, given)
+    x = array(space, x, xp)
     for what, given in (("xp", xp), ("fp", fp)):
         if len(given.shape) != 1 or not given.shape[0] or given.shape != xp.shape:
             raise ValueError(
                 f"interp: needed vectors xp and fp of the same length, at least 1, got {what} of "
                 f"shape {tuple(given.shape)}"
             )
-    at, knots = together(
+    at, knots = promoted(
         space, floats(space, real("interp", space, x)), floats(space, real("interp", space, xp))
     )
     heights = floats(space, fp)
-    heights = space.astype(heights, space.result_type(at.dtype, heights.dtype))
+    dtype = space.result_type(at.dtype, heights.dtype)
+    at, knots = widened(space, at), widened(space, knots)
+    heights = widened(space, space.astype(heights, dtype))
     shape = tuple(at.shape)
     at = space.reshape(at, (-1,))
     first, last = heights[0], heights[-1]
@@ -52,21 +59,37 @@ def interp(x: A, xp: A, fp: A, left: Any = None, right: Any = None) -> A:
         place = space.clip(bisected(space, *fixed, "right"), 1, n - 1)
         low, high = space.take(knots, place - 1), space.take(knots, place)
         bottom, top = space.take(heights, place - 1), space.take(heights, place)
-        width = high - low
-        flat = width == 0
-        part = (at - low) / space.where(flat, space.ones_like(width), width)
-        part = space.astype(part, heights.dtype)
-        out = space.where(flat, bottom, bottom + (top - bottom) * part)
+        out = _straight(space, at, (low, high), (bottom, top), knots)
     before, after = at < knots[0], at > knots[-1]
     out = space.where(space.logical_or(after, at == knots[-1]), last, out)
     out = space.where(before, first, out)
     if left is not None:
-        left = array("interp", space, left, heights)
+        left = array(space, left, heights)
         out = space.where(before, space.astype(left, out.dtype), out)
     if right is not None:
-        right = array("interp", space, right, heights)
+        right = array(space, right, heights)
         out = space.where(after, space.astype(right, out.dtype), out)
-    return space.reshape(out, shape)
+    return space.reshape(returned(space, out, dtype), shape)
+
+
+def _straight(xp: Any, at: Any, ends: tuple, heights: tuple, knots: Any) -> Any:
+    """The heights between two knots. What lies outside of all knots is not used: there it is a
+    constant, since what is computed of an infinite place has no derivative.
+    """
+    (low, high), (bottom, top) = ends, heights
+    inside = xp.logical_not(xp.logical_or(at < knots[0], at > knots[-1]))
+    width = high - low
+    flat = width == 0
+    part = xp.where(inside, at, low) - low
+    part = xp.astype(part / xp.where(flat, xp.ones_like(width), width), bottom.dtype)
+    finite = xp.logical_and(xp.isfinite(bottom), xp.isfinite(top))
+    none = xp.zeros_like(bottom)
+    rise = xp.where(finite, top, none) - xp.where(finite, bottom, none)
+    near = bottom + rise * part
+    # an infinite height: its own at its knot, and infinite beside it; NaN where the place is NaN
+    stays = xp.logical_or(flat, xp.logical_or(part == 0, top == bottom))
+    level = bottom + xp.where(stays, none, top) + 0 * part
+    return xp.where(xp.logical_or(flat, xp.logical_not(finite)), level, near)
 
 
 def trapezoid(y: A, x: Any = None, dx: Any = 1.0, axis: int = -1) -> A:
@@ -77,12 +100,14 @@ def trapezoid(y: A, x: Any = None, dx: Any = 1.0, axis: int = -1) -> A:
     np.float64(6.5)
     """
     xp: Any = backend_of(*(z for z in (y, x, dx) if z is not None))
+    shape_of("trapezoid", "y", y)
     values = floats(xp, y)
     axis = axis_of("trapezoid", y, axis)
     heights = xp.moveaxis(values, axis, -1)
     if x is None:
-        widths = dx
+        widths = floats(xp, array(xp, 1.0 * dx, values))
     else:
+        shape_of("trapezoid", "x", x)
         places = floats(xp, x)
         if len(x.shape) > 1:
             places = xp.moveaxis(places, axis_of("trapezoid", x, axis - len(y.shape)), -1)
@@ -92,7 +117,10 @@ def trapezoid(y: A, x: Any = None, dx: Any = 1.0, axis: int = -1) -> A:
                 f"{heights.shape[-1]}, got shape {tuple(x.shape)}"
             )
         widths = places[..., 1:] - places[..., :-1]
-    return xp.sum((heights[..., 1:] + heights[..., :-1]) * widths / 2, axis=-1)
+    heights, widths = promoted(xp, heights, widths)
+    dtype, heights, widths = heights.dtype, widened(xp, heights), widened(xp, widths)
+    pairs = (heights[..., 1:] + heights[..., :-1]) * widths / 2
+    return returned(xp, xp.sum(pairs, axis=-1), dtype)
 
 
 def convolve(x: A, y: A, /, mode: Mode = "full") -> A:
@@ -129,10 +157,11 @@ def correlate(x: A, y: A, /, mode: Mode = "valid") -> A:
 
 
 def _two(name: str, xp: Any, x: Any, y: Any) -> list[Any]:
-    for z in (x, y):
+    for word, z in (("x", x), ("y", y)):
+        shape_of(name, word, z)
         if len(z.shape) != 1 or not z.shape[0]:
             raise ValueError(f"{name}: needed vectors of at least 1, got shape {tuple(z.shape)}")
-    return together(xp, x, y)
+    return promoted(xp, x, y)
 
 
 def _slid(xp: Any, x: Any, y: Any, mode: Mode, name: str) -> Any:

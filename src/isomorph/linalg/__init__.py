@@ -6,7 +6,10 @@ array([[ 0.667, -0.333],
        [-0.333,  0.667]])
 
 Matrices are the last two axes, real or complex; all axes before them count matrices. Every function
-can be differentiated, to any order.
+can be differentiated to any order by the transforms of isomorph, such as `iso.grad`, `iso.jvp`,
+`iso.jacfwd` and `iso.hessian`, and by a framework's own reverse mode. Its own forward mode, such as
+`jax.jvp` and `jax.hessian`, raises for expm, sqrtm, logm, eig, eigvals, lstsq, polar and
+solve_sylvester, whose rules are of reverse mode: write `iso.hessian`, or `jax.jacrev` twice.
 """
 
 from .building import block_diag, kron, toeplitz

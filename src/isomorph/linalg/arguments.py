@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from ..dispatch import backend_of, dtype_of
+from ..dtypes import promoted
 from ..layers.shapes import broadcast, known, shape_of
 
 
@@ -15,7 +16,8 @@ def matrices(name: str, word: str, x: Any) -> Any:
     xp = backend_of(x)
     if len(shape) < 2:
         raise ValueError(
-            f"{name}: needed {word} with at least 2 axes, got shape {tuple(shape)}; write x[None]"
+            f"{name}: needed {word} with at least 2 axes, got shape {tuple(shape)}; a vector as a "
+            f"column is {word}[:, None], as a row {word}[None, :]"
         )
     floating(name, word, xp, x)
     return xp
@@ -41,27 +43,24 @@ def square(name: str, word: str, x: Any) -> Any:
     return xp
 
 
-def promoted(xp: Any, *arrays: Any) -> list[Any]:
-    """The arrays in their common dtype."""
-    first = arrays[0].dtype
-    if all(x.dtype == first for x in arrays):
-        return list(arrays)
-    dtype = xp.result_type(*arrays)
-    return [x if x.dtype == dtype else xp.astype(x, dtype) for x in arrays]
-
-
 def alike(name: str, xp: Any, *arrays: Any, axes: int = 2) -> list[Any]:
     """The arrays in their common dtype, with their common batch before the last `axes` axes."""
     arrays = tuple(promoted(xp, *arrays))
     batches = [tuple(x.shape)[: len(x.shape) - axes] for x in arrays]
     if all(batch == batches[0] for batch in batches):
         return list(arrays)
-    batch = broadcast(*batches)
+    batch = together(name, *arrays, axes=axes)
+    own = lambda x: tuple(x.shape)[len(x.shape) - axes :]
+    return [xp.broadcast_to(x, (*batch, *own(x))) for x in arrays]
+
+
+def together(name: str, *arrays: Any, axes: int = 2) -> tuple:
+    """The common batch of arrays: the shape before their last `axes` axes."""
+    batch = broadcast(*(tuple(x.shape)[: len(x.shape) - axes] for x in arrays))
     if batch is None:
         shapes = " and ".join(str(tuple(x.shape)) for x in arrays)
         raise ValueError(f"{name}: needed batches that broadcast, got shapes {shapes}")
-    own = lambda x: tuple(x.shape)[len(x.shape) - axes :]
-    return [xp.broadcast_to(x, (*batch, *own(x))) for x in arrays]
+    return batch
 
 
 def right_hand(name: str, xp: Any, rows: Any, b: Any, word: str = "b") -> tuple[Any, bool]:
@@ -95,8 +94,8 @@ def eye_of(xp: Any, x: Any) -> Any:
 
 
 def finite_part(xp: Any, a: Any) -> tuple[Any, Any]:
-    """Which matrices are finite, and zeros with ones on the diagonal instead of each other one: a
-    kernel for singular values or eigenvalues may not return for them.
+    """Which matrices are finite, of shape [...]; and the matrices, with an identity instead of each
+    that is not, because a kernel for singular values or eigenvalues may never return for it.
     """
     finite = xp.all(xp.isfinite(a), axis=(-2, -1))
     eye = xp.eye(a.shape[-2], a.shape[-1], dtype=a.dtype, device=xp.device_of(a))

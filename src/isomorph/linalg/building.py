@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..dispatch import backend_of
-from ..layers.shapes import broadcast, known, shape_of
-from .arguments import promoted
+from ..dtypes import promoted
+from ..layers.shapes import known, shape_of
+from .arguments import together
 
 if TYPE_CHECKING:
     from ..array_types import A
@@ -25,12 +26,7 @@ def kron(a: A, b: A, /) -> A:
     xp = backend_of(a, b)
     first, second = promoted(xp, a, b)
     (m, n), (p, q) = first.shape[-2:], second.shape[-2:]
-    batch = broadcast(tuple(first.shape)[:-2], tuple(second.shape)[:-2])
-    if batch is None:
-        raise ValueError(
-            f"linalg.kron: needed batches that broadcast, got shapes {tuple(a.shape)} and "
-            f"{tuple(b.shape)}"
-        )
+    batch = together("linalg.kron", first, second)
     product = first[..., :, None, :, None] * second[..., None, :, None, :]
     return xp.reshape(product, known((*batch, m * p, n * q)))
 
@@ -49,10 +45,7 @@ def block_diag(*arrays: A) -> A:
         _at_least("linalg.block_diag", f"array {i}", x, 2)
     xp = backend_of(*arrays)
     given = promoted(xp, *arrays)
-    batch = broadcast(*(tuple(x.shape)[:-2] for x in given))
-    if batch is None:
-        shapes = ", ".join(str(tuple(x.shape)) for x in given)
-        raise ValueError(f"linalg.block_diag: needed batches that broadcast, got shapes {shapes}")
+    batch = together("linalg.block_diag", *given)
     width, before, rows = sum(x.shape[-1] for x in given), 0, []
     for x in given:
         x = xp.broadcast_to(x, (*batch, *x.shape[-2:]))
@@ -77,12 +70,7 @@ def toeplitz(c: A, r: A | None = None, /) -> A:
     _at_least(name, "r", first, 1)
     column, row = promoted(xp, c, first)
     m, n = column.shape[-1], row.shape[-1]
-    batch = broadcast(tuple(column.shape)[:-1], tuple(row.shape)[:-1])
-    if batch is None:
-        raise ValueError(
-            f"{name}: needed batches that broadcast, got shapes {tuple(column.shape)} and "
-            f"{tuple(row.shape)}"
-        )
+    batch = together(name, column, row, axes=1)
     if 0 in (m, n):
         return xp.zeros((*batch, m, n), dtype=column.dtype, device=xp.device_of(column))
     column, row = (xp.broadcast_to(x, (*batch, x.shape[-1])) for x in (column, row))

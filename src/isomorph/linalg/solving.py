@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from ..dispatch import backend_of
+from ..dtypes import index_dtype
 from ..gradients.custom import ruled
 from .arguments import adjoint, alike, eye_of, finite_part, marked, matrices, right_hand, square
 
@@ -38,7 +39,7 @@ def solve_triangular(
     `b` is one vector [n], or matrices [..., n, k]; batches broadcast. `trans` is 0 or "N" for `a`
     itself, 1 or "T" for its transpose, 2 or "C" for the conjugate transpose; `lower` always speaks
     of `a`. With `unit_diagonal` the diagonal is taken as 1, and not read. A zero on the diagonal
-    raises where the framework's own `solve` does so, and gives inf or NaN elsewhere.
+    raises on NumPy, and gives inf or NaN elsewhere.
 
     >>> iso.linalg.solve_triangular(np.array([[2.0, 1.0], [9.0, 4.0]]), np.array([4.0, 8.0]))
     array([1., 2.])
@@ -62,8 +63,8 @@ def cho_factor(a: A, /, *, lower: bool = False) -> tuple[A, bool]:
     `cho_solve`: an upper c with cᴴ @ c = a, or a lower one with c @ cᴴ = a.
 
     Only this triangle of `a` is read, and the other triangle of the factor is 0. The gradient is
-    Hermitian. A matrix that is not positive definite does as in the framework's own `cholesky`: an
-    error, or NaN.
+    Hermitian. A matrix that is not positive definite does as in `cholesky`: it raises, or
+    gives NaN.
 
     >>> iso.linalg.cho_factor(np.array([[4.0, 2.0], [2.0, 5.0]]), lower=True)
     (array([[2., 0.],
@@ -120,7 +121,7 @@ def lstsq(a: A, b: A, /, rcond: float | None = None) -> LeastSquares[A]:
     finite, safe = finite_part(xp, left)
     values = marked(xp, finite, xp.linalg.svdvals(safe), 1)
     least = xp.stop_gradient(values, False)[..., :1] * cut
-    rank = xp.sum(xp.astype(xp.stop_gradient(values, False) > least, xp.int64), axis=-1)
+    rank = xp.sum(xp.astype(xp.stop_gradient(values, False) > least, index_dtype(xp)), axis=-1)
     x = _least(xp, left, right, cut)
     rest = right - xp.matmul(left, x)
     sizes = xp.real(rest * xp.conj(rest)) if xp.is_complex(rest.dtype) else rest * rest
@@ -172,7 +173,7 @@ def solve_sylvester(a: A, b: A, q: A, /) -> A:
     [..., m, n]. Batches broadcast.
 
     There is one solution if no eigenvalue of `a` is the negative of one of `b`; otherwise the
-    result is inf, NaN or an error, as that of the framework's `solve`. Up to 400 elements are found
+    result is that of the framework's `solve` for a singular matrix. Up to 400 elements are found
     by one linear system; more by the eigenvectors of `b`, so `b` must have a full set of them.
 
     >>> iso.linalg.solve_sylvester(np.eye(2), np.array([[1.0]]), np.array([[2.0], [4.0]]))

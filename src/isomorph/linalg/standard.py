@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 def cholesky(x: A, /, *, upper: bool = False) -> A:
     """The lower Cholesky factor l of Hermitian matrices [..., n, n], l @ lᴴ = x; with `upper`, its
-    adjoint.
+    adjoint. A matrix that is not positive definite raises where a singular one does in `solve`, and
+    gives NaN elsewhere.
 
     >>> iso.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 5.0]]))
     array([[2., 0.],
@@ -71,7 +72,7 @@ def eigvalsh(x: A, /) -> A:
 
 
 def inv(x: A, /) -> A:
-    """The inverse of square matrices.
+    """The inverse of square matrices. A singular matrix does as in `solve`.
 
     >>> iso.linalg.inv(2 * np.eye(2))
     array([[0.5, 0. ],
@@ -171,6 +172,10 @@ def slogdet(x: A, /) -> tuple[A, A]:
 
 def solve(x1: A, x2: A, /) -> A:
     """x with x1 @ x = x2, for square matrices `x1`; `x2` is one vector, or matrices.
+
+    A singular matrix raises where the framework's kernel does: on NumPy always, on TensorFlow and
+    PyTorch if nothing is compiled, on PyTorch also in compiled programs, but not in their loops and
+    branches. Elsewhere it gives inf or NaN, or numbers as large as 1 over the rounding error.
 
     >>> iso.linalg.solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 2.0]))
     array([1. , 0.5])

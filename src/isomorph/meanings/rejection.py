@@ -2,8 +2,9 @@
 
 A fixed number of proposals is drawn for each element, and the first that is accepted is taken: no
 loop depends on values, so that a draw can be compiled and mapped. The chance that all proposals of
-an element are rejected is below 10⁻⁹; then the first is taken. All numbers of a draw come from one
-key, with different counters.
+an element are rejected is below 10⁻⁹; then it is near the mean: a rejected proposal may be a number
+that does not occur, such as a negative one. All numbers of a draw come from one key, with different
+counters.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ def gamma(xp: Any, key: Any, a: Any, sizes: tuple[int, ...], word: str) -> Any:
     variables"); a parameter below 1 is raised by 1, and the result multiplied by u^(1/a).
     """
     a = xp.broadcast_to(xp.stop_gradient(a, False), sizes)
-    right = a > 0
-    sure = xp.where(right, a, xp.ones_like(a))
+    right, endless = a > 0, a == float("inf")
+    sure = xp.where(xp.logical_and(right, xp.logical_not(endless)), a, xp.ones_like(a))
     count = TRIES * math.prod(sizes)
     z = xp.draw(normal, key, 0, (TRIES, *sizes), word)
     u = 1 - xp.draw(unit, key, count, (TRIES, *sizes), word)  # not 0
@@ -36,11 +37,12 @@ def gamma(xp: Any, key: Any, a: Any, sizes: tuple[int, ...], word: str) -> Any:
     positive = v > 0
     logarithm = xp.log(xp.where(positive, v, xp.ones_like(v)))
     accepted = xp.log(u) < z * z / 2 + d * (1 - v + logarithm)
-    x = d * _first(xp, v, xp.logical_and(positive, accepted))
+    x = d * _first(xp, v, xp.logical_and(positive, accepted), xp.ones_like(d))
     power = xp.log(1 - xp.draw(unit, key, 2 * count, sizes, word)) / xp.where(
         low, sure, xp.ones_like(a)
     )
     x = xp.where(low, x * xp.exp(power), x)
+    x = xp.where(endless, a, x)
     return xp.where(right, x, xp.full_like(x, float("nan")))
 
 
@@ -67,15 +69,18 @@ def poisson(
     return xp.where(right, k, xp.full_like(k, -1.0))
 
 
-def _first(xp: Any, proposals: Any, accepted: Any) -> Any:
-    """Of the proposals [tries, ...], for each element the first that is accepted."""
+def _first(xp: Any, proposals: Any, accepted: Any, otherwise: Any) -> Any:
+    """Of the proposals [tries, ...], for each element the first that is accepted, or `otherwise`
+    [...] if none is.
+    """
     tries, rest = proposals.shape[0], proposals.shape[1:]
     turns = xp.arange(tries, device=xp.device_of(proposals))
     turns = xp.broadcast_to(xp.reshape(turns, (-1, *(1 for _ in rest))), (tries, *rest))
     # not by argmax, for which one compiler, fusing it with a draw, takes minutes
     place = xp.min(xp.where(accepted, turns, xp.full_like(turns, tries)), axis=0, keepdims=True)
-    place = xp.where(place == tries, xp.zeros_like(place), place)
-    return xp.take_along_axis(proposals, place, axis=0)[0, ...]
+    sure = xp.minimum(place, xp.full_like(place, tries - 1))
+    found = xp.take_along_axis(proposals, sure, axis=0)[0, ...]
+    return xp.where(place[0, ...] < tries, found, otherwise)
 
 
 def _inverted(xp: Any, lam: Any, u: Any) -> Any:
@@ -108,7 +113,8 @@ def _rejected(xp: Any, lam: Any, u: Any, v: Any) -> Any:
     k = xp.maximum(k, xp.zeros_like(k))
     level = xp.log(v * over / (a / (side * side) + b))
     slow = xp.logical_and(inside, level <= _log_probability(xp, k, lam))
-    return _first(xp, k, xp.logical_or(xp.logical_and(side >= 0.07, v <= quick), slow))
+    taken = xp.logical_or(xp.logical_and(side >= 0.07, v <= quick), slow)
+    return _first(xp, k, taken, xp.floor(lam))
 
 
 def _log_probability(xp: Any, k: Any, lam: Any) -> Any:

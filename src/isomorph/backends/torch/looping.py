@@ -439,11 +439,26 @@ def lift(graph: GraphModule) -> None:
 
 def _drop_checks(sub: GraphModule) -> None:
     """Remove checks for singular matrices: they would be effects, which the compiler fails to order
-    inside branches and loops. There the inverse of a singular matrix is inf or NaN.
+    inside branches and loops. There the inverse of a singular matrix is inf or NaN. A Cholesky
+    factor that does not exist becomes NaN: the kernel leaves finite numbers of it.
     """
+    aten = torch.ops.aten
     for node in list(sub.graph.nodes):
-        if node.target is torch.ops.aten._linalg_check_errors.default:
-            sub.graph.erase_node(node)
+        if node.target is not aten._linalg_check_errors.default:
+            continue
+        info: Any = node.args[0]
+        found = info.args[0]
+        if found.target is aten.linalg_cholesky_ex.default:
+            factor = next(user for user in found.users if user.args[1] == 0)
+            with sub.graph.inserting_before(node):
+                wrong = sub.graph.call_function(aten.ne.Scalar, (info, 0))
+                for _ in range(2):
+                    wrong = sub.graph.call_function(aten.unsqueeze.default, (wrong, -1))
+                marked = sub.graph.call_function(
+                    aten.masked_fill.Scalar, (factor, wrong, float("nan"))
+                )
+            factor.replace_all_uses_with(marked, lambda user, marked=marked: user is not marked)
+        sub.graph.erase_node(node)
 
 
 def _lift_one(
