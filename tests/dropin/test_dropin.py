@@ -166,7 +166,8 @@ def test_plain_scipy_names_the_replacement(backend, name, func):
     [
         ("gammaincinv with respect to one of the", lambda x: isp.special.gammaincinv(x, 0.3)),
         ("jv with respect to one of the arguments", lambda x: isp.special.jv(x, 1.0)),
-        ("stats.skewnorm.cdf", lambda x: isp.stats.skewnorm.cdf(x, 1.0)),
+        ("stats.vonmises.cdf with respect to kappa", lambda x: isp.stats.vonmises.cdf(0.5, x)),
+        ("stats.vonmises.isf with respect to kappa", lambda x: isp.stats.vonmises.isf(0.5, x)),
         ("stats.poisson.logpmf in the counted", lambda x: isp.stats.poisson.logpmf(x, 1.0)),
         ("coordinates x of the points", lambda x: isp.interpolate.CubicSpline(x, X)(0.5)),
         ("bc_type='periodic'", lambda x: isp.interpolate.CubicSpline(
