@@ -40,7 +40,9 @@ def normal(x):
 
 def skew_tail(h, a):
     """The share below −h of the skewed normal distribution, for a > 0."""
-    inside = lambda w: mp.exp(-w) / (lambda r: h * h * r * (1 + r * r))(mp.sqrt(a * a + 2 * w / h**2))
+    inside = lambda w: (
+        mp.exp(-w) / (lambda r: h * h * r * (1 + r * r))(mp.sqrt(a * a + 2 * w / h**2))
+    )
     return mp.exp(-h * h * (1 + a * a) / 2) / mp.pi * mp.quad(inside, [0, 1, 5, 20, 80])
 
 
@@ -198,7 +200,10 @@ def test_quantiles_of_small_shares(backend, name):
             loose = RELATIVE + float(rounding / q)
             assert relative(gradient[0], 1 / slope) < loose, where
             for i, g in enumerate(gradient[3:]):
-                if (name, method) == ("skewnorm", "isf"):  # not to be seen beside the symmetric part
+                if (name, method) == (
+                    "skewnorm",
+                    "isf",
+                ):  # not to be seen beside the symmetric part
                     assert 0 <= g < 1e-25
                 else:
                     assert relative(g, -slope_of(share, args, i + 1) / slope) < loose, (where, i)

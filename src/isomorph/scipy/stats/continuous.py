@@ -50,8 +50,6 @@ special: Any = scipy.special
 TINY = 5e-324  # the support of distributions whose formula fails at 0
 
 
-
-
 def _make(
     name: str, low: float = -inf, high: float = inf, values: dict[str, Formula] | None = None,
     **formulas: Formula,
@@ -86,21 +84,24 @@ def _student(z: Any, df: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def _student_tail(z: Any, df: Any) -> Any:
-    a, b, x, rest = _student(z, df)
+    middle = concrete(z) == 0  # one half on each side, whatever df is
+    a, b, x, rest = _student(np.where(middle, 1.0, np.clip(z, -1e150, 1e150)), df)
     far = concrete(x) < 0.5
-    return 0.5 * np.where(
+    twice = np.where(
         far,
         special.betainc(a, b, np.where(far, x, 0.25)),
         special.betaincc(b, a, np.where(far, 0.25, rest)),
     )
+    return np.where(middle, 0.5, 0.5 * twice)
 
 
 def _student_logcdf(z: Any, df: Any) -> Any:
-    wide = np.abs(concrete(z)) > 1e100  # the square may overflow; only the leading term is left
-    size, near = np.abs(np.where(wide, z, 1.0)), np.where(wide, 1.0, z)
-    logs = 0.5 * df * np.log(df) - df * np.log(size) - np.log(0.5 * df)
+    size = np.abs(concrete(z))
+    middle, wide = size == 0, size > 1e100  # the square may overflow: the leading term is enough
+    logs = 0.5 * df * np.log(df) - df * np.log(np.abs(np.where(wide, z, 1.0))) - np.log(0.5 * df)
     far = logs - special.betaln(0.5 * df, 0.5)
-    tail = log(0.5) + np.where(wide, far, tails.log_betainc(*_student(near, df)))
+    near = tails.log_betainc(*_student(np.where(wide | middle, 1.0, z), df))
+    tail = log(0.5) + np.where(middle, 0.0, np.where(wide, far, near))
     return _mirrored(z, _student_tail(z, df), tail)
 
 
@@ -152,18 +153,14 @@ def _halfnorm_logsf(z: Any) -> Any:
     return np.where(near, np.log1p(-special.erf(np.where(near, z, 0.0) / ROOT)), far)
 
 
-def _power(z: Any, b: Any) -> tuple[Any, Any]:
-    """The arguments of the incomplete gamma function of a generalized normal distribution."""
-    return 1 / b, np.abs(z) ** b
-
-
-def _gennorm_cdf(z: Any, b: Any) -> Any:
-    return _mirrored(z, 0.5 * special.gammaincc(*_power(z, b)))
-
-
-def _gennorm_logcdf(z: Any, b: Any) -> Any:
-    a, x = _power(z, b)
-    return _mirrored(z, 0.5 * special.gammaincc(a, x), log(0.5) + tails.log_gammaincc(a, x))
+def _gennorm_cdf(z: Any, b: Any, is_log: bool = False) -> Any:
+    """Or its logarithm. One half at 0, whatever b is."""
+    middle = concrete(z) == 0
+    a, x = 1 / b, np.abs(np.where(middle, 1.0, z)) ** b
+    tail = np.where(middle, 0.5, 0.5 * special.gammaincc(a, x))
+    if not is_log:
+        return _mirrored(z, tail)
+    return _mirrored(z, tail, log(0.5) + np.where(middle, 0.0, tails.log_gammaincc(a, x)))
 
 
 def _invgauss_falls(z: Any, mu: Any) -> tuple[Any]:
@@ -353,8 +350,8 @@ gennorm = _make(
     logpdf=lambda z, b: np.log(0.5 * b) - special.gammaln(1 / b) - np.abs(z) ** b,
     cdf=_gennorm_cdf,
     sf=lambda z, b: _gennorm_cdf(-z, b),
-    logcdf=_gennorm_logcdf,
-    logsf=lambda z, b: _gennorm_logcdf(-z, b),
+    logcdf=lambda z, b: _gennorm_cdf(z, b, True),
+    logsf=lambda z, b: _gennorm_cdf(-z, b, True),
 )
 skewnorm = _make(
     "skewnorm",

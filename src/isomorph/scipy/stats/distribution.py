@@ -163,7 +163,9 @@ class Distribution(Wrapped):
         """The derivative in the standard variable."""
         density = self._formulas["logpdf"]
         if name in QUANTILES:
-            slope = np.exp(-density(y, *shapes))
+            logs = density(y, *shapes)
+            # at an end of the support, where a formula has no value, the density is 0
+            slope = np.exp(-np.where(np.isnan(concrete(logs)), -np.inf, logs))
         elif name in LOGARITHMS:
             none = concrete(y) == -np.inf
             slope = np.where(none, 0.0, np.exp(density(z, *shapes) - np.where(none, 0.0, y)))
