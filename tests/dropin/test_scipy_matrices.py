@@ -96,7 +96,7 @@ def test_negative_eigenvalues_are_refused_with_a_way_around(backend, name):
     np.testing.assert_allclose(turned(NEGATIVE), function(NEGATIVE), rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:.*singular")  # SciPy's
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore:.*singular")  # SciPy says so
 @pytest.mark.parametrize("name", ["logm", "sqrtm"])
 def test_singular_matrices_have_no_finite_gradient(backend, name):
     function = getattr(isp.linalg, name)

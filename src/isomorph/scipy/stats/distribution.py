@@ -280,15 +280,15 @@ def _named(name: str) -> Any:
     return OURS[name]
 
 
-class Frozen(Wrapped):
+class Frozen:
     """A distribution with its parameters, `norm(loc, scale)`."""
 
     def __init__(self, distribution: Any, args: tuple, kw: dict[str, Any]) -> None:
         self._distribution, self._given = distribution, (args, kw)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
+        if name.startswith("__") or "_given" not in vars(self):  # as in `Wrapped`
+            raise AttributeError(f"'Frozen' object has no attribute {name!r}")
         args, kw = self._given
         if name in vars(type(self._distribution)):
             method = getattr(self._distribution, name)
