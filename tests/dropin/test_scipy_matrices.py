@@ -67,9 +67,7 @@ def test_value_and_gradient(backend, name):
 
 
 def test_polar_of_equal_singular_values_twice(backend):
-    first = lambda a: np.sum(
-        iso.grad(weighed(isp, lambda s, a: s.linalg.polar(a)[0]))(a) * WEIGHTS
-    )
+    first = lambda a: np.sum(iso.grad(weighed(isp, lambda s, a: s.linalg.polar(a)[0]))(a) * WEIGHTS)
     found = iso.grad(first)(EQUAL)
     np.testing.assert_allclose(found, central_gradient(first, EQUAL), rtol=1e-6, atol=1e-7)
 

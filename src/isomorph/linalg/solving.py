@@ -194,9 +194,7 @@ def solve_sylvester(a: A, b: A, q: A, /) -> A:
     return sylvester(xp, *alike(name, xp, a, b, q))
 
 
-def sylvester(
-    xp: Any, a: Any, b: Any, q: Any, values: Callable[..., Any] | None = None
-) -> Any:
+def sylvester(xp: Any, a: Any, b: Any, q: Any, values: Callable[..., Any] | None = None) -> Any:
     """The solution with its derivative; `values(a, b, q)` solves the equation for plain matrices,
     if given.
     """

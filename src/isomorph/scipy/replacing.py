@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from typing import Any, NoReturn
 
 from ..backends.numpy.nested import holds_traced
@@ -16,10 +17,16 @@ def replaces(theirs: Callable[..., Any]) -> Callable[[Callable[..., Any]], Calla
     """
 
     def register(body: Callable[..., Any]) -> Callable[..., Any]:
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in signature(body).parameters.values())
+        words = set(signature(theirs).parameters) if takes_any else None
+
         @wraps(theirs)
         def call(*args: Any, **kw: Any) -> Any:
             if not any(map(holds_traced, args)) and not any(map(holds_traced, kw.values())):
                 return theirs(*args, **kw)
+            if words is not None and not words.issuperset(kw):
+                unknown = ", ".join(sorted(set(kw) - words))
+                raise TypeError(f"{theirs.__name__}: got unknown keywords {unknown}")
             # a tuple may be a pair of arguments, as in solve_toeplitz
             arrays = {word: as_array(x, list) for word, x in kw.items()}
             return body(*(as_array(x, list) for x in args), **arrays)

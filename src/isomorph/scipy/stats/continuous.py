@@ -1,5 +1,5 @@
-"""Continuous distributions of one variable: the logarithm of the density, and what is needed for the
-derivatives in shape parameters and for the values in far tails.
+"""Continuous distributions of one variable: the logarithm of the density, and what is needed for
+the derivatives in shape parameters and for the values in far tails.
 """
 
 from __future__ import annotations

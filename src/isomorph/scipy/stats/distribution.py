@@ -156,8 +156,8 @@ class Distribution(Wrapped):
         return found
 
     def _plain(self, name: str, z: Any, shapes: tuple) -> Any:
-        theirs = getattr(self._theirs, name)
-        return np.asarray(self._values.get(name, theirs)(z, *shapes))
+        own = self._values[name] if name in self._values else getattr(self._theirs, name)
+        return np.asarray(own(z, *shapes))
 
     def _slope(self, name: str, y: Any, z: Any, shapes: tuple) -> Any:
         """The derivative in the standard variable."""
