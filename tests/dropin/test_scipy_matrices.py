@@ -104,6 +104,23 @@ def test_singular_matrices_have_no_finite_gradient(backend, name):
         assert np.all(np.isnan(found))
 
 
+def test_least_squares_count_the_rank_as_scipy_does(backend):
+    """A singular value that NumPy would take for 0 in a tall matrix."""
+    a = np.concatenate([np.diag([1.0, 4e-16, 1.0]), np.zeros((40, 3))])
+    b = np.ones(43)
+    kept = {}
+
+    def total(b):
+        x, _, kept["rank"], _ = isp.linalg.lstsq(a, b)
+        return np.sum(x)
+
+    value, gradient = iso.value_and_grad(total)(b)
+    wanted, _, rank, _ = scipy.linalg.lstsq(a, b)
+    assert rank == kept["rank"] == 3
+    np.testing.assert_allclose(value, np.sum(wanted), rtol=1e-12)
+    np.testing.assert_allclose(gradient[:3], [1, 2.5e15, 1], rtol=1e-12)
+
+
 def test_a_large_equation_without_eigenvectors(backend):
     """More than the elements that `iso.linalg` solves as one system; SciPy's solver is used."""
     n = 24

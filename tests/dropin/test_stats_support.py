@@ -191,6 +191,15 @@ def test_tails_of_discrete_distributions(backend, name):
         assert abs(mp.mpf(float(slope)) / moved - 1) < 1e-11
 
 
+def test_certain_events(backend):
+    """A constant has the gradient 0, also beside a logarithm of 0."""
+    for method, p in (("logcdf", 1.0), ("logsf", 0.0)):
+        with np.errstate(all="ignore"):
+            call = getattr(isp.stats.bernoulli, method)
+            found = iso.grad(lambda p, call=call: call(1, p))(np.float64(p))
+        assert found == 0
+
+
 def test_more_than_all_outcomes(backend):
     for method, value in (("cdf", 1), ("sf", 0), ("logcdf", 0), ("logsf", -np.inf), ("pmf", 0),
                           ("logpmf", -np.inf)):  # fmt: skip

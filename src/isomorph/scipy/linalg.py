@@ -141,7 +141,10 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
 
 @replaces(theirs.lstsq)
 def lstsq(a: Any, b: Any, cond: Any = None, *args: Any, **kw: Any) -> Any:
-    return np.linalg.lstsq(asarray(a), asarray(b), rcond=cond)
+    a = asarray(a)
+    # SciPy's default, which does not depend on the shape as NumPy's does
+    least = np.finfo(a.dtype if a.dtype.kind in "fc" else float).eps if cond is None else cond
+    return np.linalg.lstsq(a, asarray(b), rcond=least)
 
 
 @replaces(theirs.inv)

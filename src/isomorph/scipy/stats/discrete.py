@@ -73,8 +73,8 @@ bernoulli = _make(
     logpmf=lambda k, p: special.xlogy(k, p) + special.xlog1py(1 - k, -p),
     cdf=lambda k, p: np.where(k < 1, 1 - p, 1.0),
     sf=lambda k, p: np.where(k < 1, p, 0.0),
-    logcdf=lambda k, p: np.where(k < 1, np.log1p(-p), 0.0),
-    logsf=lambda k, p: np.where(k < 1, np.log(p), -np.inf),
+    logcdf=lambda k, p: np.where(k < 1, np.log1p(-np.where(k < 1, p, 0.5)), 0.0),
+    logsf=lambda k, p: np.where(k < 1, np.log(np.where(k < 1, p, 0.5)), -np.inf),
 )  # fmt: skip
 geom = _make(
     "geom", 1.0,
