@@ -288,25 +288,12 @@ def polar(a: Any, side: str = "right") -> Any:
     return linalg.polar(asarray(a), side)
 
 
-# ---- functions of matrices: SciPy's values, with the rule of `iso.linalg`
+# ---- functions of matrices: SciPy's values, with the rules of `iso.linalg`
 
 
 def _function(values: Any, a: Any) -> Any:
     """A smooth function of matrices."""
     return smooth_function(f"linalg.{values.__name__}", load("numpy"), values, asarray(a))
-
-
-def _with_root(values: Any, a: Any) -> Any:
-    """The matrix for a function with a branch cut along the negative numbers: on it the two values
-    differ, and rounding decides between them.
-    """
-    a = asarray(a)
-    if a.dtype.kind != "c" and values(concrete(a)).dtype.kind == "c":
-        refuse(
-            f"linalg.{values.__name__}", " of a real matrix with negative eigenvalues",
-            "turn it: logm(-1j * A) + 0.5j * pi * eye, or sqrtm(-1j * A) * exp(0.25j * pi)",
-        )  # fmt: skip
-    return _regular(a)
 
 
 @primitive
@@ -330,12 +317,30 @@ def expm(A: Any) -> Any:
 
 @replaces(theirs.logm)
 def logm(A: Any, disp: Any = None) -> Any:
-    return _function(theirs.logm, _with_root(theirs.logm, A))
+    a = asarray(A)
+    if a.dtype.kind != "c" and theirs.logm(concrete(a)).dtype.kind == "c":
+        # they are on the branch cut: rounding decides on which side the rule would compute
+        refuse(
+            "linalg.logm", " of a real matrix with negative eigenvalues",
+            "write logm(-1j * A) + 0.5j * pi * eye(n)",
+        )  # fmt: skip
+    return _function(theirs.logm, _regular(a))
+
+
+@primitive
+def _sqrtm(a: Any) -> Any:
+    return theirs.sqrtm(a)
+
+
+@rule(_sqrtm)
+def _(y, a):
+    # by the root itself, which may be on either side of the branch cut
+    return (lambda g: solve_sylvester(adjoint(y), adjoint(y), g),)
 
 
 @replaces(theirs.sqrtm)
 def sqrtm(A: Any, disp: Any = None, blocksize: Any = None) -> Any:
-    return _function(theirs.sqrtm, _with_root(theirs.sqrtm, A))
+    return _sqrtm(_regular(asarray(A)))
 
 
 def _of_exponentials(name: str, formula: Any) -> Any:
