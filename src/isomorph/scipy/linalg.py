@@ -8,11 +8,11 @@ import numpy
 import scipy.linalg
 
 from .. import linalg
+from ..backends.numpy import backend
 from ..backends.numpy.rules.elementwise import conj
 from ..backends.numpy.rules.products import adjoint
 from ..backends.numpy.tape import primitive, rule
 from ..backends.numpy.traced import concrete
-from ..dispatch import load
 from ..linalg.functions import smooth_function
 from ..linalg.solving import sylvester
 from ..numpy.creation import asarray
@@ -123,7 +123,7 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     dtype = np.result_type(float, *(asarray(x).dtype for x in (a, b, q)))
     a, b, q = (asarray(x, dtype) for x in (a, b, q))
-    return sylvester(load("numpy"), a, b, q, theirs.solve_sylvester)
+    return sylvester(backend, a, b, q, theirs.solve_sylvester)
 
 
 @replaces(theirs.solve_continuous_lyapunov)
@@ -293,7 +293,7 @@ def polar(a: Any, side: str = "right") -> Any:
 
 def _function(values: Any, a: Any) -> Any:
     """A smooth function of matrices."""
-    return smooth_function(f"linalg.{values.__name__}", load("numpy"), values, asarray(a))
+    return smooth_function(f"linalg.{values.__name__}", backend, values, asarray(a))
 
 
 @primitive

@@ -48,6 +48,7 @@ class Distribution(Wrapped):
         values: dict[str, Formula] | None = None,
     ) -> None:  # fmt: skip
         self._theirs = theirs
+        self.__module__ = "isomorph.scipy.stats"
         self._low, self._high = low, high
         self._formulas, self._values = formulas, values or {}
         self._discrete = "logpmf" in formulas
@@ -60,8 +61,8 @@ class Distribution(Wrapped):
     def __repr__(self) -> str:
         return f"isomorph.scipy.stats.{self._theirs.name}"
 
-    def __reduce__(self) -> Any:
-        return _named, (self._theirs.name,)  # the formulas are functions without a name
+    def __reduce__(self) -> str:
+        return self._theirs.name  # a name in `__module__`: the formulas have none of their own
 
     # fmt: off
     def logpdf(self, *args: Any, **kw: Any) -> Any: return self._method("logpdf", args, kw)
@@ -272,12 +273,6 @@ def _(y, own, name, found, z, *shapes):
 
     along = lambda g: g * own._slope(name, y, z, shapes)
     return (None, None, None, along, *map(back, range(len(shapes))))
-
-
-def _named(name: str) -> Any:
-    from . import OURS
-
-    return OURS[name]
 
 
 class Frozen:
