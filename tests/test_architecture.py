@@ -68,7 +68,7 @@ MAY_IMPORT = {
     "layers/heads_plan.py": (*GROUND, *PLANS),
     "scoreboard/": (),
     "numpy/": ("backends/numpy/",),
-    "scipy/": ("numpy/", "backends/numpy/", "tree.py", "gradients/custom.py"),
+    "scipy/": ("numpy/", "backends/numpy/", "tree.py", "gradients/custom.py", "linalg/"),
 }
 # What backends and composed functions may import besides themselves: no layers.
 BELOW_BACKENDS = (

@@ -166,7 +166,8 @@ def test_plain_scipy_names_the_replacement(backend, name, func):
     [
         ("gammaincinv with respect to one of the", lambda x: isp.special.gammaincinv(x, 0.3)),
         ("jv with respect to one of the arguments", lambda x: isp.special.jv(x, 1.0)),
-        ("stats.skewnorm.cdf", lambda x: isp.stats.skewnorm.cdf(x, 1.0)),
+        ("stats.vonmises.cdf with respect to kappa", lambda x: isp.stats.vonmises.cdf(0.5, x)),
+        ("stats.vonmises.isf with respect to kappa", lambda x: isp.stats.vonmises.isf(0.5, x)),
         ("stats.poisson.logpmf in the counted", lambda x: isp.stats.poisson.logpmf(x, 1.0)),
         ("coordinates x of the points", lambda x: isp.interpolate.CubicSpline(x, X)(0.5)),
         ("bc_type='periodic'", lambda x: isp.interpolate.CubicSpline(
@@ -210,6 +211,7 @@ def test_second_derivatives(backend, name):
 
 def test_outside_the_support_and_with_bad_parameters(backend):
     x = np.array([-1.0, 0.0, 0.5, 1.0, 2.0, np.nan])
+    checked = 0
     for name, shapes in (("beta", (2.0, 3.0)), ("expon", ()), ("uniform", ()), ("lognorm", (0.5,)),
                          ("gamma", (2.0,)), ("rayleigh", ()), ("pareto", (2.0,))):  # fmt: skip
         ours, theirs = getattr(isp.stats, name), getattr(scipy.stats, name)
@@ -228,6 +230,10 @@ def test_outside_the_support_and_with_bad_parameters(backend):
                 np.testing.assert_allclose(
                     kept["y"], wanted, rtol=1e-12, err_msg=f"{name} {method}"
                 )
+                # a scale that is not positive has no value, and the others have all but one
+                assert np.sum(np.isnan(kept["y"])) == (len(x) if scale < 0 else 1)
+                checked += 1
+    assert checked == 7 * 6 * 2
     slope = iso.grad(lambda x: np.sum(isp.stats.beta.cdf(x, 2.0, 3.0)))(x[:-1])
     assert slope[0] == slope[-1] == 0  # a constant there, and not NaN
 
@@ -305,14 +311,29 @@ def test_without_scipy_the_import_says_so(backend):
 
 def test_replacements_keep_scipys_signatures(backend):
     """Where SciPy's function has one, ours accepts the same words."""
+    unsigned, loose, checked = set(), set(), 0
     for place in ("special", "linalg", "signal", "integrate", "fft"):
         for name in REPLACED[place].split():
             theirs, ours = getattr(getattr(scipy, place), name), getattr(getattr(isp, place), name)
             try:
                 words = set(inspect.signature(theirs).parameters)
             except ValueError:
-                continue
+                words = set()
+                unsigned.add(name)
             body = inspect.getclosurevars(ours).nonlocals.get("body", ours)  # see `replaces`
             ours = inspect.signature(body).parameters
-            several = any(p.kind is p.VAR_KEYWORD for p in ours.values())
-            assert several or words <= set(ours), (place, name, words - set(ours))
+            if any(p.kind is p.VAR_KEYWORD for p in ours.values()):
+                loose.add(name)
+            else:
+                assert words <= set(ours), (place, name, words - set(ours))
+                checked += 1
+    assert unsigned == set()
+    # these take **kw, which are checked when they are called
+    assert loose == {"eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "odeint"}
+    for call in (isp.linalg.inv, isp.linalg.eigh, isp.linalg.eigvals):
+        refuses(
+            "unknown keywords asume_a", lambda x, f=call: f(np.diag(x), asume_a="sym"), TypeError
+        )
+    assert checked + len(loose) == sum(
+        len(REPLACED[p].split()) for p in ("special", "linalg", "signal", "integrate", "fft")
+    )

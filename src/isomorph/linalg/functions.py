@@ -28,7 +28,7 @@ def expm(a: A, /) -> A:
            [0., 1.]])
     """
     xp = square("linalg.expm", "a", a)
-    return _smooth("linalg.expm", xp, lambda a: xp.expm(a), a)
+    return smooth_function("linalg.expm", xp, lambda a: xp.expm(a), a)
 
 
 def sqrtm(a: A, /) -> A:
@@ -45,7 +45,7 @@ def sqrtm(a: A, /) -> A:
            [0.  , 2.  ]])
     """
     xp = square("linalg.sqrtm", "a", a)
-    return _smooth("linalg.sqrtm", xp, lambda a: xp.sqrtm(a), a)
+    return smooth_function("linalg.sqrtm", xp, lambda a: xp.sqrtm(a), a)
 
 
 def logm(a: A, /) -> A:
@@ -61,11 +61,11 @@ def logm(a: A, /) -> A:
            [0., 0.]])
     """
     xp = square("linalg.logm", "a", a)
-    return _smooth("linalg.logm", xp, lambda a: xp.logm(a), a)
+    return smooth_function("linalg.logm", xp, lambda a: xp.logm(a), a)
 
 
-def _smooth(name: str, xp: Any, values: Callable[[Any], Any], a: Any) -> Any:
-    """`values(a)`, with the derivative of a smooth function of matrices."""
+def smooth_function(name: str, xp: Any, values: Callable[[Any], Any], a: Any) -> Any:
+    """`values(a)`, a smooth function of plain matrices, with its derivative."""
 
     def plain(a: Any) -> Any:
         return values(xp.stop_gradient(a, False))
@@ -74,7 +74,7 @@ def _smooth(name: str, xp: Any, values: Callable[[Any], Any], a: Any) -> Any:
         return plain(a), a
 
     def back(a: Any, grad: Any) -> tuple[Any]:
-        return (_along(xp, lambda x: _smooth(name, xp, values, x), adjoint(xp, a), grad),)
+        return (_along(xp, lambda x: smooth_function(name, xp, values, x), adjoint(xp, a), grad),)
 
     return ruled(name, plain, forth, back)(a)
 

@@ -4,6 +4,7 @@ Sylvester's equation.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from ..dispatch import backend_of
@@ -191,15 +192,20 @@ def solve_sylvester(a: A, b: A, q: A, /) -> A:
             f"{name}: needed q with {wanted[0]} rows and {wanted[1]} columns, like a and b, got "
             f"shape {tuple(q.shape)}"
         )
-    return _sylvester(xp, *alike(name, xp, a, b, q))
+    return sylvester(xp, *alike(name, xp, a, b, q))
 
 
-def _sylvester(xp: Any, a: Any, b: Any, q: Any) -> Any:
+def sylvester(xp: Any, a: Any, b: Any, q: Any, values: Callable[..., Any] | None = None) -> Any:
+    """The solution with its derivative; `values(a, b, q)` solves the equation for plain matrices,
+    if given.
+    """
     if 0 in q.shape:
         return q
 
     def func(a: Any, b: Any, q: Any) -> Any:
         a, b, q = (xp.stop_gradient(x, False) for x in (a, b, q))
+        if values is not None:
+            return values(a, b, q)
         finite = finite_part(xp, a)[0] & finite_part(xp, b)[0]
         a, b = (xp.where(finite[..., None, None], x, eye_of(xp, x)) for x in (a, b))
         m, n = q.shape[-2:]
@@ -215,8 +221,8 @@ def _sylvester(xp: Any, a: Any, b: Any, q: Any) -> Any:
 
     def back(given: Any, grad: Any) -> tuple[Any, Any, Any]:
         a, b, q = given
-        x = adjoint(xp, _sylvester(xp, a, b, q))
-        by_q = _sylvester(xp, adjoint(xp, a), adjoint(xp, b), grad)
+        x = adjoint(xp, sylvester(xp, a, b, q, values))
+        by_q = sylvester(xp, adjoint(xp, a), adjoint(xp, b), grad, values)
         return -xp.matmul(by_q, x), -xp.matmul(x, by_q), by_q
 
     return ruled("linalg.solve_sylvester", func, forth, back)(a, b, q)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 import numpy
 
 from ..backends.numpy.nested import gathered, holds_traced
-from ..backends.numpy.traced import Traced
+from ..backends.numpy.traced import Traced, concrete, floating
 
 __all__ = [
     "arange",
@@ -40,6 +41,7 @@ def array(
     """`numpy.array`, also of nested lists and tuples that hold traced values."""
     if not holds_traced(object):
         return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **other)
+    floating("isomorph.numpy.array", dtype)
     x = gathered(object, dtype)
     if type(object) is Traced and copy:
         x = np.copy(x)
@@ -104,6 +106,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", **oth
     """`numpy.full`, also of a traced value."""
     if not holds_traced(fill_value):
         return np.full(shape, fill_value, dtype, order, **other)
+    floating("isomorph.numpy.full", dtype)
     return np.copy(np.broadcast_to(asarray(fill_value, dtype), shape))
 
 
@@ -123,26 +126,21 @@ def full_like(
         return np.full_like(a, fill_value, dtype, order, subok, shape, **other)
     kind = np.dtype(np.asarray(a).dtype if not hasattr(a, "dtype") else a.dtype)
     kind = kind if dtype is None else np.dtype(dtype)
-    if kind.kind not in "fc":
-        raise TypeError(
-            f"isomorph.numpy.full_like: needed a floating-point dtype for a traced value, got "
-            f"{kind}; pass dtype=float"
-        )
+    floating("isomorph.numpy.full_like", kind)
     return full(np.shape(a) if shape is None else shape, fill_value, kind)
 
 
 def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, **other: Any) -> Any:
     """`numpy.fromiter`, also of traced values."""
-    if np.dtype(dtype).kind not in "fc":
-        return np.fromiter(iter, dtype, count, **other)
-    found = list(iter)
+    found = list(iter if count < 0 else islice(iter, count))  # which may have no end
     if not holds_traced(found):
         return np.fromiter(found, dtype, count, **other)
-    if 0 <= count > len(found):
+    floating("isomorph.numpy.fromiter", dtype)
+    if count > len(found):
         raise ValueError(
             f"iterator too short: Expected {count} but iterator had {len(found)} items"
         )
-    return array(found if count < 0 else found[:count], dtype)
+    return array(found, dtype)
 
 
 def arange(*args: Any, **kw: Any) -> Any:
@@ -152,16 +150,11 @@ def arange(*args: Any, **kw: Any) -> Any:
     given = dict(zip(("start", "stop", "step"), args)) | kw
     if not any(type(given.get(word)) is Traced for word in ("start", "stop", "step")):
         return np.arange(*args, **kw)
+    floating("isomorph.numpy.arange", given.get("dtype"))
     if "stop" not in given or given["stop"] is None:
         given |= {"start": 0, "stop": given["start"]}
     start, step = given.get("start", 0), given.get("step", 1)
-    length = np.ceil((np.asarray(_plain(given["stop"])) - _plain(start)) / _plain(step))
+    length = np.ceil((np.asarray(concrete(given["stop"])) - concrete(start)) / concrete(step))
     y = start + step * np.arange(max(int(length), 0))
     dtype = given.get("dtype")
     return y if dtype is None else y.astype(dtype)
-
-
-def _plain(x: Any) -> Any:
-    while type(x) is Traced:
-        x = x.value
-    return x

@@ -29,13 +29,14 @@ def takes_lists(func: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(func)
     def call(*args: Any, **kw: Any) -> Any:
-        return func(*map(_array, args), **{word: _array(x) for word, x in kw.items()})
+        return func(*map(as_array, args), **{word: as_array(x) for word, x in kw.items()})
 
     return call
 
 
-def _array(x: Any) -> Any:
-    return gathered(x) if isinstance(x, (list, tuple)) and holds_traced(x) else x
+def as_array(x: Any, kinds: Any = (list, tuple)) -> Any:
+    """`x`, but an array if it is a list or tuple that holds traced values."""
+    return gathered(x) if isinstance(x, kinds) and holds_traced(x) else x
 
 
 LISTED = {name: takes_lists(getattr(numpy, name)) for name in NAMES.split()}

@@ -16,7 +16,7 @@ import scipy.interpolate
 from ..backends.numpy.nested import holds_traced
 from ..backends.numpy.traced import concrete
 from ..numpy.creation import asarray
-from .replacing import refuse
+from .replacing import Wrapped, refuse
 
 np: Any = numpy  # its type stubs do not know traced values
 theirs: Any = scipy.interpolate
@@ -69,7 +69,7 @@ def _check(name: str, x: Any) -> Any:
     return np.asarray(x, float)
 
 
-class CubicSpline:
+class CubicSpline(Wrapped):
     """`scipy.interpolate.CubicSpline`, with gradients for `y` and for where it is evaluated."""
 
     def __init__(
@@ -82,7 +82,6 @@ class CubicSpline:
         if self._extrapolate is None:
             self._extrapolate = "periodic" if periodic else True
         self._theirs = theirs.CubicSpline(x, concrete(asarray(y)), axis, bc_type, extrapolate)
-        self._axis, y = axis, asarray(y)
         if self._traced:
             if periodic or not isinstance(bc_type, str):
                 refuse(
@@ -90,12 +89,12 @@ class CubicSpline:
                     "use bc_type 'not-a-knot', 'clamped' or 'natural'",
                 )  # fmt: skip
             units = theirs.CubicSpline(x, np.eye(len(x)), 0, bc_type).c
-            self._pieces = _Pieces(x, units, y, axis)
+            self._pieces = _Pieces(x, units, asarray(y), axis)
 
     def __getattr__(self, name: str) -> Any:
-        if self._traced:
+        if vars(self).get("_traced") and not name.startswith("__"):
             refuse(f"interpolate.CubicSpline.{name}", " for traced y", "call it with nu=")
-        return getattr(self._theirs, name)
+        return super().__getattr__(name)
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
         extrapolate = self._extrapolate if extrapolate is None else extrapolate
@@ -116,7 +115,7 @@ def _smooth(spline: Any, x: Any, nu: int, extrapolate: Any) -> Any:
     return np.moveaxis(values, range(n), range(axis, axis + n))
 
 
-class interp1d:
+class interp1d(Wrapped):
     """`scipy.interpolate.interp1d`, with gradients for `y` and for where it is evaluated, for the
     kinds "linear", "slinear", "quadratic", "cubic", "nearest", "previous" and "next".
     """
@@ -133,10 +132,6 @@ class interp1d:
         order = np.arange(len(x)) if assume_sorted else np.argsort(x, kind="mergesort")
         self._x, self._y = x[order], np.take(y, order, axis)
         self._axis, self._kind, self._fill = axis, kind, fill_value
-        self._raises = self._theirs.bounds_error
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._theirs, name)
 
     def __call__(self, x: Any) -> Any:
         if not self._traced and not holds_traced(x):
@@ -174,7 +169,7 @@ class interp1d:
         return refuse("interpolate.interp1d", f" with kind={self._kind!r}")
 
 
-class PchipInterpolator:
+class PchipInterpolator(Wrapped):
     """`scipy.interpolate.PchipInterpolator`, with a gradient for where it is evaluated."""
 
     def __init__(self, x: Any, y: Any, axis: int = 0, extrapolate: Any = None) -> None:
@@ -182,9 +177,6 @@ class PchipInterpolator:
         if holds_traced(y):
             refuse(f"interpolate.{name}", " for y", "use isomorph.scipy.interpolate.CubicSpline")
         self._theirs = theirs.PchipInterpolator(_check(name, x), y, axis, extrapolate)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._theirs, name)
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
         extrapolate = self._theirs.extrapolate if extrapolate is None else extrapolate

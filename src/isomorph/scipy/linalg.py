@@ -7,10 +7,14 @@ from typing import Any
 import numpy
 import scipy.linalg
 
+from .. import linalg
+from ..backends.numpy import backend
 from ..backends.numpy.rules.elementwise import conj
 from ..backends.numpy.rules.products import adjoint
 from ..backends.numpy.tape import primitive, rule
 from ..backends.numpy.traced import concrete
+from ..linalg.functions import smooth_function
+from ..linalg.solving import sylvester
 from ..numpy.creation import asarray
 from .replacing import refuse, replaces
 
@@ -115,29 +119,16 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
     return np.linalg.solve(toeplitz(*pair), asarray(b))
 
 
-@primitive
-def _sylvester(a: Any, b: Any, q: Any) -> Any:
-    return theirs.solve_sylvester(a, b, q)
-
-
-@rule(_sylvester)
-def _(y, a, b, q):
-    def back(g):
-        d = _sylvester(adjoint(a), adjoint(b), g)
-        return -d @ adjoint(y), -adjoint(y) @ d, d
-
-    return back
-
-
 @replaces(theirs.solve_sylvester)
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
-    return _sylvester(asarray(a), asarray(b), asarray(q))
+    dtype = np.result_type(float, *(asarray(x).dtype for x in (a, b, q)))
+    a, b, q = (asarray(x, dtype) for x in (a, b, q))
+    return sylvester(backend, a, b, q, theirs.solve_sylvester)
 
 
 @replaces(theirs.solve_continuous_lyapunov)
 def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
-    a = asarray(a)
-    return _sylvester(a, adjoint(a), asarray(q))
+    return solve_sylvester(a, adjoint(asarray(a)), q)
 
 
 @replaces(theirs.solve_discrete_lyapunov)
@@ -150,7 +141,10 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
 
 @replaces(theirs.lstsq)
 def lstsq(a: Any, b: Any, cond: Any = None, *args: Any, **kw: Any) -> Any:
-    return np.linalg.lstsq(asarray(a), asarray(b), rcond=cond)
+    a = asarray(a)
+    # SciPy's default, which does not depend on the shape as NumPy's does
+    least = np.finfo(a.dtype if a.dtype.kind in "fc" else float).eps if cond is None else cond
+    return np.linalg.lstsq(a, asarray(b), rcond=least)
 
 
 @replaces(theirs.inv)
@@ -291,53 +285,46 @@ def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any
 
 @replaces(theirs.polar)
 def polar(a: Any, side: str = "right") -> Any:
-    u, s, v = np.linalg.svd(asarray(a), full_matrices=False)
-    p = (adjoint(v) * s) @ v if side == "right" else (u * s) @ adjoint(u)
-    return u @ v, p
+    return linalg.polar(asarray(a), side)
 
 
-# ---- functions of matrices: their pullback is the same function of a block matrix
+# ---- functions of matrices: SciPy's values, with the rules of `iso.linalg`
 
 
-def _blocks(a: Any, g: Any) -> Any:
-    """The matrix [[aᴴ, g], [0, aᴴ]]: a function of it has the pullback of g at the upper right."""
-    turned = adjoint(a)
-    below = np.zeros(g.shape, g.dtype)
-    return np.concatenate(
-        [np.concatenate([turned, g], -1), np.concatenate([below, turned], -1)], -2
-    )
+def _function(values: Any, a: Any) -> Any:
+    """A smooth function of matrices."""
+    return smooth_function(f"linalg.{values.__name__}", backend, values, asarray(a))
 
 
 @primitive
-def _expm(a: Any) -> Any:
-    return theirs.expm(a)
+def _regular(a: Any) -> Any:
+    """The same matrices; their gradient is NaN if an eigenvalue is 0."""
+    return np.array(a)
 
 
-@rule(_expm)
+@rule(_regular)
 def _(y, a):
-    n = a.shape[-1]
-    return (lambda g: _expm(_blocks(a, g))[..., :n, n:],)
+    least = np.linalg.svd(concrete(a), compute_uv=False)
+    rounding = a.shape[-1] * np.finfo(least.dtype).eps
+    singular = np.min(least, -1) <= rounding * np.max(least, -1)
+    return (lambda g: np.where(singular[..., None, None], np.nan, g),)
 
 
 @replaces(theirs.expm)
 def expm(A: Any) -> Any:
-    return _expm(asarray(A))
-
-
-@primitive
-def _logm(a: Any) -> Any:
-    return theirs.logm(a)
-
-
-@rule(_logm)
-def _(y, a):
-    n = a.shape[-1]
-    return (lambda g: _logm(_blocks(a, g))[..., :n, n:],)
+    return _function(theirs.expm, A)
 
 
 @replaces(theirs.logm)
 def logm(A: Any, disp: Any = None) -> Any:
-    return _logm(asarray(A))
+    a = asarray(A)
+    if a.dtype.kind != "c" and theirs.logm(concrete(a)).dtype.kind == "c":
+        # they are on the branch cut: rounding decides on which side the rule would compute
+        refuse(
+            "linalg.logm", " of a real matrix with negative eigenvalues",
+            "write logm(-1j * A) + 0.5j * pi * eye(n)",
+        )  # fmt: skip
+    return _function(theirs.logm, _regular(a))
 
 
 @primitive
@@ -347,12 +334,13 @@ def _sqrtm(a: Any) -> Any:
 
 @rule(_sqrtm)
 def _(y, a):
-    return (lambda g: _sylvester(adjoint(y), adjoint(y), g),)
+    # by the root itself, which may be on either side of the branch cut
+    return (lambda g: solve_sylvester(adjoint(y), adjoint(y), g),)
 
 
 @replaces(theirs.sqrtm)
 def sqrtm(A: Any, disp: Any = None, blocksize: Any = None) -> Any:
-    return _sqrtm(asarray(A))
+    return _sqrtm(_regular(asarray(A)))
 
 
 def _of_exponentials(name: str, formula: Any) -> Any:
@@ -363,11 +351,11 @@ def _of_exponentials(name: str, formula: Any) -> Any:
     return replaces(getattr(theirs, name))(function)
 
 
-sinhm = _of_exponentials("sinhm", lambda a: (_expm(a) - _expm(-a)) / 2)
-coshm = _of_exponentials("coshm", lambda a: (_expm(a) + _expm(-a)) / 2)
+sinhm = _of_exponentials("sinhm", lambda a: (expm(a) - expm(-a)) / 2)
+coshm = _of_exponentials("coshm", lambda a: (expm(a) + expm(-a)) / 2)
 tanhm = _of_exponentials("tanhm", lambda a: np.linalg.solve(coshm(a), sinhm(a)))
-cosm = _of_exponentials("cosm", lambda a: _real_of(a, (_expm(1j * a) + _expm(-1j * a)) / 2))
-sinm = _of_exponentials("sinm", lambda a: _real_of(a, (_expm(1j * a) - _expm(-1j * a)) / 2j))
+cosm = _of_exponentials("cosm", lambda a: _real_of(a, (expm(1j * a) + expm(-1j * a)) / 2))
+sinm = _of_exponentials("sinm", lambda a: _real_of(a, (expm(1j * a) - expm(-1j * a)) / 2j))
 
 
 def _real_of(a: Any, y: Any) -> Any:
@@ -379,21 +367,13 @@ def _real_of(a: Any, y: Any) -> Any:
 
 @replaces(theirs.block_diag)
 def block_diag(*arrs: Any) -> Any:
-    blocks = [np.atleast_2d(asarray(a)) for a in arrs]
-    width = sum(b.shape[-1] for b in blocks)
-    rows, start = [], 0
-    for b in blocks:
-        rows.append(np.pad(b, [(0, 0), (start, width - start - b.shape[1])]))
-        start += b.shape[1]
-    return np.concatenate(rows)
+    return linalg.block_diag(*(np.atleast_2d(asarray(a)) for a in arrs))
 
 
 @replaces(theirs.toeplitz)
 def toeplitz(c: Any, r: Any = None) -> Any:
-    c = np.ravel(asarray(c))
-    r = conj(c) if r is None else np.ravel(asarray(r))
-    values = np.concatenate([np.flip(r[1:]), c])
-    return values[np.arange(c.size)[:, None] - np.arange(r.size) + r.size - 1]
+    c = np.atleast_1d(asarray(c))
+    return linalg.toeplitz(c, None if r is None else np.atleast_1d(asarray(r)))
 
 
 @replaces(theirs.hankel)

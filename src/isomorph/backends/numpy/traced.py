@@ -116,6 +116,16 @@ REDUCTIONS |= {np.logical_and: np.all, np.logical_or: np.any}
 ACCUMULATIONS = {np.add: np.cumsum, np.multiply: np.cumprod}
 
 
+def floating(name: str, dtype: Any) -> None:
+    """Raise if a traced value is to be given a dtype that has no gradient."""
+    if dtype is not None and numpy.dtype(dtype).kind not in "fc":
+        raise TypeError(
+            f"{name}: needed a floating-point dtype for a traced value, got {numpy.dtype(dtype)}, "
+            "in which its gradient would be lost; pass dtype=float, or x.astype(int) or "
+            "iso.stop_gradient(x) where no gradient should flow"
+        )
+
+
 class Traced(Methods, TracedArray):
     """A NumPy array being differentiated."""
 
@@ -149,6 +159,7 @@ class Traced(Methods, TracedArray):
         if ufunc.signature is not None:  # matmul and similar ufuncs, which take axis= and axes=
             return record(ufunc, *args, **kw)
         if (dtype := kw.pop("dtype", None)) is not None:
+            floating(_name(ufunc), dtype)
             args = tuple(a.astype(dtype) if hasattr(a, "dtype") else a for a in args)
         if kw.pop("where", True) is not True or kw:
             no_rule(ufunc, " with where=, casting= or other keywords")

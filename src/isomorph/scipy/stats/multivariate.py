@@ -12,7 +12,7 @@ import scipy.stats
 from ...backends.numpy.nested import holds_traced
 from ...backends.numpy.traced import Traced, concrete
 from ...numpy.creation import asarray
-from ..replacing import refuse
+from ..replacing import Wrapped, refuse
 from .distribution import Frozen
 
 __all__ = [
@@ -26,14 +26,11 @@ theirs: Any = scipy.stats
 special: Any = scipy.special
 
 
-class _Multivariate:
+class _Multivariate(Wrapped):
     """SciPy's distribution; its other methods are SciPy's own."""
 
     def __init__(self, distribution: Any) -> None:
         self._theirs = distribution
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._theirs, name)
 
     def __call__(self, *args: Any, **kw: Any) -> Frozen:
         return Frozen(self, args, kw)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..tape import composed
-from ..traced import concrete
+from ..traced import Traced, concrete, floating
 from .shaping import arrayed
 
 
@@ -121,6 +121,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
 
 @composed(np.linspace)
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
+    floating("linspace", dtype)
     steps = num - 1 if endpoint else num
     kept = (
         np.result_type(concrete(start), concrete(stop), float(num))
@@ -137,12 +138,14 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
 
 @composed(np.logspace)
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+    floating("logspace", dtype)
     y = np.power(base, np.linspace(start, stop, num, endpoint, axis=axis))
     return y if dtype is None else y.astype(dtype)
 
 
 @composed(np.geomspace)
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+    floating("geomspace", dtype)
     start = arrayed(start).astype(np.result_type(arrayed(start).dtype, arrayed(stop).dtype, float))
     sign = np.sign(start)
     y = np.exp(np.linspace(np.log(start / sign), np.log(stop / sign), num, endpoint))
@@ -153,5 +156,7 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
 @composed(np.full_like)
 def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
     kept = np.dtype(dtype or a.dtype)
+    if type(fill_value) is Traced:
+        floating("full_like", kept)
     y = np.broadcast_to(fill_value, a.shape if shape is None else shape)
     return y.astype(kept)

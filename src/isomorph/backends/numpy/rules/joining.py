@@ -5,7 +5,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from ..tape import composed, rule
-from ..traced import concrete, record
+from ..traced import Traced, concrete, floating, record
 from .shaping import arrayed
 
 
@@ -29,6 +29,7 @@ def _joined(y, *arrays, axis=0):
 
 @composed(np.concatenate)
 def concatenate(arrays, /, axis=0, *, out=None, dtype=None, casting="same_kind"):
+    floating("concatenate", dtype)
     y = record(joined, *items(arrays), axis=axis)
     return y if dtype is None else y.astype(dtype)
 
@@ -45,6 +46,7 @@ def _stacked(y, *arrays, axis=0):
 
 @composed(np.stack)
 def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
+    floating("stack", dtype)
     y = record(stacked, *items(arrays), axis=axis)
     return y if dtype is None else y.astype(dtype)
 
@@ -140,6 +142,8 @@ def insert(arr, obj, values, axis=None):
         values = np.moveaxis(values, 0, axis)
     count = values.shape[axis] if np.size(obj) == 1 else np.size(obj)
     shape = (*arr.shape[:axis], count, *arr.shape[axis + 1 :])
+    if type(values) is Traced:
+        floating("insert into an array of integers", arr.dtype)
     both = np.concatenate([arr, np.broadcast_to(values, shape).astype(arr.dtype)], axis)
     return np.take(both, np.insert(np.arange(n), concrete(obj), n + np.arange(count)), axis)
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..tape import composed, constant, rule
-from ..traced import TRACED, no_rule, record
+from ..traced import TRACED, floating, no_rule, record
 from .elementwise import conj
 from .shaping import arrayed, axes_of
 
@@ -197,6 +197,7 @@ def _spell(operands):
 
 @composed(np.einsum)
 def einsum(*operands, out=None, optimize: Any = False, dtype=None, **kw):
+    floating("einsum", dtype)
     spec, arrays = (operands[0], operands[1:]) if type(operands[0]) is str else _spell(operands)
     arrays = [arrayed(x) if dtype is None else arrayed(x).astype(dtype) for x in arrays]
     given, arrow, result = spec.replace(" ", "").partition("->")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..tape import composed
-from ..traced import concrete
+from ..traced import concrete, floating
 from .shaping import arrayed, axes_of
 
 
@@ -36,6 +36,8 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
 
 @composed(np.cov)
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
+    floating("cov", dtype)
+
     def rows(x):
         x = arrayed(x)
         x = np.atleast_2d(x) if rowvar or x.ndim < 2 else x.T
