@@ -102,6 +102,7 @@ class Pointwise(torch.autograd.Function):
         ctx.xp, ctx.function, *arrays = inputs
         ctx.save_for_backward(*arrays)
         ctx.save_for_forward(*arrays)
+        ctx.set_materialize_grads(False)  # an order that is constant has no tangent
 
     @staticmethod
     # pyright: ignore[reportIncompatibleMethodOverride]
