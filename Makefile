@@ -74,7 +74,7 @@ conformance: $(VENV)/conformance
 	@test -z "$(AUTOGRAD)" || $(BIN)/python conformance/hips/run.py examples --checkout "$(AUTOGRAD)"
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .programs .pytest_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

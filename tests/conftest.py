@@ -12,6 +12,7 @@ import os
 import re
 from collections import Counter
 from functools import cache
+from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("ONEDNN_JIT_PROFILE", "0")
@@ -35,6 +36,9 @@ from frameworks import (  # noqa: F401
 import isomorph as iso
 from isomorph.dispatch import load, names
 from oracles import QUICK_XLA, noted
+
+# A second run of the tests need not compile what did not change.
+iso.cache(Path(__file__).parents[1] / ".programs")
 
 # JAX compiles every eager operation by itself, 35 ms each on a slow core: more than half of the
 # time of all tests. XLA's simpler code generators halve that. Optimizations before code generation

@@ -173,6 +173,7 @@ from .optimizers.updates import gradient_descent_update as gradient_descent_upda
 from .optimizers.updates import lamb_update as lamb_update
 from .optimizers.updates import lars_update as lars_update
 from .optimizers.updates import optimizer_update as optimizer_update
+from .program_cache import cache as cache
 from .training import metrics as metrics
 from .training.checkpoint import load as load
 from .training.checkpoint import save as save

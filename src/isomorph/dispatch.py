@@ -17,6 +17,8 @@ from .backends.contract import Contract
 from .code_readers import constant
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .standard import Namespace
     from .typing import BackendName
 
@@ -27,6 +29,7 @@ OWN = tuple(dict.fromkeys(ROOTS.values()))
 # Entry-point group of backends in other packages; the name is the package of the backend's arrays.
 GROUP = "isomorph.backends"
 LOADED: dict[str, Contract] = {}
+ON_LOAD: dict[str, Callable[[Contract], object]] = {}  # what -> called with a new backend
 REGISTERED: dict[str, dict[str, Any]] = {}  # group -> entry points, filled at the first lookup
 
 
@@ -121,7 +124,18 @@ def load(name: str) -> Contract:
     LOADED[name] = backend
     BACKENDS.update(dict.fromkeys(backend.arrays, backend))
     NAMESPACES.update(dict.fromkeys(backend.arrays, backend.namespace))
+    for call in ON_LOAD.values():
+        call(backend)
     return backend
+
+
+def on_load(what: str, call: Callable[[Contract], object]) -> None:
+    """Call a function with every backend: at once if it is loaded, else when it is. There is one
+    function for each `what`.
+    """
+    ON_LOAD[what] = call
+    for backend in loaded():
+        call(backend)
 
 
 def loaded() -> list[Contract]:

@@ -9,14 +9,15 @@ compilation writes it; calls of compiled programs do not come here.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Timer, get_ident
+from threading import Event, Thread, get_ident
 from time import perf_counter
 from typing import Any
 
 LOG = logging.getLogger("isomorph")
+TIMES: MutableMapping[str, float] = {}  # how long compilations took; `iso.cache` keeps it in a file
 PATIENCE: ContextVar[float] = ContextVar("isomorph.patience", default=5.0)  # seconds
 
 
@@ -25,26 +26,33 @@ class Notice:
 
     def __init__(self, func: Callable[..., Any], backend: str):
         self.what = f"{name_of(func)} for {backend}"
+        self.known = f"{getattr(func, '__module__', None)} {self.what}"
         self.began = perf_counter()
         self.spoke = False
-        self.timer = Timer(PATIENCE.get(), self._speak)
-        self.timer.daemon = True
-        self.timer.start()
+        self.over = Event()
+        name, args = f"isomorph compiling {self.what}", (PATIENCE.get(),)
+        self.thread = Thread(target=self._watch, args=args, name=name, daemon=True)
+        self.thread.start()
 
-    def _speak(self) -> None:
-        self.spoke = True
-        LOG.warning("isomorph: still compiling %s after %.3g s", self.what, self._seconds())
+    def _watch(self, patience: float) -> None:
+        """Warn when it takes long, and again after twice the time."""
+        while not self.over.wait(self.began + patience - perf_counter()):
+            self.spoke = True
+            before = TIMES.get(self.known)
+            last = "" if before is None else f"; it took {before:.3g} s last time"
+            LOG.warning("isomorph: still compiling %s after %.3g s%s", self.what, patience, last)
+            patience *= 2
 
     def end(self, done: bool) -> None:
         """Log that the compilation ended, if the warning was logged before."""
-        self.timer.cancel()
-        self.timer.join()
+        self.over.set()
+        self.thread.join()
+        seconds = perf_counter() - self.began
         if self.spoke:
             word = "compiled" if done else "gave up compiling"
-            LOG.warning("isomorph: %s %s in %.3g s", word, self.what, self._seconds())
-
-    def _seconds(self) -> float:
-        return perf_counter() - self.began
+            LOG.warning("isomorph: %s %s in %.3g s", word, self.what, seconds)
+            if done:
+                TIMES[self.known] = seconds
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,9 @@ class Backend(Contract):
         found = np.linalg.eig(xp.to_numpy(a))
         kind = np.result_type(found[0], np.complex64)
         return tuple(xp.from_numpy(y.astype(kind), xp.device_of(a)) for y in found)
+
+    def keep_programs(xp, folder: Path) -> None:
+        """Keep compiled programs in a subfolder of `folder` for other processes: `iso.cache`."""
 
     def has_quick_steps(xp) -> bool:
         """Whether products step by step in a loop cost less than one product of all steps."""

@@ -12,6 +12,7 @@ import numpy as np
 from jax.core import Tracer
 from jax.dtypes import canonicalize_dtype, float0
 from jax.errors import TracerArrayConversionError
+from jax.experimental.compilation_cache import compilation_cache
 
 from ... import tree
 from ...compiling import TRACING
@@ -114,6 +115,12 @@ class JAX(Layers):
             return arrays
         move = lambda x: jax.device_put(x, *devices) if is_there(x) and not x.committed else x
         return [move(x) for x in arrays]
+
+    def keep_programs(xp, folder):
+        jax.config.update("jax_compilation_cache_dir", str(folder / f"jax-{jax.__version__}"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        compilation_cache.reset_cache()  # it may have decided already that there is none
 
     def jit(xp, func, places=(), names=(), notices=None):
         run = explained(xp, func)

@@ -4,6 +4,8 @@ has one.
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import tensorflow as tf
 
@@ -96,6 +98,13 @@ class TensorFlow(Layers):
         kinds = tuple(tf.TensorSpec(y.shape, y.dtype) for y in traced.outputs)
         run = tf.autograph.experimental.do_not_convert(lambda parts: func(*parts))
         return tf.map_fn(run, rows, fn_output_signature=kinds)
+
+    def keep_programs(xp, folder):
+        # read when the first program is compiled
+        flags, flag = "TF_XLA_FLAGS", "--tf_xla_persistent_cache_directory="
+        place = folder / f"tensorflow-{tf.__version__}"
+        others = [x for x in os.environ.get(flags, "").split() if not x.startswith(flag)]
+        os.environ[flags] = " ".join([*others, f"{flag}{place}"])
 
     def host_call(xp, host, arrays):
         if all(isinstance(dtypes.tensor(x), Eager) for x in arrays):

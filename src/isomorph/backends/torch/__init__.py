@@ -4,6 +4,7 @@ to torch (`names`).
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from . import loading  # noqa: F401 (imports torch itself, before anything else does)
@@ -151,6 +152,9 @@ class Torch(Layers):
             )
         rule.caller = Caller.of(arrays)
         return Custom.apply(rule, *arrays)[: rule.n_outs]
+
+    def keep_programs(xp, folder):
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / f"torch-{torch.__version__}")
 
     def special(xp, function, *arrays):
         kernel = KERNELS.get(function.name)

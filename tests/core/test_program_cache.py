@@ -1,0 +1,107 @@
+"""`iso.cache`: another process finds compiled programs in a folder, and never those of another
+function, of other captured arrays or of other host functions.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import isomorph as iso
+from isomorph.program_cache import Times, processor
+
+# Every run is a process of its own, as the frameworks read where programs are when they first
+# compile. It prints what it computed; the shift makes the programs of two runs differ only in a
+# captured array, in a host function, or in a number.
+PROGRAM = """
+import json, sys
+import numpy as np
+import isomorph as iso
+
+backend, folder, shift = sys.argv[1], sys.argv[2], int(sys.argv[3])
+print(iso.cache(folder))
+x, captured = iso.convert((np.arange(3.0, dtype=np.float32), np.float32([shift])), backend)
+xp = iso.namespace(x)
+wide = lambda x: np.full((shift, 3), shift, np.float32)
+host = iso.host_function(wide, like=wide)
+found = {
+    "captured": iso.jit(lambda x: xp.sin(x) + captured)(x),
+    "number": iso.jit(lambda x: xp.cos(x) * shift)(x),
+    "gradient": iso.jit(iso.grad(lambda x: xp.sum(xp.exp(x) * captured)))(x),
+}
+if backend != "tensorflow":  # its compiler has no calls to the host
+    found["host"] = iso.jit(lambda x: xp.sum(host(x)) + x)(x)
+print(json.dumps({k: iso.to_numpy(y).tolist() for k, y in found.items()}))
+"""
+X = np.arange(3.0)
+
+
+def run(backend, folder, shift):
+    """What a process computed with programs of this folder, and its subfolder."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, backend, str(folder), str(shift)],
+        env={k: v for k, v in os.environ.items() if "CACHE" not in k},
+        capture_output=True, text=True, timeout=400,
+    )  # fmt: skip
+    assert not done.returncode, done.stderr[-2000:]
+    place, values = done.stdout.splitlines()[-2:]
+    return json.loads(values), Path(place)
+
+
+def files(place):
+    """The files of compiled programs, with the time when they were written."""
+    return {p: p.stat().st_mtime_ns for p in place.rglob("*") if p.is_file() and is_program(p)}
+
+
+def is_program(path):
+    return path.suffix in (".so", ".pb") or path.name.endswith("-cache")
+
+
+@pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"])
+def test_another_process_finds_programs_and_never_wrong_ones(backend, tmp_path):
+    pytest.importorskip(backend)
+    written = []
+    for shift in (2, 2, 3):
+        found, place = run(backend, tmp_path / "programs", shift)
+        wanted = {
+            "captured": np.sin(X) + shift,
+            "number": np.cos(X) * shift,
+            "gradient": np.exp(X) * shift,
+            "host": 3 * shift * shift + X,
+        }
+        for name, values in found.items():
+            np.testing.assert_allclose(values, wanted[name], rtol=1e-6, err_msg=name)
+        written.append(files(place))
+    assert processor() in str(place)
+    assert place.is_relative_to(tmp_path)
+    if os.name == "posix":
+        assert (tmp_path / "programs").stat().st_mode & 0o077 == 0
+    first, second, third = written
+    assert first  # programs were kept
+    new = set(second) - set(first)
+    assert not new or (
+        backend == "torch" and len(new) <= 1
+    )  # one with a host function is not shared
+    assert set(third) > set(second)  # a number is part of a program
+    assert all(second[p] == first[p] for p in first)
+
+
+def test_a_folder_that_others_can_write_is_warned_of(tmp_path, monkeypatch):
+    monkeypatch.setattr("isomorph.dispatch.ON_LOAD", {})
+    monkeypatch.setattr("isomorph.dispatch.LOADED", {})
+    monkeypatch.setattr("isomorph.slow_compilation.TIMES", {})
+    tmp_path.chmod(0o777)
+    with pytest.warns(UserWarning, match="others can write in .* run as code"):
+        place = iso.cache(tmp_path)
+    assert place.is_relative_to(tmp_path)
+
+
+def test_times_are_read_by_the_next_process(tmp_path):
+    Times(tmp_path / "times.json")["loss for torch"] = 12.345
+    assert Times(tmp_path / "times.json") == {"loss for torch": 12.35}
+    (tmp_path / "times.json").write_text("{half")
+    assert Times(tmp_path / "times.json") == {}
