@@ -46,6 +46,10 @@ BENCHMARKS = {
         "Training steps over the framework's own",
         ("autograd", "equinox", "flax", "keras", "optax"), EACH,
     ),
+    "first": Benchmark(
+        "The first training step, and that of a second process",
+        ("equinox", "flax", "keras", "optax"), EACH,
+    ),
     "distribute": Benchmark(
         "The reduction of a data parallel step over the engine's own all-reduce", (),
         ("mpi4py", "tensorflow", "torch"),

@@ -73,7 +73,7 @@ MAY_IMPORT = {
 # What backends and composed functions may import besides themselves: no layers.
 BELOW_BACKENDS = (
     *GROUND, *PLANS, "meanings/", "tree.py", "compiling.py", "flow.py", "gradients/",
-    "slow_compilation.py", "keywords.py",
+    "slow_compilation.py", "keywords.py", "version.py",
 )  # fmt: skip
 KNOWN_OF_BACKENDS = tuple(f"backends/{n}.py" for n in ("__init__", "contract", "vocabulary"))
 
@@ -350,8 +350,10 @@ HANDLES = {
     "LEVELS",
     "LOADED",
     "MODES",
+    "ON_LOAD",
     "REGISTERED",
     "TALLY",
+    "TIMES",
     "TRACING",
 }
 CHANGES = {"append", "add", "update", "pop", "clear", "setdefault", "extend", "remove", "insert"}

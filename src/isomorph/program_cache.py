@@ -20,7 +20,7 @@ from . import dispatch, slow_compilation
 from .version import __version__
 
 
-def cache(folder: str | os.PathLike) -> Path:
+def cache(folder: str | os.PathLike[str]) -> Path:
     """Keep compiled programs in a folder, and take from there what was compiled before, by this
     process or another one. It returns the subfolder for this processor and these versions. Call it
     before the first program is compiled.
@@ -58,8 +58,9 @@ def processor() -> str:
     words = {platform.processor()}
     known = Path("/proc/cpuinfo")
     if known.exists():
-        wanted = ("model name", "flags", "Features", "CPU implementer", "CPU part")
-        words |= {line for line in known.read_text().splitlines() if line.startswith(wanted)}
+        told = [line.partition(":") for line in known.read_text().splitlines()]
+        ends = ("model name", "flags", "Features", "implementer", "part")
+        words |= {value for name, _, value in told if name.strip().endswith(ends)}
     return sha256("\n".join(sorted(words)).encode()).hexdigest()[:12]
 
 

@@ -73,7 +73,7 @@ LEFT_OUT = {
     ],
     "leaves the framework: see test_borders_leaving.py": ["convert", "to_numpy"],
     "tells where an array is": ["device_of"],
-    "reads or writes files, or prints": ["load", "save", "summary"],
+    "reads or writes files, or prints": ["cache", "load", "save", "summary"],
     "a setting, which decides whether a module's variables are detached": [
         "gradient_tracking", "set_with_grads", "unset_with_grads", "with_grads",
     ],

@@ -89,6 +89,7 @@ NOT_COMPILED = {
         "a mode, computes nothing",
     ),
     "namespace": "every program begins with it",
+    "cache": "sets where programs are kept, computes nothing",
     "device_of": "tells where an array is, computes nothing",
     "Dropout": "its key is state, which a program would lose",
 }

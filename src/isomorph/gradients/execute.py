@@ -13,7 +13,7 @@ from .transforms import stop_gradient
 if TYPE_CHECKING:
     from ..array_types import R, X
 
-Path = Sequence[Any]
+NestPath = Sequence[Any]
 
 
 def execute_with_gradients(
@@ -22,8 +22,8 @@ def execute_with_gradients(
     /,
     *,
     retain_grads: bool = False,
-    xs_grad_idxs: Sequence[Path] | None = None,
-    ret_grad_idxs: Sequence[Path] | None = None,
+    xs_grad_idxs: Sequence[NestPath] | None = None,
+    ret_grad_idxs: Sequence[NestPath] | None = None,
 ) -> tuple[R, Any]:
     """`(func(xs), gradients)`, running `func` once on the nest `xs`.
 
@@ -90,7 +90,9 @@ def _is_variable(x: Any) -> bool:
     return (backend is not None and backend.is_float(x.dtype)) or type(x) is float
 
 
-def _chosen(name: str, argument: str, nest: Any, paths: Sequence[Path] | None) -> list[set[int]]:
+def _chosen(
+    name: str, argument: str, nest: Any, paths: Sequence[NestPath] | None
+) -> list[set[int]]:
     """For each path, the positions of the leaves under it in the flattened nest."""
     leaves, form = tree.flatten(nest)
     if paths is None:
@@ -99,7 +101,7 @@ def _chosen(name: str, argument: str, nest: Any, paths: Sequence[Path] | None) -
     return [set(tree.flatten(_follow(name, argument, numbered, path))[0]) for path in paths]
 
 
-def _follow(name: str, argument: str, nest: Any, path: Path) -> Any:
+def _follow(name: str, argument: str, nest: Any, path: NestPath) -> Any:
     if isinstance(path, str) or not isinstance(path, Sequence):
         raise TypeError(
             f"{name}: {argument} needed a list of paths such as [[0], ['a', 1]], got {path!r}"
@@ -127,7 +129,7 @@ def _entries(nest: Any) -> str:
     return "it is a leaf"
 
 
-def _shown(xs: Any, form: Any, spread: list[Any], paths: Sequence[Path] | None) -> Any:
+def _shown(xs: Any, form: Any, spread: list[Any], paths: Sequence[NestPath] | None) -> Any:
     """The gradients in the structure that the caller asked for."""
     whole = tree.unflatten(form, spread)
     if paths is None:

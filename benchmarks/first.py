@@ -1,0 +1,102 @@
+"""What a person waits for: the first training step, with tracing and compiling, and the first step
+of a second process that finds what the first one compiled (`iso.cache`). Imports and the making of
+the network are not counted.
+
+`python -m benchmarks.first BACKEND NETWORK PROGRAM FOLDER` measures one program: every figure is
+from a process of its own, with a folder for compiled programs that is empty at first.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+from .tables import Table
+from .timing import installed
+
+BACKENDS = ("jax", "tensorflow", "torch")
+NETWORKS = ("mlp", "resnet", "gpt")
+OURS = "isomorph"
+# The first step of ours over the peer's, where there is a budget.
+BUDGETS = {"whole step in torch.compile": 1.2, "torch.compile + fused": 1.5}
+LIMIT = 900  # seconds for one process
+HEAD = ["backend", "network", "program", "first step s", "isomorph / it", "budget", "met",
+        "second process s"]  # fmt: skip
+
+
+def run(quick: bool = False) -> Table:
+    size = ["quick"] if quick else []
+    rows: list[list[str]] = []
+    for backend in filter(installed, BACKENDS):
+        for network in NETWORKS[:1] if quick else NETWORKS:
+            mine: float | None = None
+            for program in named(backend, network):
+                cold, warm = both(backend, network, program, size)
+                mine = cold if mine is None else mine
+                ratio, budget = mine / cold, BUDGETS.get(program)
+                rows.append([
+                    backend, network, program, f"{cold:.1f}",
+                    "" if program == OURS else f"{ratio:.2f}x",
+                    "" if budget is None else f"{budget}x",
+                    "" if budget is None else "yes" if ratio <= budget else "NO", f"{warm:.1f}",
+                ])  # fmt: skip
+                print("  ".join(rows[-1]), file=sys.stderr, flush=True)
+    return Table(HEAD, rows)
+
+
+def named(backend: str, network: str) -> list[str]:
+    """The names of the programs: ours first."""
+    peers = {
+        "jax": ["jax.jit + optax", "Flax NNX", "Equinox"],
+        "tensorflow": ["tf.function + Adam by hand", "tf.function + Keras Adam"],
+        "torch": ["whole step in torch.compile", "torch.compile + fused"],
+    }[backend]
+    return [OURS, *peers, "Keras fit"]
+
+
+def both(backend: str, network: str, program: str, size: list[str]) -> tuple[float, float]:
+    """Seconds of the first step, in a process that compiles and in one that finds the programs."""
+    own = {"KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
+    own["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", __name__, backend, network, program, folder, *size]
+        found = []
+        for _ in range(2):
+            done = subprocess.run(
+                command, env=os.environ | own, capture_output=True, text=True, timeout=LIMIT
+            )
+            if done.returncode:
+                raise RuntimeError(done.stderr)
+            found.append(float(done.stdout.splitlines()[-1]))
+    return found[0], found[1]
+
+
+def prepared(backend: str, network: str, program: str, quick: bool) -> Any:
+    """The step as a function without arguments."""
+    from .training import steps
+    from .training.cases import CASES
+
+    steps.one_thread(backend)
+    case = CASES[network](quick)
+    if program == OURS:
+        return steps.ours(case, backend)
+    (_, _, peers), *_ = steps.groups(case, backend)
+    make, _ = peers[program]
+    return make()
+
+
+if __name__ == "__main__":
+    import isomorph as iso
+    from isomorph.dispatch import load
+
+    backend, network, program, folder, *size = sys.argv[1:]
+    iso.cache(folder)
+    load(backend)  # it gets the folder
+    step = prepared(backend, network, program, bool(size))
+    start = time.perf_counter()
+    float(step())
+    print(time.perf_counter() - start)
