@@ -2,10 +2,10 @@
 derivatives are those of `linalg/functions.py`, which do not look inside.
 
 The exponential is a quotient of polynomials (Padé) of a fraction of the matrix, squared again and
-again (Higham 2005). Roots are found by the product form of Denman's and Beavers' iteration, scaled
-by determinants (Higham 2008, chapter 6), which needs no eigenvalues; the logarithm takes roots
-until the matrix is near the identity, and a quadrature of Gauss and Legendre there. Hermitian
-matrices go through their eigenvalues, which need not be positive and definite.
+again (Higham 2005, Al-Mohy and Higham 2009). Roots are found by the product form of Denman's and
+Beavers' iteration, scaled by determinants (Higham 2008, chapter 6), which needs no eigenvalues; the
+logarithm takes roots until the matrix is near the identity, and a quadrature of Gauss and Legendre
+there. Hermitian matrices go through their eigenvalues, which need not be positive and definite.
 """
 
 from __future__ import annotations
@@ -46,12 +46,11 @@ def expm(xp: Any, a: Any) -> Any:
         return a
     finite, a = _finite(xp, a)
     largest, coefficients = PADE[64 if xp.finfo(a.dtype).bits == 64 else 32]
-    norm = _norm(xp, a)
-    halvings = xp.ceil(xp.log2(xp.where(norm > largest, norm / largest, xp.ones_like(norm))))
+    halvings = _halvings(xp, a, largest, len(coefficients) - 1)
     # two steps, because the power of 2 itself may be too small for a number
-    half = xp.floor(halvings / 2)
-    small = a * _each(xp, xp.pow(xp.full_like(norm, 2), -half), a)
-    small = small * _each(xp, xp.pow(xp.full_like(norm, 2), half - halvings), a)
+    half, two = xp.floor(halvings / 2), xp.full_like(halvings, 2)
+    small = a * _each(xp, xp.pow(two, -half), a)
+    small = small * _each(xp, xp.pow(two, half - halvings), a)
     odd, even = _polynomials(xp, small, coefficients)
     found = xp.linalg.solve(even - odd, even + odd)
 
@@ -61,6 +60,43 @@ def expm(xp: Any, a: Any) -> Any:
     goes_on = lambda left, x: xp.any(left > 0)
     found = xp.while_loop(goes_on, square, (halvings, found))[1]
     return _but_finite(xp, finite, found)
+
+
+def _halvings(xp: Any, a: Any, largest: float, degree: int) -> Any:
+    """How often a matrix is halved. Its norm alone would halve it too often if its powers are small
+    beside the powers of the norm, as for a large triangle above a small diagonal; squaring as often
+    loses digits. So the norms of powers decide (Al-Mohy and Higham 2009). Everything is of size 1,
+    beside its binary logarithm: powers may be too large or too small for numbers.
+    """
+    once, unit = _sized(xp, a)
+    logs, powers = [2 * once], [unit]  # of the even powers
+    for i, j in ((0, 0), (1, 1), (2, 1), (2, 2), (3, 2)):  # exponents 2, 4, 6, 8, 10
+        more, power = _sized(xp, xp.matmul(powers[i], powers[j]))
+        logs.append(logs[i] + logs[j] + more if i else 2 * once + more)
+        powers.append(power)
+    first = 3 if degree > 7 else 2
+    each = [logs[i] / (2 * i) for i in range(first, first + 3)]
+    size = xp.minimum(xp.maximum(each[0], each[1]), xp.maximum(each[1], each[2]))
+    zero = xp.zeros_like(size)
+    found = xp.maximum(xp.ceil(size - math.log2(largest)), zero)
+    # the first term that the quotient leaves out must be small for the sizes of all entries
+    rest, row = _sized(xp, xp.sum(xp.abs(unit), axis=-2, keepdims=True))
+    for _ in range(2 * degree):
+        more, row = _sized(xp, xp.matmul(row, xp.abs(unit)))
+        rest = rest + more
+    eps = float(xp.finfo(a.dtype).eps)
+    term = math.factorial(degree) ** 2 / math.factorial(2 * degree)
+    term = math.log2(2 * term / math.factorial(2 * degree + 1) / eps)
+    more = (rest + term) / (2 * degree) + once - found
+    return found + xp.maximum(xp.ceil(more), zero)
+
+
+def _sized(xp: Any, a: Any) -> tuple[Any, Any]:
+    """The binary logarithm of the norm, and the matrices over their norms."""
+    norm = _norm(xp, a)
+    there = norm > 0
+    norm = xp.where(there, norm, xp.ones_like(norm))
+    return xp.where(there, xp.log2(norm), xp.full_like(norm, -1e6)), a / _each(xp, norm, a)
 
 
 def _polynomials(xp: Any, a: Any, coefficients: list[int]) -> tuple[Any, Any]:

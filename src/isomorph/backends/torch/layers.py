@@ -40,9 +40,6 @@ class Layers(Backend):
     def eig(xp, a: Any) -> tuple:
         return tuple(torch.linalg.eig(a))
 
-    def expm(xp, a: Any) -> Any:
-        return torch.linalg.matrix_exp(a)
-
     def relu(xp, x: Any) -> Any:
         return torch.relu(x)
 

@@ -254,11 +254,18 @@ def _reflected_binom(xp: Any, n: Any, k: Any) -> tuple[Any, ...]:
     return turned, first, *slopes, value * cos_pi(xp, turn)
 
 
+def _digamma_step(xp: Any, low: Any, high: Any, step: Any) -> Any:
+    """ψ(high) − ψ(low), with all digits for a small step between them."""
+    up = step >= 0
+    found = digamma_rise(xp, xp.where(up, low, high), xp.where(up, step, -step))
+    return xp.where(up, found, -found)
+
+
 def _binom_slope_n(xp: Any, y: Any, n: Any, k: Any) -> Any:
     turned, first, in_a, in_b, cosine = _reflected_binom(xp, n, k)
     direct = xp.logical_not(turned)
     high, low = pick(xp, direct, n + 1, 1.0), pick(xp, direct, n - k + 1, 1.0)
-    found = y * (digamma(xp, high) - digamma(xp, low))
+    found = y * _digamma_step(xp, low, high, pick(xp, direct, k, 0.0))
     return xp.where(turned, xp.where(first, in_a - in_b + cosine, in_a), found)
 
 
@@ -266,7 +273,7 @@ def _binom_slope_k(xp: Any, y: Any, n: Any, k: Any) -> Any:
     turned, first, _, in_b, cosine = _reflected_binom(xp, n, k)
     direct = xp.logical_not(turned)
     high, low = pick(xp, direct, n - k + 1, 1.0), pick(xp, direct, k + 1, 1.0)
-    found = y * (digamma(xp, high) - digamma(xp, low))
+    found = y * _digamma_step(xp, low, high, pick(xp, direct, (n - k) - k, 0.0))
     return xp.where(turned, xp.where(first, in_b - cosine, cosine - in_b), found)
 
 
