@@ -13,21 +13,27 @@ from .. import random_words
 from ..composed import Backend
 from ..edges import check_mode, is_left
 from ..explaining import INDEX, add
-from . import convolution, factors, fused, recurrent, special, writing
+from . import batching as batching
+from . import convolution, factors, fused, mapping, recurrent, special, writing
 from . import rules as rules
+from .levels import LIFTED, newest
+from .mapped import Mapped, getitem, rowwise, wrapped
 from .nested import gathered, holds_traced
 from .tape import custom, vjp
-from .traced import ASSIGN, LOST, Traced, concrete
+from .traced import ASSIGN, LOST, Traced, concrete, is_traced, plain
 from .updating import updated
 
 
 class NumPy(Backend):
     name = "numpy"
-    arrays = (np.ndarray, np.generic, Traced)
+    arrays = (np.ndarray, np.generic, Traced, Mapped)
     refused = (np.matrix, np.ma.MaskedArray)  # their * is a matrix product; masks would be lost
 
     def vjp(xp, func, leaves, once=False, has_aux=True):
         return vjp(func, leaves)
+
+    def vmap(xp, func, *rows):
+        return mapping.vmap(xp.map_rows, func, rows)
 
     def custom_call(xp, rule, arrays):
         return custom(rule, *arrays)
@@ -42,7 +48,10 @@ class NumPy(Backend):
         return func  # there is no compiler
 
     def is_watched(xp, x):
-        return type(x) is Traced
+        return is_traced(x)
+
+    def is_local(xp, x):
+        return type(x) in LIFTED
 
     def explain(xp, error):
         cause = error.__cause__
@@ -55,10 +64,16 @@ class NumPy(Backend):
         return x.copy() if isinstance(x, np.ndarray) else x
 
     def draw(xp, meaning, key, start, shape, *args):
+        top = newest((key, *args))
+        if type(top) is Mapped:
+            return rowwise(top.tape, xp.draw, meaning, key, start, shape, *args)
         drawn = random_words.blocks(meaning, xp, key, start, math.prod(shape), args)
         return drawn.reshape((*shape, *drawn.shape[1:]))
 
     def words(xp, key, counts):
+        top = newest((key, counts))
+        if type(top) is Mapped:
+            return super().words(key, counts)
         return random_words.words(key, counts)
 
     def probit(xp, q, tail):
@@ -80,10 +95,10 @@ class NumPy(Backend):
         np.empty((1 << 25) - (1 << 13), np.uint8)
 
     def at_hand(xp, x):
-        return x
+        return None if type(x) in LIFTED and type(concrete(x)) is Mapped else x
 
     def is_inside(xp, x, size):
-        x = concrete(x)
+        x = plain(x)
         if x.dtype.kind == "i":  # one comparison is enough: viewed as unsigned, negatives are large
             unsigned = np.dtype(f"u{x.dtype.itemsize}")
             size = min(size, 1 << (8 * unsigned.itemsize - 1))
@@ -91,6 +106,8 @@ class NumPy(Backend):
         return not x.size or bool(x.max() < size)
 
     def quick(xp, key, shape, dtype, normal):
+        if type(key) is Mapped:
+            return rowwise(key.tape, xp.quick, key, shape, dtype, normal)
         source = np.random.default_rng(key)
         return (source.standard_normal if normal else source.random)(shape, dtype)
 
@@ -99,7 +116,7 @@ class NumPy(Backend):
 
     def asarray(xp, obj, /, *, dtype=None, device=None, copy=None):
         """`np.asarray`, also for traced values and sequences of them."""
-        if type(obj) is Traced:
+        if type(obj) in LIFTED:
             if dtype is not None and obj.dtype != dtype:
                 return obj.astype(dtype)
             return np.copy(obj) if copy else obj
@@ -109,7 +126,7 @@ class NumPy(Backend):
 
     def full(xp, shape, fill_value, *, dtype=None, device=None):
         """`np.full`, also of a traced value."""
-        if type(fill_value) is Traced:
+        if type(fill_value) in LIFTED:
             return np.broadcast_to(xp.asarray(fill_value, dtype=dtype), shape)
         return np.full(shape, fill_value, dtype=dtype, device=device)
 
@@ -170,8 +187,15 @@ class NumPy(Backend):
         return fused.label_scores(composed, logits, labels, axis)
 
     def pivoted(xp, a):
-        plain = isinstance(a, np.ndarray) and a.size
-        return factors.pivoted(a) if plain else super().pivoted(a)
+        if type(a) is Mapped:
+            return wrapped(a.tape, xp.pivoted(a.value))
+        return factors.pivoted(a) if isinstance(a, np.ndarray) and a.size else super().pivoted(a)
+
+    def host_call(xp, host, arrays):
+        top = newest(arrays)
+        if type(top) is Mapped:
+            return rowwise(top.tape, lambda *arrays: xp.host_call(host, arrays), *arrays)
+        return super().host_call(host, arrays)
 
     def eig(xp, a):
         return factors.eig(a)
@@ -180,7 +204,7 @@ class NumPy(Backend):
         return i  # not an integer array, which would widen the dtype of products
 
     def index_get(xp, x, index):
-        return x[index]
+        return getitem(x, index)
 
     def index_update(xp, x, index, value, how):
         return updated(x, index, value, how)

@@ -29,12 +29,13 @@ from typing import Any
 import numpy
 
 from .holding import is_releasable, owners, release
-from .traced import TRACED, Traced, concrete, no_rule
+from .levels import LEVELS, LIFTED, RUNNING, newest
+from .mapped import Mapped, batched, custom_mapped
+from .traced import TRACED, Traced, concrete, is_traced, no_rule
 
 np: Any = numpy  # its type stubs do not know traced values
 ndarray = numpy.ndarray
 SEQUENCES = (list, tuple)  # NumPy takes the list in x * [1, 2] as an array, and so do the rules
-LEVELS = count()  # a tape made later is an inner one
 RELEASE = Lock()
 
 
@@ -58,7 +59,7 @@ class Tape:
         the memory writeable again, a copy is returned instead.
         """
         if not isinstance(x, ndarray):
-            return x
+            return Mapped(self.hold(x.value), x.tape) if type(x) is Mapped else x
         flags = x.flags
         if not flags.owndata:
             return self._hold_view(x)
@@ -172,9 +173,10 @@ def primitive(func: Callable) -> Callable:
 
     @wraps(func)
     def call(*args: Any, **kw: Any) -> Any:
-        if any(type(a) is Traced for a in args):
-            return TRACED[call](*args, **kw)
-        return func(*args, **kw)
+        top = newest(args)
+        if top is None:
+            return func(*args, **kw)
+        return batched(top.tape, call, args, kw) if type(top) is Mapped else TRACED[call](*args, **kw)
 
     return call
 
@@ -296,13 +298,16 @@ def _positional(
 
 def custom(bound: Any, *arrays: Any) -> tuple:
     """Call a function with a custom backward rule: see `Backend.custom_call`."""
-    tapes = [a.tape for a in arrays if type(a) is Traced]
-    if not tapes:
+    top = newest(arrays)
+    if top is None:
         return bound.func(*arrays)
-    tape = max(tapes, key=lambda t: t.level)
+    tape = top.tape
+    if type(top) is Mapped:
+        seen = any(map(is_traced, arrays))
+        return custom_mapped(tape, custom, bound, arrays) if seen else bound.func(*arrays)
     values = tuple(_lower(a, tape) for a in arrays)
     outs, residuals = bound.fwd(*values)
-    if any(type(x) is Traced for x in values):
+    if any(map(is_traced, values)):
         outs = custom(bound, *values)  # an outer differentiation uses the custom rule too
     parents = [(i, a.node) for i, a in enumerate(arrays) if type(a) is Traced and a.tape is tape]
     likes = [(y.shape, y.dtype) for y in outs]
@@ -352,7 +357,7 @@ def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
         if order not in grads:
             grads[order] = d
             heappush(heap, node)
-        elif order in owned and type(d) is not Traced:
+        elif order in owned and type(d) not in LIFTED:
             grads[order] += d
         else:
             grads[order] = total = grads[order] + d
@@ -362,7 +367,9 @@ def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
     def give_at(node: Node, part: At) -> None:
         order, _, _, _, shape, dtype = node
         buffer = grads.get(order)
-        if type(part.g) is Traced or type(buffer) is Traced:
+        kinds = type(part.g), type(buffer)
+        mapped = RUNNING and newest((part.index,)) is not None
+        if mapped or kinds[0] in LIFTED or kinds[1] in LIFTED:
             give(node, scatter(part.g, part.index, shape))
             return
         if order not in owned:  # there may be many slices of one array: all are added to one buffer
@@ -482,7 +489,7 @@ def _hand_out(leaves: Sequence[Any], grads: list[Any], cotangents: Sequence[Any]
     for x, g in zip(leaves, grads):
         if g is None:
             g = np.zeros_like(concrete(x))
-        if type(g) is not Traced:
+        if type(g) not in LIFTED:
             if not isinstance(g, ndarray) and isinstance(concrete(x), ndarray):
                 g = np.asarray(g)
             elif isinstance(g, ndarray) and (not g.flags.writeable or id(_memory(g)) in seen):

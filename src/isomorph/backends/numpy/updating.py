@@ -6,23 +6,29 @@ from typing import Any
 
 import numpy as np
 
+from .levels import newest
+from .mapped import Mapped, batched, getitem
 from .tape import primitive, rule, takes_once
-from .traced import Traced, concrete
+from .traced import concrete
 
 AT = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
 def updated(x: Any, index: Any, value: Any, how: str) -> Any:
     """A copy of `x` with `x[index]` set to `value`, or combined with it."""
-    if type(x) is Traced or type(value) is Traced:
+    top = newest((x, index, value))
+    if type(top) is Mapped:
+        return batched(top.tape, updated, (x, index, value, how), {})
+    if top is not None:
         index = concrete(index)
         if how == "add":
             return added(x, value, index)
         if how == "set":
             return replaced(x, value, index)
         if takes_once(index):
-            return replaced(x, AT[how](x[index], value), index)
-        return _in_turns(x, value, np.arange(x.size).reshape(x.shape)[index], AT[how])
+            return replaced(x, AT[how](getitem(x, index), value), index)
+        where = getitem(np.arange(x.size).reshape(x.shape), index)
+        return _in_turns(x, value, where, AT[how])
     return replaced(x, value, index) if how == "set" else combined(x, value, index, AT[how])
 
 
@@ -49,22 +55,20 @@ def added(x: Any, value: Any, index: Any) -> Any:
 
 @rule(replaced)
 def _replaced(y, x, value, index):
-    kept = np.ones(y.shape, bool)
-    kept[index] = False
+    kept = replaced(np.ones(y.shape, bool), False, index)
     to_x = lambda g: np.where(kept, g, 0.0)
     if takes_once(index):
-        return to_x, lambda g: g[index]
-    where = np.arange(y.size).reshape(y.shape)[index]
+        return to_x, lambda g: getitem(g, index)
+    where = getitem(np.arange(y.size).reshape(y.shape), index)
     turns = np.arange(where.size).reshape(where.shape)
-    last = np.zeros(y.size, int)
-    last[where] = turns
-    stays = last[where] == turns  # if a position is set twice, the last value counts
-    return to_x, lambda g: np.where(stays, g[index], 0.0)
+    last = replaced(np.zeros(y.size, int), turns, where)
+    stays = getitem(last, where) == turns  # if a position is set twice, the last value counts
+    return to_x, lambda g: np.where(stays, getitem(g, index), 0.0)
 
 
 @rule(added)
 def _added(y, x, value, index):
-    return lambda g: g, lambda g: g[index]
+    return lambda g: g, lambda g: getitem(g, index)
 
 
 def _in_turns(x: Any, value: Any, where: np.ndarray, ufunc: np.ufunc) -> Any:

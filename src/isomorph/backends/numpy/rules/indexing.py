@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from ..levels import LIFTED
 from ..tape import At, composed, constant, rule, scatter
-from ..traced import TRACED, Traced, concrete, getitem
+from ..traced import TRACED, concrete, getitem
 from .shaping import arrayed
 
 constant(
@@ -19,7 +20,7 @@ constant(
 def ix_(*args):
     plain = np.ix_(*map(concrete, args))  # a traced argument need not be an index
     return tuple(
-        np.reshape(a, p.shape) if type(a) is Traced else p for a, p in zip(args, plain)
+        np.reshape(a, p.shape) if type(a) in LIFTED else p for a, p in zip(args, plain)
     )  # fmt: skip
 
 
@@ -30,7 +31,7 @@ def _getitem(y, x, index):
 
 @rule(scatter)
 def _scatter(y, g, index, shape):
-    return (lambda h: h[index],)
+    return (lambda h: getitem(h, index),)
 
 
 @composed(np.take)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..tape import composed
-from ..traced import TRACED, concrete, no_rule
+from ..traced import TRACED, concrete, no_rule, plain
 from .reductions import axes_of
 from .shaping import arrayed
 
@@ -62,7 +62,7 @@ def ranked(func, a, q, axis, method, keepdims, skip):
     if part is not None:
         out = out + (pick(high) - out) * part.astype(np.result_type(ordered.dtype, q.dtype))
     unknown = missing[0] if skip else missing[-1]
-    if unknown.any():  # there the value and the gradient are NaN
+    if plain(unknown).any():  # there the value and the gradient are NaN
         lost = np.where(unknown, lanes, 0.0)
         out = out + np.sum(lost, 0) * np.where(unknown, np.nan, 0.0).astype(a.dtype)
     if not keepdims:

@@ -1,0 +1,460 @@
+"""The value that replaces a NumPy array while a function of one example is mapped over many.
+
+A mapped value holds all examples, with their axis in front, and looks like one example: its shape,
+its operators and its methods do not show that axis. NumPy passes every function called on it to us.
+The table `BATCHED` says how a function works with one more axis. A function that is not there, but
+whose version for traced values is made of other functions, uses that version. All others run row by
+row.
+
+What needs the values of one example, such as `if x > 0` or `float(x)`, stops the function
+(`Unbatchable`), which is then called for one row after the other (`vmap`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy
+
+from ...dispatch import load
+from .levels import BATCHED, LEVELS, LIFTED, RUNNING, TRACED, newest
+from .methods import Methods
+
+np: Any = numpy  # its type stubs do not know mapped values
+ndarray = numpy.ndarray
+LOG = logging.getLogger("isomorph")
+NOTED: set[str] = set()
+METHODS: dict[str, Callable] = {}  # a method of ufuncs -> its version for mapped values
+
+
+class Map:
+    """One call of `vmap`: its level, and the number of examples."""
+
+    __slots__ = ("level", "size")
+
+    def __init__(self, size: int) -> None:
+        self.level = next(LEVELS)
+        self.size = size
+
+
+class Unbatchable(BaseException):
+    """Something that cannot be computed for all examples of a map at once. No error: it must pass
+    through `except Exception` in the mapped function.
+    """
+
+    def __init__(self, over: Map, what: str):
+        self.over, self.what = over, what
+
+
+def note(what: str) -> None:
+    """Say once that something runs row by row."""
+    if what not in NOTED:
+        NOTED.add(what)
+        LOG.warning("isomorph: vmap on NumPy calls it row by row, which is slow: %s", what)
+
+
+def _name(func: Any) -> str:
+    module = (getattr(func, "__module__", "") or "").partition(".")[0]
+    name = getattr(func, "__name__", repr(func))
+    return f"{module}.{name}" if module in ("numpy", "scipy") else name
+
+
+def call(func: Callable, *args: Any, **kw: Any) -> Any:
+    """`func` by the rule of the newest transform among its arguments."""
+    top = newest(args) if not kw else newest((*args, *kw.values()))
+    if type(top) is Mapped:
+        return batched(top.tape, func, args, kw)
+    return TRACED[func](*args, **kw)
+
+
+def batched(over: Map, func: Callable, args: Sequence[Any], kw: dict[str, Any]) -> Any:
+    """`func` for all examples of a map."""
+    rule = BATCHED.get(func)
+    if rule is not None:
+        return rule(over, func, *args, **kw)
+    body = TRACED.get(func)
+    if body is not None and not isinstance(body, partial):
+        return body(*args, **kw)
+    return rowwise(over, func, *args, **kw)
+
+
+def rowwise(over: Map, func: Callable, *args: Any, **kw: Any) -> Any:
+    """`func` for one example after the other."""
+    note(_name(func))
+    rows = [
+        func(*(row(over, a, i) for a in args), **{k: row(over, v, i) for k, v in kw.items()})
+        for i in range(over.size)
+    ]
+    return _stacked(over, _name(func), rows)
+
+
+def row(over: Map, x: Any, i: int) -> Any:
+    """Example `i` of an argument; arguments that are not mapped are the same for all."""
+    if type(x) is Mapped and x.tape is over:
+        return x.value[i]
+    if type(x) in (list, tuple):
+        return type(x)(row(over, part, i) for part in x)
+    return x
+
+
+def _stacked(over: Map, name: str, rows: list[Any]) -> Any:
+    first = rows[0]
+    if isinstance(first, (list, tuple)):
+        parts = [_stacked(over, name, list(part)) for part in zip(*rows, strict=True)]
+        return getattr(type(first), "_make", type(first))(parts)
+    kinds = {(np.shape(y), getattr(y, "dtype", type(y))) for y in rows}
+    if len(kinds) > 1 or not (hasattr(first, "dtype") or type(first) in (bool, int, float)):
+        raise Unbatchable(over, f"{name}, whose results differ in shape or dtype")
+    return Mapped(np.stack(rows), over)
+
+
+def value_of(over: Map, x: Any) -> Any:
+    """The array of all examples of an argument: repeated, if it is not mapped."""
+    if type(x) is Mapped and x.tape is over:
+        return x.value
+    x = x if hasattr(x, "dtype") else np.asarray(x)
+    return np.broadcast_to(x, (over.size, *x.shape))
+
+
+def is_mapped(over: Map, x: Any) -> bool:
+    return type(x) is Mapped and x.tape is over
+
+
+def spread(value: Any, rank: int) -> Any:
+    """An array of all examples, with axes of size 1 after the first, so that one example has `rank`
+    axes.
+    """
+    missing = rank + 1 - value.ndim
+    if missing <= 0:
+        return value
+    return value.reshape(value.shape[:1] + (1,) * missing + value.shape[1:])
+
+
+def aligned(over: Map, args: Sequence[Any]) -> list[Any]:
+    """The arguments of an elementwise function, so that the axes of examples broadcast."""
+    values, ranks, rank = [], [], 0
+    for a in args:
+        if type(a) is Mapped and a.tape is over:
+            a = a.value
+            n = a.ndim - 1
+            ranks.append(n)
+        else:
+            if type(a) is list or type(a) is tuple:
+                a = load("numpy").asarray(a)
+            n = getattr(a, "ndim", 0)
+            ranks.append(-1)
+        if n > rank:
+            rank = n
+        values.append(a)
+    for i, n in enumerate(ranks):
+        if 0 <= n < rank:
+            values[i] = spread(values[i], rank)
+    return values
+
+
+def wrapped(over: Map, y: Any) -> Any:
+    """The result of a function of all examples, as mapped values."""
+    if isinstance(y, (tuple, list)):
+        return getattr(type(y), "_make", type(y))([wrapped(over, part) for part in y])
+    return Mapped(y, over)
+
+
+def elementwise(over: Map, func: Callable, *args: Any, **kw: Any) -> Any:
+    """The rule of every elementwise function."""
+    if kw:
+        words = [k for k in kw if k in ("where", "a_min", "a_max", "min", "max")]
+        values = aligned(over, (*args, *(kw[k] for k in words)))
+        kw = kw | dict(zip(words, values[len(args) :]))
+        return wrapped(over, func(*values[: len(args)], **kw))
+    y = func(*aligned(over, args))
+    return Mapped(y, over) if type(y) is not tuple else wrapped(over, y)
+
+
+def rule(*funcs: Callable) -> Callable[[Callable], Callable]:
+    """Decorates the rule of `funcs` for mapped values: `body(over, func, *args, **kw)`."""
+
+    def register(body: Callable) -> Callable:
+        for func in funcs:
+            BATCHED[func] = body
+        return body
+
+    return register
+
+
+def _needs(word: str) -> Callable[..., NoReturn]:
+    def stop(self: Any, *args: Any, **kw: Any) -> NoReturn:
+        raise Unbatchable(self.tape, word)
+
+    return stop
+
+
+def _unary(func: Any) -> Callable[[Any], Any]:
+    return lambda self: Mapped(func(self.value), self.tape)
+
+
+def _binary(func: Any) -> Callable[[Any, Any], Any]:
+    def operator(self: Any, other: Any) -> Any:
+        over = self.tape
+        if type(other) in LIFTED:
+            if other.tape is not over:
+                return call(func, self, other)
+            a, b = self.value, other.value
+            if a.ndim != b.ndim:
+                a, b = aligned(over, (self, other))
+            return Mapped(func(a, b), over)
+        n = getattr(other, "ndim", None)
+        if n is None:
+            if type(other) in (list, tuple):
+                return call(func, self, other)
+            return Mapped(func(self.value, other), over)
+        a = self.value
+        return Mapped(func(a if n < a.ndim else spread(a, n), other), over)
+
+    return operator
+
+
+def _reflected(func: Any) -> Callable[[Any, Any], Any]:
+    def operator(self: Any, other: Any) -> Any:
+        if type(other) in LIFTED or type(other) in (list, tuple):
+            return call(func, other, self)
+        n, a = getattr(other, "ndim", 0), self.value
+        return Mapped(func(other, a if n < a.ndim else spread(a, n)), self.tape)
+
+    return operator
+
+
+def _in_place(func: Any) -> Callable[[Any, Any], Any]:
+    """`x += y` and the like. An array of the function's own is changed in place, so that its views
+    change too, as those of one example would; one that the caller may own is not.
+    """
+
+    def operator(self: Any, other: Any) -> Any:
+        value, over = self.value, self.tape
+        if not self.ndim or (type(value) in LIFTED and type(value) is not Mapped):
+            return call(func, self, other)  # a number, or a traced value, is replaced
+        top = newest((self, other))
+        if top.tape is not over or type(value) is not ndarray or not value.flags.owndata:
+            raise Unbatchable(over, "an array that is changed in place, as by x += y")
+        func(*aligned(over, (self, other)), out=value)
+        return self
+
+    return operator
+
+
+class Mapped(Methods):
+    """The NumPy arrays of all examples of a map, that look like one."""
+
+    __slots__ = ("tape", "value")
+    __array_priority__ = 1001.0
+    __hash__ = object.__hash__
+
+    def __init__(self, value: Any, tape: Map):
+        self.value = value
+        self.tape = tape
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kw: Any) -> Any:
+        top = newest(args) if not kw else newest((*args, *kw.values()))
+        if type(top) is not Mapped:
+            return top.__array_ufunc__(ufunc, method, *args, **kw)
+        over = top.tape
+        if any(x is not None for x in kw.pop("out", ())):
+            raise Unbatchable(over, f"{_name(ufunc)} with out=, or a += x for a plain array a")
+        if method != "__call__":
+            how = METHODS.get(method)
+            if how is None:
+                raise Unbatchable(over, f"{_name(ufunc)}.{method}")
+            return how(over, ufunc, *args, **kw)
+        if ufunc.signature is None:
+            return elementwise(over, ufunc, *args, **kw)
+        return batched(over, ufunc, args, kw)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kw: Any) -> Any:
+        top = newest(args) if not kw else newest((*args, *kw.values()))
+        if top is None:  # in a nest that is not a list or a tuple
+            top = self
+        if type(top) is not Mapped:
+            return top.__array_function__(func, types, args, kw)
+        if kw and kw.get("out") is not None:
+            raise Unbatchable(top.tape, f"{_name(func)} with out=")
+        return batched(top.tape, func, args, kw)
+
+    def __array_namespace__(self, api_version: str | None = None) -> Any:
+        return load("numpy").namespace
+
+    def __getitem__(self, index: Any) -> Any:
+        return call(getitem, self, index)
+
+    def __len__(self) -> int:
+        if self.value.ndim < 2:
+            raise TypeError("len() of unsized object")
+        return self.value.shape[1]
+
+    def __iter__(self) -> Any:
+        return iter([self[i] for i in range(len(self))])
+
+    def __repr__(self) -> str:
+        return f"Mapped({self.value!r})"
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise Unbatchable(self.tape, "format(x)")
+        return repr(self)
+
+    def __round__(self, digits: int = 0) -> Any:
+        return np.round(self, digits)
+
+    __bool__ = _needs("a Python if, while, and, or of a mapped value, or iso.cond")
+    __float__ = __complex__ = _needs("float(x)")
+    __int__ = __index__ = _needs("int(x), or a mapped value as an index of a plain array")
+    item = _needs("x.item()")
+    tolist = _needs("x.tolist()")
+    __array__ = _needs("a mapped value where NumPy needs plain data, as np.asarray does")
+    __setitem__ = _needs("x[i] = v")
+    __contains__ = _needs("v in x")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.shape[1:]
+
+    @property
+    def dtype(self) -> numpy.dtype:
+        return self.value.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.value.ndim - 1
+
+    @property
+    def size(self) -> int:
+        return self.value.size // self.tape.size
+
+    @property
+    def strides(self) -> Any:
+        return self.value.strides[1:]
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __invert__(self) -> Any:
+        return np.invert(self)
+
+    __add__, __radd__, __iadd__ = _binary(np.add), _reflected(np.add), _in_place(np.add)
+    __sub__, __rsub__ = _binary(np.subtract), _reflected(np.subtract)
+    __isub__ = _in_place(np.subtract)
+    __mul__, __rmul__ = _binary(np.multiply), _reflected(np.multiply)
+    __imul__ = _in_place(np.multiply)
+    __truediv__, __rtruediv__ = _binary(np.divide), _reflected(np.divide)
+    __itruediv__ = _in_place(np.divide)
+    __pow__, __rpow__, __ipow__ = _binary(pow), _reflected(pow), _in_place(np.power)
+    __mod__, __rmod__ = _binary(np.remainder), _reflected(np.remainder)
+    __floordiv__, __rfloordiv__ = _binary(np.floor_divide), _reflected(np.floor_divide)
+    __and__, __rand__ = _binary(np.bitwise_and), _reflected(np.bitwise_and)
+    __or__, __ror__ = _binary(np.bitwise_or), _reflected(np.bitwise_or)
+    __xor__, __rxor__ = _binary(np.bitwise_xor), _reflected(np.bitwise_xor)
+    __lshift__, __rlshift__ = _binary(np.left_shift), _reflected(np.left_shift)
+    __rshift__, __rrshift__ = _binary(np.right_shift), _reflected(np.right_shift)
+    __eq__, __ne__ = _binary(np.equal), _binary(np.not_equal)
+    __lt__, __le__ = _binary(np.less), _binary(np.less_equal)
+    __gt__, __ge__ = _binary(np.greater), _binary(np.greater_equal)
+    __neg__, __abs__ = _unary(np.negative), _unary(np.absolute)
+
+    def __matmul__(self, other: Any) -> Any:
+        return call(np.matmul, self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return call(np.matmul, other, self)
+
+
+LIFTED.add(Mapped)
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """`x[index]` as a function."""
+    if RUNNING and type(x) not in LIFTED:
+        top = newest((index,))
+        if type(top) is Mapped:
+            return BATCHED[getitem](top.tape, getitem, x, index)
+    return x[index]
+
+
+@contextmanager
+def running(over: Map) -> Iterator[None]:
+    """While a map runs, functions of traced values ask whether a mapped one is newer."""
+    RUNNING.append(over)
+    try:
+        yield
+    finally:
+        RUNNING.remove(over)
+
+
+class Held:
+    """The array of a mapped value among the residuals of a custom rule."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+
+class CustomRule:
+    """A custom rule of one example, as a rule of the arrays of all examples; `mapped` says which
+    arguments have the axis of examples. Each call is a map of its own, because the backward rule
+    runs later, perhaps inside newer transforms.
+    """
+
+    def __init__(self, size: int, bound: Any, mapped: list[bool]):
+        self.size, self.bound, self.mapped = size, bound, mapped
+
+    def _lifted(self, over: Map, values: Sequence[Any]) -> list[Any]:
+        return [Mapped(x, over) if each else x for x, each in zip(values, self.mapped)]
+
+    def func(self, *values: Any) -> tuple:
+        over = Map(self.size)
+        with running(over):
+            outs = self.bound.func(*self._lifted(over, values))
+            return tuple(value_of(over, y) for y in outs)
+
+    def fwd(self, *values: Any) -> tuple[tuple, Any]:
+        over = Map(self.size)
+        with running(over):
+            outs, residuals = self.bound.fwd(*self._lifted(over, values))
+            return tuple(value_of(over, y) for y in outs), _put_down(over, residuals)
+
+    def bwd(self, residuals: Any, upstream: tuple, values: tuple) -> tuple:
+        over = Map(self.size)
+        with running(over):
+            gs = tuple(Mapped(g, over) for g in upstream)
+            grads = self.bound.bwd(
+                _taken_up(over, residuals), gs, tuple(self._lifted(over, values))
+            )
+            return tuple(self._whole(over, g, each) for g, each in zip(grads, self.mapped))
+
+    def _whole(self, over: Map, g: Any, each: bool) -> Any:
+        if g is None or each:
+            return None if g is None else value_of(over, g)
+        return np.sum(g.value, 0) if is_mapped(over, g) else g * self.size
+
+
+def _put_down(over: Map, nest: Any) -> Any:
+    if type(nest) in (list, tuple):
+        return type(nest)(_put_down(over, x) for x in nest)
+    return Held(nest.value) if is_mapped(over, nest) else nest
+
+
+def _taken_up(over: Map, nest: Any) -> Any:
+    if type(nest) in (list, tuple):
+        return type(nest)(_taken_up(over, x) for x in nest)
+    return Mapped(nest.value, over) if type(nest) is Held else nest
+
+
+def custom_mapped(over: Map, custom: Callable, bound: Any, arrays: Sequence[Any]) -> tuple:
+    """A function with a custom rule, of mapped values that are differentiated by older tapes."""
+    mapped = [is_mapped(over, x) for x in arrays]
+    values = [x.value if each else x for x, each in zip(arrays, mapped)]
+    return tuple(
+        Mapped(y, over) for y in custom(CustomRule(over.size, bound, mapped), *values)
+    )

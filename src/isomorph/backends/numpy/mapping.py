@@ -1,0 +1,70 @@
+"""`vmap` on NumPy: the function runs once on mapped values. If it does something that is not
+possible for all examples at once, it runs once for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from .levels import LIFTED
+from .mapped import Map, Mapped, Unbatchable, is_mapped, note, running
+
+np: Any = numpy  # its type stubs do not know mapped values
+
+
+def batch(func: Callable[..., tuple], rows: tuple) -> tuple:
+    """The results of `func` for all rows of some arrays; raises if it needs one row at a time."""
+    over = Map(rows[0].shape[0])
+    with running(over):
+        outs = func(*[Mapped(x, over) for x in rows])
+        return _handed_out(over, outs, rows)
+
+
+def vmap(by_rows: Callable, func: Callable[..., tuple], rows: tuple) -> tuple:
+    """`batch`, or `by_rows` if that is not possible. After an error, rows are tried too: then its
+    message shows the shapes of one example.
+    """
+    if not rows[0].shape[0]:
+        return by_rows(func, *rows)
+    over = Map(rows[0].shape[0])
+    reason = ""
+    try:
+        with running(over):
+            outs = func(*[Mapped(x, over) for x in rows])
+            return _handed_out(over, outs, rows)
+    except Unbatchable as stop:
+        if stop.over is not over:
+            raise
+        note(stop.what)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+    found = by_rows(func, *rows)
+    if reason:
+        note(f"the whole function, because of {reason}")
+    return found
+
+
+def _handed_out(over: Map, outs: tuple, rows: tuple) -> tuple:
+    """The results for the caller: arrays of their own."""
+    found, seen = [], {id(_memory(x)) for x in rows}
+    for y in outs:
+        if is_mapped(over, y):
+            y = y.value
+        else:
+            y = y if hasattr(y, "dtype") else np.asarray(y)
+            y = np.broadcast_to(y, (over.size, *y.shape))
+        if type(y) not in LIFTED:
+            if not y.flags.owndata or id(y) in seen:
+                y = y.copy()
+            seen.add(id(y))
+        found.append(y)
+    return tuple(found)
+
+
+def _memory(x: Any) -> Any:
+    while getattr(x, "base", None) is not None:
+        x = x.base
+    return x
