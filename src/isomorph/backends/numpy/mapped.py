@@ -76,6 +76,8 @@ def batched(over: Map, func: Callable, args: Sequence[Any], kw: dict[str, Any]) 
     rule = BATCHED.get(func)
     if rule is not None:
         return rule(over, func, *args, **kw)
+    if isinstance(func, numpy.ufunc) and func.signature is None:
+        return elementwise(over, func, *args, **kw)
     body = TRACED.get(func)
     if body is not None and not isinstance(body, partial):
         return body(*args, **kw)
