@@ -338,6 +338,10 @@ class Mapped(Methods):
     def strides(self) -> Any:
         return self.value.strides[1:]
 
+    @property
+    def flags(self) -> Any:
+        return self.value[0].flags
+
     def __pos__(self) -> Any:
         return self
 

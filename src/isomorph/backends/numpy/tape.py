@@ -354,15 +354,19 @@ def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
             d = unbroadcast(d, shape)
         if d.dtype != dtype:
             d = cast(d, dtype)
-        if order not in grads:
+        held = grads.get(order)
+        if held is None:
             grads[order] = d
             heappush(heap, node)
-        elif order in owned and type(d) not in LIFTED:
-            grads[order] += d
+        elif order in owned and _takes(held, d):
+            held += d  # of numbers, a new one
+            grads[order] = held
         else:
-            grads[order] = total = grads[order] + d
-            if type(total) is ndarray:
+            grads[order] = total = held + d
+            if type(total.value if type(total) is Mapped else total) is ndarray:
                 owned.add(order)
+            else:
+                owned.discard(order)
 
     def give_at(node: Node, part: At) -> None:
         order, _, _, _, shape, dtype = node
@@ -370,7 +374,11 @@ def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
         kinds = type(part.g), type(buffer)
         mapped = RUNNING and newest((part.index,)) is not None
         if mapped or kinds[0] in LIFTED or kinds[1] in LIFTED:
+            if order in owned and _takes(buffer, part.g) and add_mapped_at(buffer, part):
+                return
             give(node, scatter(part.g, part.index, shape))
+            if type(getattr(grads[order], "value", None)) is ndarray:
+                owned.add(order)
             return
         if order not in owned:  # there may be many slices of one array: all are added to one buffer
             if buffer is None:
@@ -406,6 +414,14 @@ def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
     return found
 
 
+def _takes(held: Any, d: Any) -> bool:
+    """Whether a sum that was made in the backward pass can be changed in place to add `d`."""
+    if type(d) not in LIFTED:
+        return type(held) not in LIFTED
+    same = type(held) is type(d) is Mapped and held.tape is d.tape
+    return same and type(held.value) is type(d.value) is ndarray
+
+
 class At:
     """A gradient that is zero except at `index`."""
 
@@ -430,6 +446,15 @@ def add_at(buffer: ndarray, index: Any, g: Any) -> None:
         buffer[index] += g
     else:
         np.add.at(buffer, index, g)
+
+
+def add_mapped_at(buffer: Any, part: At) -> bool:
+    """`buffer[index] += g` for all examples, if the index is a simple one."""
+    index = part.index if type(part.index) is tuple else (part.index,)
+    simple = all(i is None or i is Ellipsis or isinstance(i, (int, slice)) for i in index)
+    if simple:
+        buffer.value[(slice(None), *index)] += part.g.value
+    return simple
 
 
 @primitive

@@ -6,8 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
+from numpy.lib.stride_tricks import sliding_window_view
 
+from ..levels import TRACED
 from ..mapped import Map, Mapped, is_mapped, rowwise, rule, spread, value_of
+from ..rules.polynomials import convolved
 from ..rules.products import LETTERS, _spell, contracted, summed
 
 np: Any = numpy  # its type stubs do not know mapped values
@@ -76,6 +79,7 @@ def _both(x: Any, y: Any, na: int, nb: int) -> Any:
 def vecdot(over: Map, func: Callable, x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     if axis != -1:
         rank = max(np.ndim(x1), np.ndim(x2))
+        axis = axis - rank if axis >= 0 and np.ndim(x1) == np.ndim(x2) else axis
         if axis >= 0 or -axis > min(np.ndim(x1), np.ndim(x2)):
             return rowwise(over, func, x1, x2, axis=axis)
         x1, x2 = spread_each(over, (x1, x2), rank)
@@ -155,8 +159,18 @@ def einsum(
 @rule(np.cross, np.linalg.cross)
 def cross(over: Map, func: Callable, a: Any, b: Any, *axes: Any, **kw: Any) -> Any:
     if axes or any(k != "axis" for k in kw) or kw.get("axis", -1) != -1:
-        return rowwise(over, func, a, b, *axes, **kw)
+        return TRACED[func](a, b, *axes, **kw)
     return Mapped(func(*cores(over, (a, b), (1, 1))), over)
+
+
+@rule(convolved)
+def convolve(over: Map, func: Callable, a: Any, v: Any) -> Any:
+    """The full convolution, as products of windows of `a` with `v` turned around."""
+    if len(v) > len(a):
+        a, v = v, a
+    edge = len(v) - 1
+    windows = sliding_window_view(np.pad(a, [(edge, edge)]), len(v), 0)
+    return np.matmul(windows, np.flip(v, 0))
 
 
 @rule(np.kron)

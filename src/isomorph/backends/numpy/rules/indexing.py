@@ -7,7 +7,7 @@ import numpy as np
 
 from ..levels import LIFTED
 from ..tape import At, composed, constant, rule, scatter
-from ..traced import TRACED, concrete, getitem
+from ..traced import TRACED, concrete, getitem, plain
 from .shaping import arrayed
 
 constant(
@@ -18,9 +18,9 @@ constant(
 
 @composed(np.ix_)
 def ix_(*args):
-    plain = np.ix_(*map(concrete, args))  # a traced argument need not be an index
+    grid = np.ix_(*map(concrete, args))  # a traced argument need not be an index
     return tuple(
-        np.reshape(a, p.shape) if type(a) in LIFTED else p for a, p in zip(args, plain)
+        np.reshape(a, p.shape) if type(a) in LIFTED else p for a, p in zip(args, grid)
     )  # fmt: skip
 
 
@@ -36,7 +36,7 @@ def _scatter(y, g, index, shape):
 
 @composed(np.take)
 def take(a, indices, axis=None, out=None, mode="raise"):
-    indices = np.asarray(concrete(indices))
+    indices = arrayed(concrete(indices))
     a = arrayed(a)
     if axis is None:
         a, axis = np.ravel(a), 0
@@ -48,7 +48,7 @@ def take(a, indices, axis=None, out=None, mode="raise"):
 
 @composed(np.take_along_axis)
 def take_along_axis(arr, indices, axis=-1):
-    indices = np.asarray(concrete(indices))
+    indices = arrayed(concrete(indices))
     if axis is None:
         return np.ravel(arr)[indices]
     axis %= arr.ndim
@@ -99,10 +99,11 @@ def select(condlist, choicelist, default=0):
 @composed(np.choose)
 def choose(a, choices, out=None, mode="raise"):
     choices = [arrayed(c) for c in choices]
-    a, n = np.asarray(concrete(a)), len(choices)
-    if mode == "raise" and np.any((a < 0) | (a >= n)):
+    a, n = arrayed(concrete(a)), len(choices)
+    given = plain(a)
+    if mode == "raise" and np.any((given < 0) | (given >= n)):
         raise ValueError(
-            f"numpy.choose: needed indices from 0 to {n - 1}, got {a.min()} to {a.max()}"
+            f"numpy.choose: needed indices from 0 to {n - 1}, got {given.min()} to {given.max()}"
         )
     a = a % n if mode == "wrap" else np.clip(a, 0, n - 1)
     return np.select([a == i for i in range(n)], choices)

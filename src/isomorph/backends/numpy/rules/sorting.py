@@ -40,8 +40,8 @@ def ranked(func, a, q, axis, method, keepdims, skip):
     ordered = np.sort(lanes, 0)
     missing = np.isnan(concrete(ordered))
     n = np.sum(~missing, 0) if skip else lanes.shape[0]
-    place = np.reshape(q, q.shape + (1,) * len(rest)) * np.asarray(n - 1, q.dtype)
-    at = np.asarray(concrete(place))
+    place = np.reshape(q, q.shape + (1,) * len(rest)) * arrayed(n - 1).astype(q.dtype)
+    at = arrayed(concrete(place))
     low, high = np.floor(at).astype(int), np.ceil(at).astype(int)
     if method == "linear":
         part = place - np.floor(at)
