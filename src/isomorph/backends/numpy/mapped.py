@@ -68,6 +68,8 @@ def call(func: Callable, *args: Any, **kw: Any) -> Any:
     top = newest(args) if not kw else newest((*args, *kw.values()))
     if type(top) is Mapped:
         return batched(top.tape, func, args, kw)
+    if isinstance(func, numpy.ufunc):
+        return top.__array_ufunc__(func, "__call__", *args, **kw)
     return TRACED[func](*args, **kw)
 
 
@@ -195,38 +197,53 @@ def _needs(word: str) -> Callable[..., NoReturn]:
 
 
 def _unary(func: Any) -> Callable[[Any], Any]:
-    return lambda self: Mapped(func(self.value), self.tape)
+    return lambda self: one(func, self)
+
+
+def one(func: Any, x: Any) -> Any:
+    """An elementwise function of one value, by its rule, without a detour through NumPy."""
+    if type(x) is Mapped:
+        return Mapped(one(func, x.value), x.tape)
+    return TRACED[func](x) if type(x) in LIFTED and func in TRACED else func(x)
+
+
+def two(func: Any, a: Any, b: Any) -> Any:
+    """An elementwise function of two values, by its rule, without a detour through NumPy."""
+    if type(a) is Mapped or type(b) is Mapped:
+        return pair(func, a, b)
+    if (type(a) in LIFTED or type(b) in LIFTED) and func in TRACED:
+        return TRACED[func](a, b)
+    return func(a, b)
+
+
+def pair(func: Any, a: Any, b: Any) -> Any:
+    """An elementwise function of two values, one of which is mapped; the other may be anything."""
+    if type(b) in LIFTED and (type(a) not in LIFTED or b.tape.level > a.tape.level):
+        top, other = b, a
+    else:
+        top, other = a, b
+    if type(top) is not Mapped:
+        return call(func, a, b)
+    over, x, kind = top.tape, top.value, type(other)
+    if kind is Mapped and other.tape is over:  # then `top` is `a`
+        y = other.value
+        if x.ndim != y.ndim:
+            x, y = aligned(over, (a, b))
+        return Mapped(two(func, x, y), over)
+    if kind is list or kind is tuple:
+        return elementwise(over, func, a, b)
+    n = getattr(other, "ndim", 0)
+    if n >= x.ndim:
+        x = spread(x, n)
+    return Mapped(two(func, x, other) if top is a else two(func, other, x), over)
 
 
 def _binary(func: Any) -> Callable[[Any, Any], Any]:
-    def operator(self: Any, other: Any) -> Any:
-        over = self.tape
-        if type(other) in LIFTED:
-            if other.tape is not over:
-                return call(func, self, other)
-            a, b = self.value, other.value
-            if a.ndim != b.ndim:
-                a, b = aligned(over, (self, other))
-            return Mapped(func(a, b), over)
-        n = getattr(other, "ndim", None)
-        if n is None:
-            if type(other) in (list, tuple):
-                return call(func, self, other)
-            return Mapped(func(self.value, other), over)
-        a = self.value
-        return Mapped(func(a if n < a.ndim else spread(a, n), other), over)
-
-    return operator
+    return lambda self, other: pair(func, self, other)
 
 
 def _reflected(func: Any) -> Callable[[Any, Any], Any]:
-    def operator(self: Any, other: Any) -> Any:
-        if type(other) in LIFTED or type(other) in (list, tuple):
-            return call(func, other, self)
-        n, a = getattr(other, "ndim", 0), self.value
-        return Mapped(func(other, a if n < a.ndim else spread(a, n)), self.tape)
-
-    return operator
+    return lambda self, other: pair(func, other, self)
 
 
 def _in_place(func: Any) -> Callable[[Any, Any], Any]:
@@ -259,6 +276,11 @@ class Mapped(Methods):
         self.tape = tape
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kw: Any) -> Any:
+        if not kw and ufunc.nout == 1 and ufunc.signature is None and method == "__call__":
+            if ufunc.nin == 1:
+                return one(ufunc, self)
+            if ufunc.nin == 2:
+                return pair(ufunc, *args)
         top = newest(args) if not kw else newest((*args, *kw.values()))
         if type(top) is not Mapped:
             return top.__array_ufunc__(ufunc, method, *args, **kw)
@@ -369,7 +391,9 @@ class Mapped(Methods):
     __neg__, __abs__ = _unary(np.negative), _unary(np.absolute)
 
     def __matmul__(self, other: Any) -> Any:
-        return call(np.matmul, self, other)
+        if type(other) in LIFTED and other.tape is not self.tape:
+            return call(np.matmul, self, other)
+        return BATCHED[np.matmul](self.tape, np.matmul, self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
         return call(np.matmul, other, self)

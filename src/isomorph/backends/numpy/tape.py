@@ -30,7 +30,7 @@ import numpy
 
 from .holding import is_releasable, owners, release
 from .levels import LEVELS, LIFTED, RUNNING, newest
-from .mapped import Mapped, batched, custom_mapped
+from .mapped import Mapped, batched, call, custom_mapped, one, two
 from .traced import TRACED, Traced, concrete, is_traced, no_rule
 
 np: Any = numpy  # its type stubs do not know traced values
@@ -110,7 +110,7 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
     def unary(a: Any) -> Any:
         tape = a.tape
         x = a.value
-        y = func(x)
+        y = one(func, x) if type(x) in LIFTED else func(x)
         return Traced(
             y, tape, (_next(tape), partials, keep((y, x)), ((0, a.node),), y.shape, y.dtype)
         )
@@ -121,11 +121,11 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
             a = np.asarray(a) if type(a) in SEQUENCES else a
             if keeps_a:
                 a = tape.hold(a)
-            y = func(a, x)
+            y = two(func, a, x) if type(x) in LIFTED or type(a) in LIFTED else func(a, x)
             node = (_next(tape), partials, keep((y, a, x)), ((1, b.node),), y.shape, y.dtype)
         elif type(b) is Traced and b.tape is a.tape:
             tape, x, z = a.tape, a.value, b.value
-            y = func(x, z)
+            y = two(func, x, z) if type(x) in LIFTED or type(z) in LIFTED else func(x, z)
             node = (
                 _next(tape),
                 partials,
@@ -139,7 +139,7 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
             b = np.asarray(b) if type(b) in SEQUENCES else b
             if keeps_b:
                 b = tape.hold(b)
-            y = func(x, b)
+            y = two(func, x, b) if type(x) in LIFTED or type(b) in LIFTED else func(x, b)
             node = (_next(tape), partials, keep((y, x, b)), ((0, a.node),), y.shape, y.dtype)
         return Traced(y, tape, node)
 
@@ -215,7 +215,8 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
     if kw:
         tape, args, kw = _positional(func, maker, tape, args, kw)
     values = [a.value if type(a) is Traced and a.tape is tape else a for a in args]
-    y = func(*values, **kw)
+    deeper = [x for x in values if type(x) in LIFTED]
+    y = call(func, *values, **kw) if deeper else func(*values, **kw)
     partials = maker(y, *values, **kw)
     parents = [(i, a.node) for i, a in enumerate(args) if type(a) is Traced and a.tape is tape]
     if type(partials) is tuple:  # keep only the functions for traced arguments

@@ -8,8 +8,9 @@ from typing import Any
 import numpy
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ..levels import TRACED
-from ..mapped import Map, Mapped, is_mapped, rowwise, rule, spread, value_of
+from ....dispatch import load
+from ..levels import LIFTED, TRACED
+from ..mapped import Map, Mapped, call, is_mapped, rowwise, rule, spread, value_of
 from ..rules.polynomials import convolved
 from ..rules.products import LETTERS, _spell, contracted, summed
 
@@ -32,7 +33,10 @@ def cores(over: Map, args: Sequence[Any], core: Sequence[int]) -> list[Any]:
 def matmul(over: Map, func: Callable, a: Any, b: Any, **kw: Any) -> Any:
     if kw:
         return rowwise(over, func, a, b, **kw)
-    na, nb = np.ndim(a), np.ndim(b)
+    na, nb = getattr(a, "ndim", None), getattr(b, "ndim", None)
+    if na is None or nb is None:  # a list
+        a, b = (x if hasattr(x, "ndim") else load("numpy").asarray(x) for x in (a, b))
+        na, nb = a.ndim, b.ndim
     if not na or not nb:
         raise ValueError("matmul: needed operands with axes")
     if not is_mapped(over, b):
@@ -44,35 +48,45 @@ def matmul(over: Map, func: Callable, a: Any, b: Any, **kw: Any) -> Any:
     return Mapped(y, over)
 
 
+def times(a: Any, b: Any) -> Any:
+    """The product of values that may belong to older transforms."""
+    lifted = type(a) in LIFTED or type(b) in LIFTED
+    return call(np.matmul, a, b) if lifted else np.matmul(a, b)
+
+
 def _left(x: Any, b: Any, na: int, nb: int) -> Any:
     """Of all examples of the first operand."""
     if nb == 2 and na > 1 and type(x) is ndarray and type(b) is ndarray:  # one large product
-        return np.matmul(x.reshape(-1, x.shape[-1]), b).reshape(*x.shape[:-1], b.shape[-1])
+        return times(x.reshape(-1, x.shape[-1]), b).reshape(*x.shape[:-1], b.shape[-1])
     if nb <= 2:
-        return np.matmul(x, b)
+        return times(x, b)
     if na == 1:
-        return np.matmul(spread(x[:, None], nb), b)[..., 0, :]
-    return np.matmul(spread(x, nb), b)
+        return times(spread(x[:, None], nb), b)[..., 0, :]
+    return times(spread(x, nb), b)
 
 
 def _right(a: Any, x: Any, na: int, nb: int) -> Any:
     if nb == 1:
         if na == 1:
-            return np.matmul(x, a)
+            return times(x, a)
         if na == 2:
-            return np.matmul(x, np.swapaxes(np.asarray(a) if type(a) is list else a, 0, 1))
-        return np.matmul(a, spread(x[..., None], na))[..., 0]
-    return np.matmul(a, spread(x, na) if na > 1 else x)
+            return times(x, np.swapaxes(a, 0, 1))
+        return times(a, spread(x[..., None], na))[..., 0]
+    if na == nb == 2 and type(x) is ndarray and type(a) is ndarray:  # one large product
+        turned = np.swapaxes(x, 1, 2)
+        y = times(turned.reshape(-1, x.shape[1]), a.T)
+        return np.swapaxes(y.reshape(*turned.shape[:2], len(a)), 1, 2)
+    return times(a, spread(x, na) if na > 1 else x)
 
 
 def _both(x: Any, y: Any, na: int, nb: int) -> Any:
     if na == nb == 1:
         return np.sum(x * y, -1)
     if na == 1:
-        return np.matmul(spread(x[:, None], nb), y)[..., 0, :]
+        return times(spread(x[:, None], nb), y)[..., 0, :]
     if nb == 1:
-        return np.matmul(x, spread(y[..., None], na))[..., 0]
-    return np.matmul(spread(x, nb), spread(y, na))
+        return times(x, spread(y[..., None], na))[..., 0]
+    return times(spread(x, nb), spread(y, na))
 
 
 @rule(np.vecdot, np.linalg.vecdot)

@@ -37,7 +37,8 @@ def matmul(y, a, b, **kw):
     if a.ndim == 1 and b.ndim == 1:
         return lambda g: g * conj(b), lambda g: g * conj(a)
     if b.ndim == 1:
-        return lambda g: g[..., None] * conj(b), lambda g: gram(a, g[..., None])[:, 0]
+        to_b = lambda g: adjoint(a) @ g if a.ndim == 2 else gram(a, g[..., None])[:, 0]
+        return lambda g: g[..., None] * conj(b), to_b
     if a.ndim == 1:
         # the tape sums over the stack
         return lambda g: turned(conj(b), g), lambda g: conj(a)[:, None] * g[..., None, :]
