@@ -17,7 +17,7 @@ from . import batching as batching
 from . import convolution, factors, fused, mapping, recurrent, special, writing
 from . import rules as rules
 from .levels import LIFTED, newest
-from .mapped import Mapped, getitem, rowwise, wrapped
+from .mapped import Mapped, all_examples, getitem, only_input, rowwise, wrapped
 from .nested import gathered, holds_traced
 from .tape import custom, vjp
 from .traced import ASSIGN, LOST, Traced, concrete, is_traced, plain
@@ -33,7 +33,10 @@ class NumPy(Backend):
         return vjp(func, leaves)
 
     def vmap(xp, func, *rows):
-        return mapping.vmap(xp.map_rows, func, rows)
+        return mapping.vmap(super().map_rows, func, rows)
+
+    def map_rows(xp, func, *rows):
+        return mapping.map_rows(super().map_rows, func, rows)
 
     def custom_call(xp, rule, arrays):
         return custom(rule, *arrays)
@@ -152,37 +155,67 @@ class NumPy(Backend):
     def devices(xp):
         return ["cpu"]
 
+    # If only the input of a layer is mapped, the examples are more samples of one layer.
+
     def lstm(xp, *arrays):
+        over = only_input(3, arrays)
+        if over is not None and not arrays[-1]:
+            return wrapped(over, xp.lstm(*all_examples(over, 3, arrays)))
         return recurrent.lstm(super().lstm, *arrays)
 
     def gru(xp, *arrays):
+        over = only_input(2, arrays)
+        if over is not None and not arrays[-1]:
+            return wrapped(over, xp.gru(*all_examples(over, 2, arrays)))
         return recurrent.gru(super().gru, *arrays)
 
     def relu(xp, x):
+        if type(x) is Mapped:
+            return Mapped(xp.relu(x.value), x.tape)
         return fused.relu(super().relu, x)
 
     def gelu(xp, x, approximate):
+        if type(x) is Mapped:
+            return Mapped(xp.gelu(x.value, approximate), x.tape)
         if not approximate:
             return super().gelu(x, False)
         return fused.gelu(lambda x: super(NumPy, xp).gelu(x, True), x)
 
     def softmax(xp, x, axis):
+        if type(x) is Mapped and x.ndim:
+            return Mapped(xp.softmax(x.value, axis % x.ndim + 1), x.tape)
         return fused.softmax(lambda x: super(NumPy, xp).softmax(x, axis), x, axis)
 
     def linear(xp, x, weight, bias):
+        over = only_input(1, (x, weight, bias))
+        if over is not None and weight.ndim == 2:
+            return Mapped(xp.linear(x.value, weight, bias), over)
         return fused.linear(super().linear, x, weight, bias)
 
     def layer_norm(xp, x, weight, bias, axes, epsilon):
+        over = only_input(1, (x, weight, bias))
+        if over is not None:
+            axes = tuple(i % x.ndim + 1 for i in axes)
+            return Mapped(xp.layer_norm(x.value, weight, bias, axes, epsilon), over)
         composed = lambda x, w, b: super(NumPy, xp).layer_norm(x, w, b, axes, epsilon)
         return fused.layer_norm(composed, x, weight, bias, axes, epsilon)
 
     def attention(xp, query, key, value, scale, mask, is_causal):
+        over = only_input(3, (query, key, value, mask))
+        if over is not None and mask is None and query.ndim == key.ndim == value.ndim:
+            given = all_examples(over, 3, (query, key, value))
+            return Mapped(xp.attention(*given, scale, None, is_causal), over)
         composed = lambda q, k, v: super(NumPy, xp).attention(q, k, v, scale, mask, is_causal)
         if mask is not None:
             return composed(query, key, value)
         return fused.attention(composed, query, key, value, scale, is_causal)
 
     def label_scores(xp, logits, labels, axis):
+        over = only_input(2, (logits, labels))
+        if over is not None:
+            logits, labels = all_examples(over, 2, (logits, labels))
+            axis = axis + 1 if axis >= 0 else axis
+            return Mapped(xp.label_scores(logits, labels, axis), over)
         composed = lambda x: super(NumPy, xp).label_scores(x, labels, axis)
         return fused.label_scores(composed, logits, labels, axis)
 
@@ -194,7 +227,9 @@ class NumPy(Backend):
     def host_call(xp, host, arrays):
         top = newest(arrays)
         if type(top) is Mapped:
-            return rowwise(top.tape, lambda *arrays: xp.host_call(host, arrays), *arrays)
+            host_function = lambda *arrays: xp.host_call(host, arrays)
+            host_function.__name__ = "iso.host_function"
+            return rowwise(top.tape, host_function, *arrays)
         return super().host_call(host, arrays)
 
     def eig(xp, a):
@@ -217,6 +252,14 @@ class NumPy(Backend):
 
     def dtype(xp, name):
         return np.dtype(super().dtype(name)) if name is not None else None
+
+    def take(xp, x, indices, /, *, axis=None):
+        """`np.take`, also at mapped indices, for which NumPy does not look."""
+        if type(indices) in LIFTED and axis is None and x.ndim == 1:
+            axis = 0
+        if type(indices) in LIFTED and axis is not None:
+            return getitem(x, (slice(None),) * (axis % x.ndim) + (concrete(indices),))
+        return np.take(x, indices, axis=axis)
 
     def clip(xp, x, /, min=None, max=None):
         """`np.clip`, whose bounds may be given by name."""

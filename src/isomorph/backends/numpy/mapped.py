@@ -124,6 +124,19 @@ def value_of(over: Map, x: Any) -> Any:
     return np.broadcast_to(x, (over.size, *x.shape))
 
 
+def only_input(count: int, arrays: Sequence[Any]) -> Map | None:
+    """The newest map, if it maps one of the first `count` arrays, and none after these."""
+    top = newest(arrays)
+    if type(top) is not Mapped or any(is_mapped(top.tape, x) for x in arrays[count:]):
+        return None
+    return top.tape
+
+
+def all_examples(over: Map, count: int, arrays: Sequence[Any]) -> tuple:
+    """The arrays, with an axis of examples in each of the first `count` of them."""
+    return (*(value_of(over, x) for x in arrays[:count]), *arrays[count:])
+
+
 def is_mapped(over: Map, x: Any) -> bool:
     return type(x) is Mapped and x.tape is over
 

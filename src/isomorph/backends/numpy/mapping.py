@@ -13,6 +13,7 @@ from .levels import LIFTED
 from .mapped import Map, Mapped, Unbatchable, is_mapped, note, running
 
 np: Any = numpy  # its type stubs do not know mapped values
+PIECE = 32  # rows at a time of a Jacobian
 
 
 def batch(func: Callable[..., tuple], rows: tuple) -> tuple:
@@ -45,6 +46,24 @@ def vmap(by_rows: Callable, func: Callable[..., tuple], rows: tuple) -> tuple:
     if reason:
         note(f"the whole function, because of {reason}")
     return found
+
+
+def map_rows(by_rows: Callable, func: Callable[..., tuple], rows: tuple) -> tuple:
+    """`vmap` of a pullback, some rows at a time: each needs memory like one backward pass."""
+    size = rows[0].shape[0]
+    if size < 2:
+        return by_rows(func, *rows)
+    found = []
+    for start in range(0, size, PIECE):
+        part = tuple(x[start : start + PIECE] for x in rows)
+        try:
+            found.append(batch(func, part))
+        except Unbatchable as stop:
+            note(stop.what)
+            return by_rows(func, *rows)
+        except Exception:  # the same error, with the shapes of one row
+            return by_rows(func, *rows)
+    return found[0] if len(found) == 1 else tuple(map(np.concatenate, zip(*found)))
 
 
 def _handed_out(over: Map, outs: tuple, rows: tuple) -> tuple:

@@ -16,7 +16,7 @@ import numpy as np
 from ...meanings.recurrent import joint, turned
 from .levels import LIFTED
 from .tape import custom, vjp
-from .traced import Traced
+from .traced import Traced, is_traced
 
 
 class Sequence:
@@ -34,8 +34,10 @@ class Sequence:
         return self.forward(*arrays)[0]
 
     def fwd(self, *arrays: Any) -> tuple:
-        if any(type(x) in LIFTED for x in arrays):
+        if any(map(is_traced, arrays)):
             return (), ()  # `custom` then computes the outputs at the next lower level
+        if any(type(x) in LIFTED for x in arrays):
+            return tuple(self.composed(*arrays)), ()
         return self.forward(*arrays)
 
     def bwd(self, kept: Any, upstream: tuple, arrays: tuple) -> tuple:
