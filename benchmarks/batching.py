@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import isomorph as iso
+from isomorph import tree
 
 from .tables import Table
 from .timing import within
@@ -54,10 +55,10 @@ def run(seconds: float = 1.0) -> Table:
 
 
 def _results(nest: Any) -> list[Any]:
-    return iso.tree.flatten(nest)[0]
+    return tree.flatten(nest)[0]
 
 
-def _theirs(program: Program, backend: str) -> Callable[[], Any]:
+def _theirs(program: Program, backend: Any) -> Callable[[], Any]:
     """The same program by the vmap of another framework; compiled for JAX."""
     args = iso.convert(program.args, backend)
     func = iso.jit(program.mapped) if backend == "jax" else program.mapped
@@ -176,7 +177,7 @@ def _per_example(losses: Callable[..., Any]) -> Callable[..., Any]:
     """The gradients of a sum over examples in parameters that are repeated for each."""
 
     def gradients(p: Any, x: Any, labels: Any) -> Any:
-        each = iso.tree.map(lambda a: np.broadcast_to(a, (len(x), *a.shape)).copy(), p)
+        each = tree.map(lambda a: np.broadcast_to(a, (len(x), *a.shape)).copy(), p)
         return iso.grad(losses)(each, x, labels)
 
     return gradients
@@ -197,7 +198,9 @@ def seen_by_hand(p: Any, images: Any, labels: Any) -> Any:
         side, _, _, channels = x.shape
         x = np.reshape(x, (1, side, side, n * channels))
         w = np.reshape(np.moveaxis(w, 0, -2), (*w.shape[1:4], n * w.shape[4]))
-        y = np.tanh(iso.conv_general_dilated(x, w, 1, "SAME", feature_group_count=n) + np.reshape(b, -1))
+        y = np.tanh(
+            iso.conv_general_dilated(x, w, 1, "SAME", feature_group_count=n) + np.reshape(b, -1)
+        )
         y = iso.avg_pool(y, 2, 2, "VALID")
         x = np.reshape(y, (side // 2, side // 2, n, -1))
     rows = np.reshape(np.moveaxis(x, 2, 0), (n, 1, -1))

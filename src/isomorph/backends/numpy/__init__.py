@@ -203,8 +203,8 @@ class NumPy(Backend):
     def attention(xp, query, key, value, scale, mask, is_causal):
         over = only_input(3, (query, key, value, mask))
         if over is not None and mask is None and query.ndim == key.ndim == value.ndim:
-            given = all_examples(over, 3, (query, key, value))
-            return Mapped(xp.attention(*given, scale, None, is_causal), over)
+            q, k, v = all_examples(over, 3, (query, key, value))
+            return Mapped(xp.attention(q, k, v, scale, None, is_causal), over)
         composed = lambda q, k, v: super(NumPy, xp).attention(q, k, v, scale, mask, is_causal)
         if mask is not None:
             return composed(query, key, value)

@@ -47,6 +47,10 @@ class Unbatchable(BaseException):
     """
 
     def __init__(self, over: Map, what: str):
+        super().__init__(
+            f"{what}: a mapped NumPy value was used after its vmap had returned; return it as an "
+            "output instead of keeping it"
+        )
         self.over, self.what = over, what
 
 
@@ -98,11 +102,10 @@ def rowwise(over: Map, func: Callable, *args: Any, **kw: Any) -> Any:
 
 def row(over: Map, x: Any, i: int) -> Any:
     """Example `i` of an argument; arguments that are not mapped are the same for all."""
-    if type(x) is Mapped and x.tape is over:
+    kind: Any = type(x)
+    if kind is Mapped and x.tape is over:
         return x.value[i]
-    if type(x) in (list, tuple):
-        return type(x)(row(over, part, i) for part in x)
-    return x
+    return kind(row(over, part, i) for part in x) if kind in (list, tuple) else x
 
 
 def _stacked(over: Map, name: str, rows: list[Any]) -> Any:
@@ -393,9 +396,9 @@ class Mapped(Methods):
     __pow__, __rpow__, __ipow__ = _binary(pow), _reflected(pow), _in_place(np.power)
     __mod__, __rmod__ = _binary(np.remainder), _reflected(np.remainder)
     __floordiv__, __rfloordiv__ = _binary(np.floor_divide), _reflected(np.floor_divide)
-    __and__, __rand__ = _binary(np.bitwise_and), _reflected(np.bitwise_and)
-    __or__, __ror__ = _binary(np.bitwise_or), _reflected(np.bitwise_or)
-    __xor__, __rxor__ = _binary(np.bitwise_xor), _reflected(np.bitwise_xor)
+    __and__, __rand__ = _binary(np.bitwise_and), _reflected(np.bitwise_and)  # pyright: ignore[reportAssignmentType]
+    __or__, __ror__ = _binary(np.bitwise_or), _reflected(np.bitwise_or)  # pyright: ignore[reportAssignmentType]
+    __xor__, __rxor__ = _binary(np.bitwise_xor), _reflected(np.bitwise_xor)  # pyright: ignore[reportAssignmentType]
     __lshift__, __rlshift__ = _binary(np.left_shift), _reflected(np.left_shift)
     __rshift__, __rrshift__ = _binary(np.right_shift), _reflected(np.right_shift)
     __eq__, __ne__ = _binary(np.equal), _binary(np.not_equal)
@@ -432,72 +435,3 @@ def running(over: Map) -> Iterator[None]:
         yield
     finally:
         RUNNING.remove(over)
-
-
-class Held:
-    """The array of a mapped value among the residuals of a custom rule."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any):
-        self.value = value
-
-
-class CustomRule:
-    """A custom rule of one example, as a rule of the arrays of all examples; `mapped` says which
-    arguments have the axis of examples. Each call is a map of its own, because the backward rule
-    runs later, perhaps inside newer transforms.
-    """
-
-    def __init__(self, size: int, bound: Any, mapped: list[bool]):
-        self.size, self.bound, self.mapped = size, bound, mapped
-
-    def _lifted(self, over: Map, values: Sequence[Any]) -> list[Any]:
-        return [Mapped(x, over) if each else x for x, each in zip(values, self.mapped)]
-
-    def func(self, *values: Any) -> tuple:
-        over = Map(self.size)
-        with running(over):
-            outs = self.bound.func(*self._lifted(over, values))
-            return tuple(value_of(over, y) for y in outs)
-
-    def fwd(self, *values: Any) -> tuple[tuple, Any]:
-        over = Map(self.size)
-        with running(over):
-            outs, residuals = self.bound.fwd(*self._lifted(over, values))
-            return tuple(value_of(over, y) for y in outs), _put_down(over, residuals)
-
-    def bwd(self, residuals: Any, upstream: tuple, values: tuple) -> tuple:
-        over = Map(self.size)
-        with running(over):
-            gs = tuple(Mapped(g, over) for g in upstream)
-            grads = self.bound.bwd(
-                _taken_up(over, residuals), gs, tuple(self._lifted(over, values))
-            )
-            return tuple(self._whole(over, g, each) for g, each in zip(grads, self.mapped))
-
-    def _whole(self, over: Map, g: Any, each: bool) -> Any:
-        if g is None or each:
-            return None if g is None else value_of(over, g)
-        return np.sum(g.value, 0) if is_mapped(over, g) else g * self.size
-
-
-def _put_down(over: Map, nest: Any) -> Any:
-    if type(nest) in (list, tuple):
-        return type(nest)(_put_down(over, x) for x in nest)
-    return Held(nest.value) if is_mapped(over, nest) else nest
-
-
-def _taken_up(over: Map, nest: Any) -> Any:
-    if type(nest) in (list, tuple):
-        return type(nest)(_taken_up(over, x) for x in nest)
-    return Mapped(nest.value, over) if type(nest) is Held else nest
-
-
-def custom_mapped(over: Map, custom: Callable, bound: Any, arrays: Sequence[Any]) -> tuple:
-    """A function with a custom rule, of mapped values that are differentiated by older tapes."""
-    mapped = [is_mapped(over, x) for x in arrays]
-    values = [x.value if each else x for x, each in zip(arrays, mapped)]
-    return tuple(
-        Mapped(y, over) for y in custom(CustomRule(over.size, bound, mapped), *values)
-    )

@@ -72,6 +72,8 @@ def _handed_out(over: Map, outs: tuple, rows: tuple) -> tuple:
     for y in outs:
         if is_mapped(over, y):
             y = y.value
+            if y.shape[0] != over.size:
+                raise ValueError(f"vmap: needed {over.size} examples, got shape {y.shape}")
         else:
             y = y if hasattr(y, "dtype") else np.asarray(y)
             y = np.broadcast_to(y, (over.size, *y.shape))

@@ -28,9 +28,11 @@ from typing import Any
 
 import numpy
 
+from .adding import At, Slot, add_at, add_mapped_at, can_take, cast, unbroadcast
+from .custom_mapped import custom_mapped
 from .holding import is_releasable, owners, release
 from .levels import LEVELS, LIFTED, RUNNING, newest
-from .mapped import Mapped, batched, call, custom_mapped, one, two
+from .mapped import Mapped, batched, call, one, two
 from .traced import TRACED, Traced, concrete, is_traced, no_rule
 
 np: Any = numpy  # its type stubs do not know traced values
@@ -176,7 +178,9 @@ def primitive(func: Callable) -> Callable:
         top = newest(args)
         if top is None:
             return func(*args, **kw)
-        return batched(top.tape, call, args, kw) if type(top) is Mapped else TRACED[call](*args, **kw)
+        return (
+            batched(top.tape, call, args, kw) if type(top) is Mapped else TRACED[call](*args, **kw)
+        )
 
     return call
 
@@ -359,7 +363,7 @@ def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
         if held is None:
             grads[order] = d
             heappush(heap, node)
-        elif order in owned and _takes(held, d):
+        elif order in owned and can_take(held, d):
             held += d  # of numbers, a new one
             grads[order] = held
         else:
@@ -375,7 +379,7 @@ def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
         kinds = type(part.g), type(buffer)
         mapped = RUNNING and newest((part.index,)) is not None
         if mapped or kinds[0] in LIFTED or kinds[1] in LIFTED:
-            if order in owned and _takes(buffer, part.g) and add_mapped_at(buffer, part):
+            if order in owned and can_take(buffer, part.g) and add_mapped_at(buffer, part):
                 return
             give(node, scatter(part.g, part.index, shape))
             if type(getattr(grads[order], "value", None)) is ndarray:
@@ -415,91 +419,12 @@ def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
     return found
 
 
-def _takes(held: Any, d: Any) -> bool:
-    """Whether a sum that was made in the backward pass can be changed in place to add `d`."""
-    if type(d) not in LIFTED:
-        return type(held) not in LIFTED
-    same = type(held) is type(d) is Mapped and held.tape is d.tape
-    return same and type(held.value) is type(d.value) is ndarray
-
-
-class At:
-    """A gradient that is zero except at `index`."""
-
-    __slots__ = ("g", "index")
-
-    def __init__(self, g, index):
-        self.g, self.index = g, index
-
-
-class Slot:
-    """The gradient of one output of a function that has several."""
-
-    __slots__ = ("g", "place")
-
-    def __init__(self, place, g):
-        self.place, self.g = place, g
-
-
-def add_at(buffer: ndarray, index: Any, g: Any) -> None:
-    """`buffer[index] += g`; a position that occurs twice in `index` gets both values."""
-    if takes_once(index):
-        buffer[index] += g
-    else:
-        np.add.at(buffer, index, g)
-
-
-def add_mapped_at(buffer: Any, part: At) -> bool:
-    """`buffer[index] += g` for all examples, if the index is a simple one."""
-    index = part.index if type(part.index) is tuple else (part.index,)
-    simple = all(i is None or i is Ellipsis or isinstance(i, (int, slice)) for i in index)
-    if simple:
-        buffer.value[(slice(None), *index)] += part.g.value
-    return simple
-
-
 @primitive
 def scatter(g: Any, index: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of `shape` with `g` added at `index`."""
     out = np.zeros(shape, g.dtype)
     add_at(out, index, g)
     return out
-
-
-def takes_once(index: Any) -> bool:
-    """Whether an index is certain to select each position at most once: it consists of ints,
-    slices, None and Ellipsis, or is one boolean mask.
-    """
-    if type(index) is tuple:
-        return all(
-            i is None or i is Ellipsis or isinstance(i, (int, slice, np.integer)) for i in index
-        )
-    return (
-        index is None
-        or index is Ellipsis
-        or isinstance(index, (int, slice, np.integer))
-        or getattr(index, "dtype", None) == np.bool
-    )
-
-
-def unbroadcast(g: Any, shape: tuple[int, ...]) -> Any:
-    """The gradient `g` for an argument of that shape: summed over the axes along which the argument
-    was broadcast, or broadcast itself if a rule returned a smaller array.
-    """
-    if g.ndim > len(shape):
-        g = np.sum(g, axis=tuple(range(g.ndim - len(shape))))
-    skip = len(shape) - g.ndim
-    axes = tuple(i for i, n in enumerate(g.shape) if n != 1 and shape[skip + i] == 1)
-    if axes:
-        g = np.sum(g, axis=axes, keepdims=True)
-    return g if g.shape == shape else np.broadcast_to(g, shape)
-
-
-def cast(g: Any, dtype: numpy.dtype) -> Any:
-    """The gradient, cast to the dtype of its array; if that is real, only the real part."""
-    if g.dtype.kind == "c" and dtype.kind != "c":
-        g = np.real(g)
-    return g.astype(dtype)
 
 
 def _lower(x: Any, tape: Tape) -> Any:

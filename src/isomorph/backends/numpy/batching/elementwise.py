@@ -59,4 +59,3 @@ def shown(over: Map, func: Callable, *args: Any, **kw: Any) -> Any:
 @rule(np.array_repr, np.array_str, np.array2string)
 def written(over: Map, func: Callable, x: Any, *args: Any, **kw: Any) -> str:
     return repr(x)
-

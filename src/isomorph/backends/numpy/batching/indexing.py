@@ -7,8 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from ....dispatch import load
 from ..mapped import (
-    Map, Mapped, Unbatchable, getitem, is_mapped, rowwise, rule, spread, value_of,
+    Map,
+    Mapped,
+    Unbatchable,
+    getitem,
+    is_mapped,
+    rowwise,
+    rule,
+    spread,
+    value_of,
 )  # fmt: skip
 from ..tape import scatter
 from ..traced import concrete
@@ -20,13 +29,13 @@ np: Any = numpy  # its type stubs do not know mapped values
 
 class Place(NamedTuple):
     """An index of one example, as an index of all examples. What it selects has the axis of the
-    examples at `batch`, and the axes of index arrays, `count` of them, at `first`; in one example
+    examples at `batch`, and the axes of index arrays, `axes` of them, at `first`; in one example
     they are at `wanted`.
     """
 
-    index: tuple
+    at: tuple
     batch: int = 0
-    count: int = 0
+    axes: int = 0
     first: int = 0
     wanted: int = 0
 
@@ -41,15 +50,15 @@ class Place(NamedTuple):
         return np.moveaxis(y, 0, self.batch) if self.batch else y
 
     def _moved(self, y: Any, start: int, stop: int) -> Any:
-        if start == stop or not self.count:
+        if start == stop or not self.axes:
             return y
-        each = range(self.count)
+        each = range(self.axes)
         return np.moveaxis(y, [start + i for i in each], [stop + i for i in each])
 
 
 def items_of(index: Any) -> list[Any]:
     items = list(index) if type(index) is tuple else [index]
-    items = [np.asarray(i) if type(i) is list else i for i in items]
+    items = [load("numpy").asarray(i) if type(i) is list else i for i in items]
     return [concrete(i) for i in items]
 
 
@@ -58,7 +67,9 @@ def is_basic(i: Any) -> bool:
 
 
 def placed(over: Map, index: Any, with_examples: bool) -> Place:
-    """`with_examples`: whether the array has the axis of examples."""
+    """Where an index without an ellipsis is among all examples; `with_examples` says whether the
+    array has their axis. NumPy puts the axes of index arrays first if other indices separate them.
+    """
     items = items_of(index)
     rich = [n for n, i in enumerate(items) if not is_basic(i)]
     ranks = [np.ndim(items[n]) for n in rich]
@@ -71,19 +82,12 @@ def placed(over: Map, index: Any, with_examples: bool) -> Place:
     arrays = any(ranks)
     together = not rich or rich == list(range(rich[0], rich[-1] + 1))
     count = max(ranks, default=0)
-    before = sum(1 for i in items[: rich[0]] if i is None or isinstance(i, slice)) if rich else 0
-    if rich and any(i is Ellipsis for i in items[: rich[0]]):
-        before = -1  # counted by the caller, who knows the number of axes
     if not any(is_mapped(over, items[n]) for n in rich):
         if not arrays or together:
             return Place((slice(None), *items))
         return Place((slice(None), *items), batch=count)
-    if before < 0:
-        raise Unbatchable(over, "x[..., i] with a mapped index after an ellipsis")
-    wanted = before if together else 0
-    values = [
-        spread(i.value, count) if is_mapped(over, i) else i for i in items
-    ]
+    wanted = rich[0] if together else 0  # before it are slices and new axes
+    values = [spread(i.value, count) if is_mapped(over, i) else i for i in items]
     if with_examples:
         examples = np.arange(over.size).reshape(over.size, *(1,) * count)
         return Place((examples, *values), 0, count, 1, 1 + wanted)
@@ -122,31 +126,30 @@ def read(over: Map, func: Callable, x: Any, index: Any) -> Any:
         return Mapped(x.value[:, index], over)
     index = full_index(index, x.ndim)
     _check(index, x.ndim)
-    at = placed(over, index, mapped)
-    return Mapped(at.shown(getitem(x.value if mapped else x, at.index)), over)
+    where = placed(over, index, mapped)
+    return Mapped(where.shown(getitem(x.value if mapped else x, where.at)), over)
 
 
 @rule(scatter)
 def put_into_zeros(over: Map, func: Callable, g: Any, index: Any, shape: tuple[int, ...]) -> Any:
-    at = placed(over, full_index(index, len(shape)), True)
-    value = at.hidden(value_of(over, g))
-    return Mapped(scatter(value, at.index, (over.size, *shape)), over)
+    where = placed(over, full_index(index, len(shape)), True)
+    value = where.hidden(value_of(over, g))
+    return Mapped(scatter(value, where.at, (over.size, *shape)), over)
 
 
 def _parts(over: Map, x: Any, value: Any, index: Any) -> tuple[Any, Any, tuple]:
     """All examples of an array to update, of the new values, and the index."""
     index = full_index(index, x.ndim)
     _check(index, x.ndim)
-    at = placed(over, index, True)
+    where = placed(over, index, True)
     whole = value_of(over, x)
-    if not is_mapped(over, value) and not at.batch and at.first == at.wanted:
-        if not any(is_mapped(over, i) for i in index) or np.ndim(value) == 0:
-            return whole, value, at.index
     stand = np.broadcast_to(np.int8(0), x.shape)
-    plain = tuple(np.zeros(i.shape, np.intp) if is_mapped(over, i) else i for i in index)
-    shape = getitem(stand, plain).shape
-    value = np.broadcast_to(value, shape)
-    return whole, at.hidden(value_of(over, value)), at.index
+    shown = tuple(np.zeros(i.shape, np.intp) if is_mapped(over, i) else i for i in index)
+    shape = stand[shown].shape
+    moved = where.batch or where.first != where.wanted
+    if is_mapped(over, value) or moved or np.ndim(value) > len(shape) or where.axes:
+        value = where.hidden(value_of(over, np.broadcast_to(value, shape)))
+    return whole, value, where.at
 
 
 @rule(updated)

@@ -33,9 +33,7 @@ def join(over: Map, func: Callable, *arrays: Any, axis: Any = 0) -> Any:
 
 
 @rule(np.stack)
-def stack(
-    over: Map, func: Callable, arrays: Any, axis: int = 0, out: Any = None, **kw: Any
-) -> Any:
+def stack(over: Map, func: Callable, arrays: Any, axis: int = 0, out: Any = None, **kw: Any) -> Any:
     values = [value_of(over, a) for a in arrays]
     return Mapped(np.stack(values, place(axis, values[0].ndim), **kw), over)
 

@@ -24,9 +24,7 @@ def cores(over: Map, args: Sequence[Any], core: Sequence[int]) -> list[Any]:
     """
     ranks = [np.ndim(a) - n for a, n in zip(args, core)]
     rank = max(ranks)
-    return [
-        spread(a.value, rank + n) if is_mapped(over, a) else a for a, n in zip(args, core)
-    ]
+    return [spread(a.value, rank + n) if is_mapped(over, a) else a for a, n in zip(args, core)]
 
 
 @rule(np.matmul, np.linalg.matmul)

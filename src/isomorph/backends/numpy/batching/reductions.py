@@ -24,9 +24,9 @@ def reduced(over: Map, func: Callable, a: Any, axis: Any = None, *rest: Any, **k
     if not kw:
         return Mapped(func(value_of(over, a), places(axis, a.ndim), *rest), over)
     for word, x in kw.items():
-        if word in BESIDE and is_mapped(over, x):
+        if word in BESIDE and is_mapped(over, x) and x.ndim <= a.ndim:
             kw[word] = spread(x.value, a.ndim)
-        elif is_mapped(over, x):
+        elif is_mapped(over, x) or getattr(x, "ndim", 0) > a.ndim:
             return rowwise(over, func, a, axis, *rest, **kw)
     return Mapped(func(value_of(over, a), places(axis, a.ndim), *rest, **kw), over)
 
@@ -63,7 +63,9 @@ def ordered(over: Map, func: Callable, a: Any, axis: Any = -1, *rest: Any, **kw:
 
 
 @rule(np.partition, np.argpartition)
-def parted(over: Map, func: Callable, a: Any, kth: Any, axis: Any = -1, *rest: Any, **kw: Any) -> Any:
+def parted(
+    over: Map, func: Callable, a: Any, kth: Any, axis: Any = -1, *rest: Any, **kw: Any
+) -> Any:
     if axis is None:
         return Mapped(func(flat(a), kth, 1, *rest, **kw), over)
     return Mapped(func(a.value, kth, place(axis, a.ndim), *rest, **kw), over)
@@ -86,7 +88,9 @@ def diff(over: Map, func: Callable, a: Any, n: int = 1, axis: int = -1, **ends: 
 
 
 @rule(np.unwrap)
-def unwrap(over: Map, func: Callable, p: Any, discont: Any = None, axis: int = -1, **kw: Any) -> Any:
+def unwrap(
+    over: Map, func: Callable, p: Any, discont: Any = None, axis: int = -1, **kw: Any
+) -> Any:
     return Mapped(np.unwrap(p.value, discont, place(axis, p.ndim), **kw), over)
 
 
@@ -145,8 +149,11 @@ def isin(over: Map, func: Callable, element: Any, test_elements: Any, **kw: Any)
 
 @rule(length)
 def euclidean(over: Map, func: Callable, x: Any, axis: Any, keepdims: bool) -> Any:
-    y = np.linalg.vector_norm(x.value, axis=places(axis, x.ndim), keepdims=keepdims) \
-        if axis != () and x.ndim else np.abs(x.value)
+    y = (
+        np.linalg.vector_norm(x.value, axis=places(axis, x.ndim), keepdims=keepdims)
+        if axis != () and x.ndim
+        else np.abs(x.value)
+    )
     return Mapped(y, over)
 
 
@@ -154,7 +161,7 @@ def euclidean(over: Map, func: Callable, x: Any, axis: Any, keepdims: bool) -> A
 rule(
     np.unique, np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values, np.union1d,
     np.intersect1d, np.setdiff1d, np.setxor1d, np.real_if_close, np.linalg.lstsq, np.bincount,
-    np.histogram, np.trim_zeros, np.compress, np.extract, np.piecewise, np.roots,
+    np.histogram, np.ix_, np.trim_zeros, np.compress, np.extract, np.piecewise, np.roots,
 )(rowwise)  # fmt: skip
 
 

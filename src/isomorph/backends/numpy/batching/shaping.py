@@ -161,8 +161,10 @@ def repeat(over: Map, func: Callable, a: Any, repeats: Any, axis: Any = None) ->
 @rule(np.pad)
 def pad(over: Map, func: Callable, array: Any, pad_width: Any, mode: Any = "constant",
         **kw: Any) -> Any:  # fmt: skip
-    if not is_mapped(over, array) or isinstance(pad_width, dict) or any(
-        hasattr(v, "dtype") or type(v) in (list, tuple) for v in kw.values()
+    if (
+        not is_mapped(over, array)
+        or isinstance(pad_width, dict)
+        or any(hasattr(v, "dtype") or type(v) in (list, tuple) for v in kw.values())
     ):  # numbers for each axis, or for each example
         return rowwise(over, func, array, pad_width, mode, **kw)
     widths = np.broadcast_to(pad_width, (array.ndim, 2)).tolist()

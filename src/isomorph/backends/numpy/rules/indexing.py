@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from ..adding import At
 from ..levels import LIFTED
-from ..tape import At, composed, constant, rule, scatter
+from ..tape import composed, constant, rule, scatter
 from ..traced import TRACED, concrete, getitem, plain
 from .shaping import arrayed
 
@@ -52,11 +53,8 @@ def take_along_axis(arr, indices, axis=-1):
     if axis is None:
         return np.ravel(arr)[indices]
     axis %= arr.ndim
-    grid = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
-    for i, n in enumerate(arr.shape):
-        if n == 1:
-            grid[i] = np.zeros_like(grid[i])  # NumPy broadcasts `arr` along axes of size 1
-    grid[axis] = indices
+    grid: list = list(np.ogrid[tuple(slice(n) for n in arr.shape)])
+    grid[axis] = indices  # along the other axes, NumPy broadcasts `arr` and `indices`
     return arr[tuple(grid)]
 
 

@@ -39,8 +39,8 @@ def ranked(func, a, q, axis, method, keepdims, skip):
     lanes = np.reshape(np.transpose(a, [*axes, *rest]), (-1, *[a.shape[i] for i in rest]))
     ordered = np.sort(lanes, 0)
     missing = np.isnan(concrete(ordered))
-    n = np.sum(~missing, 0) if skip else lanes.shape[0]
-    place = np.reshape(q, q.shape + (1,) * len(rest)) * arrayed(n - 1).astype(q.dtype)
+    n: Any = np.sum(~missing, 0) if skip else lanes.shape[0]
+    place = np.reshape(q, q.shape + (1,) * len(rest)) * arrayed(n - 1).astype(q.dtype)  # pyright: ignore
     at = arrayed(concrete(place))
     low, high = np.floor(at).astype(int), np.ceil(at).astype(int)
     if method == "linear":
