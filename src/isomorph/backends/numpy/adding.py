@@ -59,19 +59,18 @@ def can_take(held: Any, d: Any) -> bool:
 
 
 def takes_once(index: Any) -> bool:
-    """Whether an index is certain to select each position at most once: it consists of ints,
+    """Whether an index is certain to select each position at most once: it consists of integers,
     slices, None and Ellipsis, or is one boolean mask.
     """
     if type(index) is tuple:
-        return all(
-            i is None or i is Ellipsis or isinstance(i, (int, slice, np.integer)) for i in index
-        )
-    return (
-        index is None
-        or index is Ellipsis
-        or isinstance(index, (int, slice, np.integer))
-        or getattr(index, "dtype", None) == np.bool
-    )
+        return all(map(_is_single, index))
+    return _is_single(index) or getattr(index, "dtype", None) == np.bool
+
+
+def _is_single(i: Any) -> bool:
+    if i is None or i is Ellipsis or isinstance(i, (int, slice, np.integer)):
+        return True
+    return getattr(i, "ndim", None) == 0 and i.dtype.kind in "iu"
 
 
 def unbroadcast(g: Any, shape: tuple[int, ...]) -> Any:

@@ -86,7 +86,8 @@ def placed(over: Map, index: Any, with_examples: bool) -> Place:
         if not arrays or together:
             return Place((slice(None), *items))
         return Place((slice(None), *items), batch=count)
-    wanted = rich[0] if together else 0  # before it are slices and new axes
+    before = sum(1 for i in items[: rich[0]] if i is not Ellipsis)
+    wanted = before if together else 0
     values = [spread(i.value, count) if is_mapped(over, i) else i for i in items]
     if with_examples:
         examples = np.arange(over.size).reshape(over.size, *(1,) * count)
@@ -95,7 +96,9 @@ def placed(over: Map, index: Any, with_examples: bool) -> Place:
 
 
 def full_index(index: Any, ndim: int) -> tuple:
-    """An index with its ellipsis written out as slices."""
+    """An index with its ellipsis written out as slices. An ellipsis for no axes stays, because it
+    separates index arrays all the same.
+    """
     items = items_of(index)
     dots = [n for n, i in enumerate(items) if i is Ellipsis]
     if not dots:
@@ -106,12 +109,15 @@ def full_index(index: Any, ndim: int) -> tuple:
         if i is not None and i is not Ellipsis
     )
     (n,) = dots
-    return (*items[:n], *(slice(None),) * (ndim - used), *items[n + 1 :])
+    axes = (slice(None),) * (ndim - used) or (Ellipsis,)
+    return (*items[:n], *axes, *items[n + 1 :])
 
 
 def _check(index: tuple, ndim: int) -> None:
     used = sum(
-        np.ndim(i) if getattr(i, "dtype", None) == np.bool else 1 for i in index if i is not None
+        np.ndim(i) if getattr(i, "dtype", None) == np.bool else 1
+        for i in index
+        if i is not None and i is not Ellipsis
     )
     if used > ndim:
         raise IndexError(f"too many indices for array: array is {ndim}-dimensional")
