@@ -6,9 +6,9 @@ the nodes from the output back, the newest first.
 
 Higher orders are nested calls: each `vjp` has its own tape, with a higher level than the tapes
 around it. An operation belongs to the highest level among its arguments, and its values may
-themselves be traced at a lower level. Rules call NumPy, so the second derivative is the first
-derivative of the rule. Calls share nothing but the counter of levels, so threads, recursion and
-exceptions are safe. Only arrays of the caller that a rule will read again are read-only while the
+themselves be traced at a lower level, or mapped (`mapped`): `vmap` takes part in the same levels.
+Rules call NumPy, so the second derivative is the first derivative of the rule. Calls share nothing
+but the counter of levels, so threads, recursion and exceptions are safe. Only arrays of the caller that a rule will read again are read-only while the
 function runs (`hold`).
 
 To save memory, a node keeps only what its rule needs: `elementwise` rules name the values they
@@ -218,11 +218,18 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
             tape = a.tape
     if kw:
         tape, args, kw = _positional(func, maker, tape, args, kw)
-    values = [a.value if type(a) is Traced and a.tape is tape else a for a in args]
-    deeper = [x for x in values if type(x) in LIFTED]
+    values, parents, deeper = [], [], False
+    for i, a in enumerate(args):
+        kind = type(a)
+        if kind is Traced and a.tape is tape:
+            parents.append((i, a.node))
+            a = a.value
+            kind = type(a)
+        if kind in LIFTED:
+            deeper = True
+        values.append(a)
     y = call(func, *values, **kw) if deeper else func(*values, **kw)
     partials = maker(y, *values, **kw)
-    parents = [(i, a.node) for i, a in enumerate(args) if type(a) is Traced and a.tape is tape]
     if type(partials) is tuple:  # keep only the functions for traced arguments
         partials = tuple(partials[i] for i, _ in parents)
         parents = [(k, node) for k, (_, node) in enumerate(parents)]
@@ -364,11 +371,11 @@ def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
             grads[order] = d
             heappush(heap, node)
         elif order in owned and can_take(held, d):
-            held += d  # of numbers, a new one
+            held += d  # of mapped numbers, a new value
             grads[order] = held
         else:
             grads[order] = total = held + d
-            if type(total.value if type(total) is Mapped else total) is ndarray:
+            if type(total) is ndarray or (type(total) is Mapped and type(total.value) is ndarray):
                 owned.add(order)
             else:
                 owned.discard(order)
