@@ -54,11 +54,16 @@ class Unbatchable(BaseException):
         self.over, self.what = over, what
 
 
-def note(what: str) -> None:
+def note(what: str, said: str) -> None:
     """Say once that something runs row by row."""
     if what not in NOTED:
         NOTED.add(what)
-        LOG.warning("isomorph: vmap on NumPy calls it row by row, which is slow: %s", what)
+        LOG.warning("isomorph: vmap on NumPy runs %s", said)
+
+
+def note_whole(what: str, detail: str = "") -> None:
+    """Say that a whole function runs row by row, and why."""
+    note(what, f"the whole function row by row, because of {what}{detail}")
 
 
 def _name(func: Any) -> str:
@@ -92,7 +97,7 @@ def batched(over: Map, func: Callable, args: Sequence[Any], kw: dict[str, Any]) 
 
 def rowwise(over: Map, func: Callable, *args: Any, **kw: Any) -> Any:
     """`func` for one example after the other."""
-    note(_name(func))
+    note(_name(func), f"{_name(func)} row by row, because it has no rule for all examples at once")
     rows = [
         func(*(row(over, a, i) for a in args), **{k: row(over, v, i) for k, v in kw.items()})
         for i in range(over.size)

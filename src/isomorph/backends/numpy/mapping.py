@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 from .levels import LIFTED
-from .mapped import Map, Mapped, Unbatchable, is_mapped, note, running
+from .mapped import Map, Mapped, Unbatchable, is_mapped, note_whole, running
 
 np: Any = numpy  # its type stubs do not know mapped values
 PIECE = 32  # rows at a time of a Jacobian
@@ -31,7 +31,7 @@ def vmap(by_rows: Callable, func: Callable[..., tuple], rows: tuple) -> tuple:
     if not rows[0].shape[0]:
         return by_rows(func, *rows)
     over = Map(rows[0].shape[0])
-    reason = ""
+    kind = reason = ""
     try:
         with running(over):
             outs = func(*[Mapped(x, over) for x in rows])
@@ -39,12 +39,12 @@ def vmap(by_rows: Callable, func: Callable[..., tuple], rows: tuple) -> tuple:
     except Unbatchable as stop:
         if stop.over is not over:
             raise
-        note(stop.what)
+        note_whole(stop.what)
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
+        kind, reason = type(error).__name__, f": {error}"
     found = by_rows(func, *rows)
-    if reason:
-        note(f"the whole function, because of {reason}")
+    if reason:  # the rows raised no error
+        note_whole(kind, reason)
     return found
 
 
@@ -59,7 +59,7 @@ def map_rows(by_rows: Callable, func: Callable[..., tuple], rows: tuple) -> tupl
         try:
             found.append(batch(func, part))
         except Unbatchable as stop:
-            note(stop.what)
+            note_whole(stop.what)
             return by_rows(func, *rows)
         except Exception:  # the same error, with the shapes of one row
             return by_rows(func, *rows)

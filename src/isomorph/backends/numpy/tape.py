@@ -6,10 +6,10 @@ the nodes from the output back, the newest first.
 
 Higher orders are nested calls: each `vjp` has its own tape, with a higher level than the tapes
 around it. An operation belongs to the highest level among its arguments, and its values may
-themselves be traced at a lower level, or mapped (`mapped`): `vmap` takes part in the same levels.
+themselves be traced at a lower level, or mapped: `vmap` takes part in the same levels (`mapped`).
 Rules call NumPy, so the second derivative is the first derivative of the rule. Calls share nothing
-but the counter of levels, so threads, recursion and exceptions are safe. Only arrays of the caller that a rule will read again are read-only while the
-function runs (`hold`).
+but the counter of levels, so threads, recursion and exceptions are safe. Only arrays of the caller
+that a rule will read again are read-only while the function runs (`hold`).
 
 To save memory, a node keeps only what its rule needs: `elementwise` rules name the values they
 need, and other rules are closures made in the forward pass.

@@ -75,7 +75,7 @@ def _added(y, x, value, index):
     return lambda g: g, lambda g: getitem(g, index)
 
 
-def _in_turns(x: Any, value: Any, where: numpy.ndarray, ufunc: numpy.ufunc) -> Any:
+def _in_turns(x: Any, value: Any, where: Any, ufunc: numpy.ufunc) -> Any:
     """`x` combined with `value` at the flat positions `where`, which may repeat. This is done in
     several turns, each of which has every position at most once.
     """
