@@ -66,6 +66,16 @@ def is_basic(i: Any) -> bool:
     return i is None or i is Ellipsis or isinstance(i, slice)
 
 
+SIMPLE = {int, slice, type(None), type(Ellipsis)}
+
+
+def is_simple(index: Any) -> bool:
+    """Whether an index has no arrays, so that it means the same after the axis of examples."""
+    if type(index) is tuple:
+        return all([type(i) in SIMPLE for i in index])  # noqa: C419 (faster)
+    return type(index) in SIMPLE
+
+
 def placed(over: Map, index: Any, with_examples: bool) -> Place:
     """Where an index without an ellipsis is among all examples; `with_examples` says whether the
     array has their axis. NumPy puts the axes of index arrays first if other indices separate them.
@@ -126,10 +136,9 @@ def _check(index: tuple, ndim: int) -> None:
 @rule(getitem)
 def read(over: Map, func: Callable, x: Any, index: Any) -> Any:
     mapped = is_mapped(over, x)
-    if mapped and (type(index) is int or type(index) is slice):
-        if not x.ndim:
-            raise IndexError("invalid index to scalar variable.")
-        return Mapped(x.value[:, index], over)
+    if mapped and is_simple(index):
+        both = (slice(None), *index) if type(index) is tuple else (slice(None), index)
+        return Mapped(x.value[both], over)
     index = full_index(index, x.ndim)
     _check(index, x.ndim)
     where = placed(over, index, mapped)
@@ -138,7 +147,10 @@ def read(over: Map, func: Callable, x: Any, index: Any) -> Any:
 
 @rule(scatter)
 def put_into_zeros(over: Map, func: Callable, g: Any, index: Any, shape: tuple[int, ...]) -> Any:
-    where = placed(over, full_index(index, len(shape)), True)
+    if is_simple(index):
+        where = Place((slice(None), *index) if type(index) is tuple else (slice(None), index))
+    else:
+        where = placed(over, full_index(index, len(shape)), True)
     value = where.hidden(value_of(over, g))
     return Mapped(scatter(value, where.at, (over.size, *shape)), over)
 
