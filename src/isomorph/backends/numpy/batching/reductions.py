@@ -26,7 +26,7 @@ def reduced(over: Map, func: Callable, a: Any, axis: Any = None, *rest: Any, **k
     for word, x in kw.items():
         if word in BESIDE and is_mapped(over, x) and x.ndim <= a.ndim:
             kw[word] = spread(x.value, a.ndim)
-        elif is_mapped(over, x) or getattr(x, "ndim", 0) > a.ndim:
+        elif is_mapped(over, x) or (word in BESIDE and np.ndim(x) > a.ndim):
             return rowwise(over, func, a, axis, *rest, **kw)
     return Mapped(func(value_of(over, a), places(axis, a.ndim), *rest, **kw), over)
 
