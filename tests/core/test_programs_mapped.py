@@ -90,7 +90,6 @@ def test_torch_maps_every_program(backend, name):
 TEST = "a Python if, while, and, or of a mapped value, or iso.cond"
 ROW_BY_ROW = {  # what NumPy does not compute for all examples at once
     **{name: {TEST} for name in ("halve", "branch", "switch")},
-    **{name: {"float(x)"} for name in ("lamb", "lars")},
     "hosted": {"iso.host_function"},
     "searches": {"numpy.searchsorted"},
 }
