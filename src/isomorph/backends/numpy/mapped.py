@@ -13,7 +13,7 @@ What needs the values of one example, such as `if x > 0` or `float(x)`, stops th
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NoReturn
@@ -91,8 +91,39 @@ def batched(over: Map, func: Callable, args: Sequence[Any], kw: dict[str, Any]) 
         return elementwise(over, func, *args, **kw)
     body = TRACED.get(func)
     if body is not None and not isinstance(body, partial):
-        return body(*args, **kw)
+        y = body(*args, **kw)
+        if func in CALLERS or _is_like_one(over, func, args, kw, y):
+            return y
     return rowwise(over, func, *args, **kw)
+
+
+CALLERS = {np.apply_along_axis, np.apply_over_axes}  # they call a function of the user
+
+
+def _is_like_one(over: Map, func: Callable, args: Sequence[Any], kw: dict, y: Any) -> bool:
+    """Whether what a version for traced values returned has the dtype and shape that NumPy returns
+    for the first example: for integers they may differ.
+    """
+    if _is_differentiated(args) or _is_differentiated(kw.values()):
+        return True
+    first = func(*(row(over, a, 0) for a in args), **{k: row(over, v, 0) for k, v in kw.items()})
+    return _kinds(first) == _kinds(y)
+
+
+def _is_differentiated(args: Iterable[Any]) -> bool:
+    for x in args:
+        while type(x) is Mapped:
+            x = x.value
+        nested = type(x) in (list, tuple) and _is_differentiated(x)
+        if type(x) in LIFTED or nested:
+            return True
+    return False
+
+
+def _kinds(y: Any) -> Any:
+    if isinstance(y, (list, tuple)):
+        return [_kinds(part) for part in y]
+    return (y.shape, y.dtype) if hasattr(y, "dtype") else None
 
 
 def rowwise(over: Map, func: Callable, *args: Any, **kw: Any) -> Any:

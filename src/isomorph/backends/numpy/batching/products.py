@@ -13,6 +13,7 @@ from ..levels import LIFTED, TRACED
 from ..mapped import Map, Mapped, call, is_mapped, rowwise, rule, spread, value_of
 from ..rules.polynomials import convolved
 from ..rules.products import LETTERS, _spell, contracted, summed
+from ..traced import plain
 
 np: Any = numpy  # its type stubs do not know mapped values
 ndarray = numpy.ndarray
@@ -180,6 +181,8 @@ def convolve(over: Map, func: Callable, a: Any, v: Any) -> Any:
     """The full convolution, as products of windows of `a` with `v` turned around."""
     if len(v) > len(a):
         a, v = v, a
+    if not np.isfinite(plain(v)).all():  # zeros beyond the edge of `a` would make NaN of them
+        return rowwise(over, func, a, v)
     edge = len(v) - 1
     windows = sliding_window_view(np.pad(a, [(edge, edge)]), len(v), 0)
     return np.matmul(windows, np.flip(v, 0))
