@@ -184,6 +184,25 @@ def test_keys_of_each_example(backend):
         agree(iso.vmap(draw)(keys), rows(draw, keys), 0)
 
 
+def test_jacobians_of_many_rows(backend):
+    """They are computed some rows at a time, and differentiated as a whole."""
+    w = RNG.standard_normal((70, 3))
+    slope = (1 - np.tanh(w @ X[0]) ** 2)[:, None] * w
+    agree(iso.jac(lambda x: np.tanh(w @ x))(X[0]), [slope])
+    agree(iso.jacfwd(lambda x: np.tanh(w @ x))(X[0]), [slope])
+    around = iso.grad(lambda x: np.sum(iso.jac(lambda x: np.tanh(w @ x))(x) ** 2))(X[0])
+    step = lambda x: np.sum(((1 - np.tanh(w @ x) ** 2)[:, None] * w) ** 2)
+    agree(around, [iso.grad(step)(X[0])])
+    assert mapped.NOTED == set()
+
+
+def test_a_rule_that_needs_values_in_a_jacobian(backend):
+    rule = lambda x, g: (2 * g if g[0] > 0 else g,)
+    doubled = iso.custom_vjp(np.sin, lambda x: (np.sin(x), x), rule)
+    agree(iso.jac(doubled)(X[0]), [np.diag([2.0, 1.0, 1.0])])
+    assert len(mapped.NOTED) == 1
+
+
 # ---- row by row ----------------------------------------------------------------------------------
 
 ALONE = {
