@@ -16,7 +16,7 @@ import isomorph as iso
 from isomorph.backends.numpy import mapped
 
 EXAMPLES = 3
-TRIES = 6  # of programs for each function
+TRIES = 3  # of programs for each function
 
 
 def whole(program, leaves):

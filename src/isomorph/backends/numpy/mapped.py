@@ -106,7 +106,9 @@ def _is_like_one(over: Map, func: Callable, args: Sequence[Any], kw: dict, y: An
     """
     if _is_differentiated(args) or _is_differentiated(kw.values()):
         return True
-    first = func(*(row(over, a, 0) for a in args), **{k: row(over, v, 0) for k, v in kw.items()})
+    # a copy: some functions fail on a view of an array that the tape protects
+    first_of = lambda x: np.copy(row(over, x, 0)) if is_mapped(over, x) else row(over, x, 0)
+    first = func(*map(first_of, args), **{k: first_of(v) for k, v in kw.items()})
     return _kinds(first) == _kinds(y)
 
 
