@@ -33,6 +33,7 @@ BENCHMARKS = {
         "Public call over native call, 8 x 8 float32", ("autoray", "eagerpy", "keras"), EACH
     ),
     "tape": Benchmark("NumPy tape", ("autograd", "torch")),
+    "batching": Benchmark("vmap on NumPy over the same batched by hand", (), ("jax", "torch")),
     "gradients": Benchmark(
         "Gradients and optimizer updates over the framework's own", ("autograd",), EACH
     ),

@@ -340,7 +340,7 @@ def test_no_file_is_long_and_each_says_what_it_is_for():
 
 
 # Tables filled while modules are imported, and handles that hold state by design.
-FILLED = {"TRACED", "LATE", "TOLD", "READERS", "REGISTERS", "CHECKS"}
+FILLED = {"TRACED", "BATCHED", "LATE", "TOLD", "READERS", "REGISTERS", "CHECKS"}
 HANDLES = {
     "BACKENDS",
     "NAMESPACES",
@@ -350,8 +350,10 @@ HANDLES = {
     "LEVELS",
     "LOADED",
     "MODES",
+    "NOTED",
     "ON_LOAD",
     "REGISTERED",
+    "RUNNING",
     "TALLY",
     "TIMES",
     "TRACING",

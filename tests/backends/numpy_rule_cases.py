@@ -108,6 +108,8 @@ INDEXING = [
     ("mask", lambda x: x[MASK] ** 2, R(3, 4)),
     ("iteration", lambda x: sum(i * row**2 for i, row in enumerate(x)), R(3, 4)),
     ("take", lambda x: (np.take(x, [5, 0, 0]), np.take(x, [[1, -1]], 1), np.take(x, [7, -9], 0, mode="wrap"), np.take(x, [77, 3], mode="clip")), R(3, 4)),
+    ("take_along_axis of one row of indices", lambda x: np.take_along_axis(x, np.array([[1, 0, 1]]), 1), R(4, 3)),
+    ("take_along_axis of one column", lambda x: np.take_along_axis(x, np.array([[1], [2]]), 0), R(3, 4)),
     ("take_along_axis", lambda x: np.take_along_axis(x, np.array([[1, 1, 0]]).T, 1), R(3, 4)),
     ("take_along_axis None", lambda x: np.take_along_axis(x, np.array([1, 1, 9]), None), R(3, 4)),
     ("delete", lambda x: (np.delete(x, 1, 1), np.delete(x, [0, 5]), np.delete(x, slice(0, 2), 0)), R(3, 4)),

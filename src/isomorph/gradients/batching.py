@@ -22,6 +22,11 @@ def vmap(func: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[
     these like the argument. `out_axes` says where the axis goes in the outputs: an int, or a nest
     of ints like the output.
 
+    `func` runs once, on values that look like one example and hold all. On NumPy, a function that
+    needs the values of one example (`if x > 0`, `float(x)`, `a[i] = x`) is started again and runs
+    row by row, and the log says why. What it draws from `np.random` is otherwise the same for all
+    examples: use `iso.random` with a key for each.
+
     >>> square = lambda w, x: np.sum((w * x) ** 2)
     >>> iso.vmap(iso.grad(square), in_axes=(None, 0))(np.array([1.0, 2.0]), np.eye(2))
     array([[2., 0.],

@@ -231,11 +231,10 @@ def counted_ratio(xp: Any, w: Any, u: Any, decay: float, cap: float | None, eta:
     """The ratio as a Python number, for backends whose 0-d results are Python numbers: there 0-d
     arrays are five times slower.
     """
-    x, y = wide(xp, w).reshape(-1), wide(xp, u).reshape(-1)
-    try:
-        a, b = math.sqrt(xp.vecdot(x, x)), math.sqrt(xp.vecdot(y, y))
-    except TypeError:  # under differentiation they cannot become numbers
+    if xp.is_local(w) or xp.is_local(u):  # traced or mapped values cannot become numbers
         return smooth_ratio(xp, w, u, decay, cap, eta)
+    x, y = wide(xp, w).reshape(-1), wide(xp, u).reshape(-1)
+    a, b = math.sqrt(xp.vecdot(x, x)), math.sqrt(xp.vecdot(y, y))
     if not (a > 0 and b > 0):
         return 1.0
     ratio = eta * a / (b + decay * a)

@@ -13,21 +13,30 @@ from .. import random_words
 from ..composed import Backend
 from ..edges import check_mode, is_left
 from ..explaining import INDEX, add
-from . import convolution, factors, fused, recurrent, special, writing
+from . import batching as batching
+from . import convolution, factors, fused, mapping, recurrent, special, writing
 from . import rules as rules
+from .levels import LIFTED, newest
+from .mapped import Mapped, all_examples, getitem, only_input, rowwise, wrapped
 from .nested import gathered, holds_traced
 from .tape import custom, vjp
-from .traced import ASSIGN, LOST, Traced, concrete
+from .traced import ASSIGN, LOST, Traced, concrete, is_traced, plain
 from .updating import updated
 
 
 class NumPy(Backend):
     name = "numpy"
-    arrays = (np.ndarray, np.generic, Traced)
+    arrays = (np.ndarray, np.generic, Traced, Mapped)
     refused = (np.matrix, np.ma.MaskedArray)  # their * is a matrix product; masks would be lost
 
     def vjp(xp, func, leaves, once=False, has_aux=True):
         return vjp(func, leaves)
+
+    def vmap(xp, func, *rows):
+        return mapping.vmap(super().map_rows, func, rows)
+
+    def map_rows(xp, func, *rows):
+        return mapping.map_rows(super().map_rows, func, rows)
 
     def custom_call(xp, rule, arrays):
         return custom(rule, *arrays)
@@ -42,7 +51,10 @@ class NumPy(Backend):
         return func  # there is no compiler
 
     def is_watched(xp, x):
-        return type(x) is Traced
+        return is_traced(x)
+
+    def is_local(xp, x):
+        return type(x) in LIFTED
 
     def explain(xp, error):
         cause = error.__cause__
@@ -55,10 +67,16 @@ class NumPy(Backend):
         return x.copy() if isinstance(x, np.ndarray) else x
 
     def draw(xp, meaning, key, start, shape, *args):
+        top = newest((key, *args))
+        if type(top) is Mapped:
+            return rowwise(top.tape, xp.draw, meaning, key, start, shape, *args)
         drawn = random_words.blocks(meaning, xp, key, start, math.prod(shape), args)
         return drawn.reshape((*shape, *drawn.shape[1:]))
 
     def words(xp, key, counts):
+        top = newest((key, counts))
+        if type(top) is Mapped:
+            return super().words(key, counts)
         return random_words.words(key, counts)
 
     def probit(xp, q, tail):
@@ -80,10 +98,10 @@ class NumPy(Backend):
         np.empty((1 << 25) - (1 << 13), np.uint8)
 
     def at_hand(xp, x):
-        return x
+        return None if type(x) in LIFTED and type(concrete(x)) is Mapped else x
 
     def is_inside(xp, x, size):
-        x = concrete(x)
+        x = plain(x)
         if x.dtype.kind == "i":  # one comparison is enough: viewed as unsigned, negatives are large
             unsigned = np.dtype(f"u{x.dtype.itemsize}")
             size = min(size, 1 << (8 * unsigned.itemsize - 1))
@@ -91,6 +109,8 @@ class NumPy(Backend):
         return not x.size or bool(x.max() < size)
 
     def quick(xp, key, shape, dtype, normal):
+        if type(key) is Mapped:
+            return rowwise(key.tape, xp.quick, key, shape, dtype, normal)
         source = np.random.default_rng(key)
         return (source.standard_normal if normal else source.random)(shape, dtype)
 
@@ -99,7 +119,7 @@ class NumPy(Backend):
 
     def asarray(xp, obj, /, *, dtype=None, device=None, copy=None):
         """`np.asarray`, also for traced values and sequences of them."""
-        if type(obj) is Traced:
+        if type(obj) in LIFTED:
             if dtype is not None and obj.dtype != dtype:
                 return obj.astype(dtype)
             return np.copy(obj) if copy else obj
@@ -109,7 +129,7 @@ class NumPy(Backend):
 
     def full(xp, shape, fill_value, *, dtype=None, device=None):
         """`np.full`, also of a traced value."""
-        if type(fill_value) is Traced:
+        if type(fill_value) in LIFTED:
             return np.broadcast_to(xp.asarray(fill_value, dtype=dtype), shape)
         return np.full(shape, fill_value, dtype=dtype, device=device)
 
@@ -135,43 +155,82 @@ class NumPy(Backend):
     def devices(xp):
         return ["cpu"]
 
+    # If only the input of a layer is mapped, the examples are more samples of one layer.
+
     def lstm(xp, *arrays):
+        over = only_input(3, arrays)
+        if over is not None and not arrays[-1]:
+            return wrapped(over, xp.lstm(*all_examples(over, 3, arrays)))
         return recurrent.lstm(super().lstm, *arrays)
 
     def gru(xp, *arrays):
+        over = only_input(2, arrays)
+        if over is not None and not arrays[-1]:
+            return wrapped(over, xp.gru(*all_examples(over, 2, arrays)))
         return recurrent.gru(super().gru, *arrays)
 
     def relu(xp, x):
+        if type(x) is Mapped:
+            return Mapped(xp.relu(x.value), x.tape)
         return fused.relu(super().relu, x)
 
     def gelu(xp, x, approximate):
+        if type(x) is Mapped:
+            return Mapped(xp.gelu(x.value, approximate), x.tape)
         if not approximate:
             return super().gelu(x, False)
         return fused.gelu(lambda x: super(NumPy, xp).gelu(x, True), x)
 
     def softmax(xp, x, axis):
+        if type(x) is Mapped and x.ndim:
+            return Mapped(xp.softmax(x.value, axis % x.ndim + 1), x.tape)
         return fused.softmax(lambda x: super(NumPy, xp).softmax(x, axis), x, axis)
 
     def linear(xp, x, weight, bias):
+        over = only_input(1, (x, weight, bias))
+        if over is not None and weight.ndim == 2:
+            return Mapped(xp.linear(x.value, weight, bias), over)
         return fused.linear(super().linear, x, weight, bias)
 
     def layer_norm(xp, x, weight, bias, axes, epsilon):
+        over = only_input(1, (x, weight, bias))
+        if over is not None:
+            axes = tuple(i % x.ndim + 1 for i in axes)
+            return Mapped(xp.layer_norm(x.value, weight, bias, axes, epsilon), over)
         composed = lambda x, w, b: super(NumPy, xp).layer_norm(x, w, b, axes, epsilon)
         return fused.layer_norm(composed, x, weight, bias, axes, epsilon)
 
     def attention(xp, query, key, value, scale, mask, is_causal):
+        over = only_input(3, (query, key, value, mask))
+        if over is not None and mask is None and query.ndim == key.ndim == value.ndim:
+            q, k, v = all_examples(over, 3, (query, key, value))
+            return Mapped(xp.attention(q, k, v, scale, None, is_causal), over)
         composed = lambda q, k, v: super(NumPy, xp).attention(q, k, v, scale, mask, is_causal)
         if mask is not None:
             return composed(query, key, value)
         return fused.attention(composed, query, key, value, scale, is_causal)
 
     def label_scores(xp, logits, labels, axis):
+        over = only_input(2, (logits, labels))
+        if over is not None:
+            logits, labels = all_examples(over, 2, (logits, labels))
+            axis = axis + 1 if axis >= 0 else axis
+            return Mapped(xp.label_scores(logits, labels, axis), over)
         composed = lambda x: super(NumPy, xp).label_scores(x, labels, axis)
         return fused.label_scores(composed, logits, labels, axis)
 
     def pivoted(xp, a):
-        plain = isinstance(a, np.ndarray) and a.size
-        return factors.pivoted(a) if plain else super().pivoted(a)
+        if type(a) is Mapped:
+            return wrapped(a.tape, xp.pivoted(a.value))
+        return factors.pivoted(a) if isinstance(a, np.ndarray) and a.size else super().pivoted(a)
+
+    def host_call(xp, host, arrays):
+        top = newest(arrays)
+        if type(top) is Mapped:
+            host_function = lambda *arrays: xp.host_call(host, arrays)
+            host_function.__name__ = "iso.host_function"
+            return rowwise(top.tape, host_function, *arrays)
+        return super().host_call(host, arrays)
 
     def eig(xp, a):
         return factors.eig(a)
@@ -180,7 +239,7 @@ class NumPy(Backend):
         return i  # not an integer array, which would widen the dtype of products
 
     def index_get(xp, x, index):
-        return x[index]
+        return getitem(x, index)
 
     def index_update(xp, x, index, value, how):
         return updated(x, index, value, how)
@@ -193,6 +252,14 @@ class NumPy(Backend):
 
     def dtype(xp, name):
         return np.dtype(super().dtype(name)) if name is not None else None
+
+    def take(xp, x, indices, /, *, axis=None):
+        """`np.take`, also at mapped indices, for which NumPy does not look."""
+        if type(indices) in LIFTED and axis is None and x.ndim == 1:
+            axis = 0
+        if type(indices) in LIFTED and axis is not None:
+            return getitem(x, (slice(None),) * (axis % x.ndim) + (concrete(indices),))
+        return np.take(x, indices, axis=axis)
 
     def clip(xp, x, /, min=None, max=None):
         """`np.clip`, whose bounds may be given by name."""

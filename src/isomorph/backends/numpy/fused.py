@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy
 
+from .levels import LIFTED
 from .tape import Tape, recorded
 from .traced import Traced
 from .writing import PIECE, empty
@@ -58,7 +59,7 @@ def _relu(x: ndarray) -> tuple[ndarray, tuple]:
 
     def back(g: Any) -> Any:
         off = y <= 0  # False where y is NaN: there the gradient passes
-        if type(g) is Traced:
+        if type(g) in LIFTED:
             return np.where(off, 0.0, g)
         bits = INTEGERS[g.dtype]  # keep all bits of g or none: np.where costs ten times as much
         return np.bitwise_and(g.view(bits), off.view(np.int8) - np.int8(1)).view(g.dtype)
@@ -150,7 +151,7 @@ def _softmax(x: ndarray) -> tuple[ndarray, tuple]:
     def back(g: Any) -> Any:
         d = product(g, y)
         along = np.vecdot(g, y)[..., None]
-        return d - along * y if type(d) is Traced else np.subtract(d, along * y, out=d)
+        return d - along * y if type(d) in LIFTED else np.subtract(d, along * y, out=d)
 
     return y, (back,)
 
@@ -223,7 +224,7 @@ def layer_norm(
             by_b = None if b is None else np.reshape(np.sum(g, axis=0), sizes)
             d = g if w is None else g * w.reshape(-1)
             along = np.vecdot(d, x)[:, None] / n
-            if type(d) is Traced:
+            if type(d) in LIFTED:
                 d = (d - np.mean(d, axis=-1, keepdims=True) - x * along) * inverse
                 return np.reshape(d, shape), by_w, by_b
             d = d - row_sums(d) / n
@@ -259,7 +260,7 @@ def attention(composed: Callable, q: Any, k: Any, v: Any, scale: Any, is_causal:
         def back(g: Any) -> tuple:
             d = g @ turned(v)
             along = np.vecdot(g, y)[..., None]
-            if type(d) is Traced:
+            if type(d) in LIFTED:
                 d = (d - along) * p * scale
             else:
                 d -= along
@@ -291,7 +292,7 @@ def label_scores(composed: Callable, logits: Any, labels: Any, axis: int) -> Any
 
         def back(g: Any) -> Any:
             d = x * (-g / total)[..., None]
-            if type(d) is Traced:
+            if type(d) in LIFTED:
                 here = np.zeros(x.shape, x.dtype)
                 np.put_along_axis(here, labels, 1.0, -1)
                 return d + here * g[..., None]

@@ -6,21 +6,21 @@ from typing import Any
 
 import numpy
 
-from .traced import Traced
+from .levels import LIFTED
 
 np: Any = numpy  # its type stubs do not know traced values
 
 
 def holds_traced(obj: Any) -> bool:
-    """Whether `obj` is a traced value, or a list or tuple with one in it."""
-    return type(obj) is Traced or (
+    """Whether `obj` is a traced or mapped value, or a list or tuple with one in it."""
+    return type(obj) in LIFTED or (
         isinstance(obj, (list, tuple)) and any(holds_traced(x) for x in obj)
     )
 
 
 def gathered(obj: Any, dtype: Any = None) -> Any:
     """The array of a nest that holds traced values."""
-    x = obj if type(obj) is Traced else np.stack([_part(each) for each in obj])
+    x = obj if type(obj) in LIFTED else np.stack([_part(each) for each in obj])
     return x if dtype is None or x.dtype == dtype else x.astype(dtype)
 
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from ...meanings.recurrent import joint, turned
+from .levels import LIFTED
 from .tape import custom, vjp
-from .traced import Traced
+from .traced import Traced, is_traced
 
 
 class Sequence:
@@ -28,15 +29,19 @@ class Sequence:
         self.forward, self.back, self.composed = forward, back, composed
 
     def func(self, *arrays: Any) -> tuple:
+        if any(type(x) in LIFTED for x in arrays):
+            return tuple(self.composed(*arrays))
         return self.forward(*arrays)[0]
 
     def fwd(self, *arrays: Any) -> tuple:
-        if any(type(x) is Traced for x in arrays):
+        if any(map(is_traced, arrays)):
             return (), ()  # `custom` then computes the outputs at the next lower level
+        if any(type(x) in LIFTED for x in arrays):
+            return tuple(self.composed(*arrays)), ()
         return self.forward(*arrays)
 
     def bwd(self, kept: Any, upstream: tuple, arrays: tuple) -> tuple:
-        if not any(type(x) is Traced for x in (*upstream, *arrays)):
+        if not any(type(x) in LIFTED for x in (*upstream, *arrays)):
             return self.back(kept, upstream, arrays)
         _, pullback, _ = vjp(lambda *arrays: (self.composed(*arrays), ()), arrays)
         return pullback(upstream)

@@ -6,10 +6,10 @@ the nodes from the output back, the newest first.
 
 Higher orders are nested calls: each `vjp` has its own tape, with a higher level than the tapes
 around it. An operation belongs to the highest level among its arguments, and its values may
-themselves be traced at a lower level. Rules call NumPy, so the second derivative is the first
-derivative of the rule. Calls share nothing but the counter of levels, so threads, recursion and
-exceptions are safe. Only arrays of the caller that a rule will read again are read-only while the
-function runs (`hold`).
+themselves be traced at a lower level, or mapped: `vmap` takes part in the same levels (`mapped`).
+Rules call NumPy, so the second derivative is the first derivative of the rule. Calls share nothing
+but the counter of levels, so threads, recursion and exceptions are safe. Only arrays of the caller
+that a rule will read again are read-only while the function runs (`hold`).
 
 To save memory, a node keeps only what its rule needs: `elementwise` rules name the values they
 need, and other rules are closures made in the forward pass.
@@ -28,13 +28,16 @@ from typing import Any
 
 import numpy
 
+from .adding import At, Slot, add_at, add_mapped_at, can_take, cast, unbroadcast
+from .custom_mapped import custom_mapped
 from .holding import is_releasable, owners, release
-from .traced import TRACED, Traced, concrete, no_rule
+from .levels import LEVELS, LIFTED, RUNNING, newest
+from .mapped import Mapped, batched, call, one, two
+from .traced import TRACED, Traced, concrete, is_traced, no_rule
 
 np: Any = numpy  # its type stubs do not know traced values
 ndarray = numpy.ndarray
 SEQUENCES = (list, tuple)  # NumPy takes the list in x * [1, 2] as an array, and so do the rules
-LEVELS = count()  # a tape made later is an inner one
 RELEASE = Lock()
 
 
@@ -58,7 +61,7 @@ class Tape:
         the memory writeable again, a copy is returned instead.
         """
         if not isinstance(x, ndarray):
-            return x
+            return Mapped(self.hold(x.value), x.tape) if type(x) is Mapped else x
         flags = x.flags
         if not flags.owndata:
             return self._hold_view(x)
@@ -109,7 +112,7 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
     def unary(a: Any) -> Any:
         tape = a.tape
         x = a.value
-        y = func(x)
+        y = one(func, x) if type(x) in LIFTED else func(x)
         return Traced(
             y, tape, (_next(tape), partials, keep((y, x)), ((0, a.node),), y.shape, y.dtype)
         )
@@ -120,11 +123,11 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
             a = np.asarray(a) if type(a) in SEQUENCES else a
             if keeps_a:
                 a = tape.hold(a)
-            y = func(a, x)
+            y = two(func, a, x) if type(x) in LIFTED or type(a) in LIFTED else func(a, x)
             node = (_next(tape), partials, keep((y, a, x)), ((1, b.node),), y.shape, y.dtype)
         elif type(b) is Traced and b.tape is a.tape:
             tape, x, z = a.tape, a.value, b.value
-            y = func(x, z)
+            y = two(func, x, z) if type(x) in LIFTED or type(z) in LIFTED else func(x, z)
             node = (
                 _next(tape),
                 partials,
@@ -138,7 +141,7 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
             b = np.asarray(b) if type(b) in SEQUENCES else b
             if keeps_b:
                 b = tape.hold(b)
-            y = func(x, b)
+            y = two(func, x, b) if type(x) in LIFTED or type(b) in LIFTED else func(x, b)
             node = (_next(tape), partials, keep((y, x, b)), ((0, a.node),), y.shape, y.dtype)
         return Traced(y, tape, node)
 
@@ -172,9 +175,12 @@ def primitive(func: Callable) -> Callable:
 
     @wraps(func)
     def call(*args: Any, **kw: Any) -> Any:
-        if any(type(a) is Traced for a in args):
-            return TRACED[call](*args, **kw)
-        return func(*args, **kw)
+        top = newest(args)
+        if top is None:
+            return func(*args, **kw)
+        return (
+            batched(top.tape, call, args, kw) if type(top) is Mapped else TRACED[call](*args, **kw)
+        )
 
     return call
 
@@ -212,10 +218,18 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
             tape = a.tape
     if kw:
         tape, args, kw = _positional(func, maker, tape, args, kw)
-    values = [a.value if type(a) is Traced and a.tape is tape else a for a in args]
-    y = func(*values, **kw)
+    values, parents, deeper = [], [], False
+    for i, a in enumerate(args):
+        kind = type(a)
+        if kind is Traced and a.tape is tape:
+            parents.append((i, a.node))
+            a = a.value
+            kind = type(a)
+        if kind in LIFTED:
+            deeper = True
+        values.append(a)
+    y = call(func, *values, **kw) if deeper else func(*values, **kw)
     partials = maker(y, *values, **kw)
-    parents = [(i, a.node) for i, a in enumerate(args) if type(a) is Traced and a.tape is tape]
     if type(partials) is tuple:  # keep only the functions for traced arguments
         partials = tuple(partials[i] for i, _ in parents)
         parents = [(k, node) for k, (_, node) in enumerate(parents)]
@@ -296,13 +310,16 @@ def _positional(
 
 def custom(bound: Any, *arrays: Any) -> tuple:
     """Call a function with a custom backward rule: see `Backend.custom_call`."""
-    tapes = [a.tape for a in arrays if type(a) is Traced]
-    if not tapes:
+    top = newest(arrays)
+    if top is None:
         return bound.func(*arrays)
-    tape = max(tapes, key=lambda t: t.level)
+    tape = top.tape
+    if type(top) is Mapped:
+        seen = any(map(is_traced, arrays))
+        return custom_mapped(tape, custom, bound, arrays) if seen else bound.func(*arrays)
     values = tuple(_lower(a, tape) for a in arrays)
     outs, residuals = bound.fwd(*values)
-    if any(type(x) is Traced for x in values):
+    if any(map(is_traced, values)):
         outs = custom(bound, *values)  # an outer differentiation uses the custom rule too
     parents = [(i, a.node) for i, a in enumerate(arrays) if type(a) is Traced and a.tape is tape]
     likes = [(y.shape, y.dtype) for y in outs]
@@ -349,21 +366,31 @@ def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
             d = unbroadcast(d, shape)
         if d.dtype != dtype:
             d = cast(d, dtype)
-        if order not in grads:
+        held = grads.get(order)
+        if held is None:
             grads[order] = d
             heappush(heap, node)
-        elif order in owned and type(d) is not Traced:
-            grads[order] += d
+        elif order in owned and can_take(held, d):
+            held += d  # of mapped numbers, a new value
+            grads[order] = held
         else:
-            grads[order] = total = grads[order] + d
-            if type(total) is ndarray:
+            grads[order] = total = held + d
+            if type(total) is ndarray or (type(total) is Mapped and type(total.value) is ndarray):
                 owned.add(order)
+            else:
+                owned.discard(order)
 
     def give_at(node: Node, part: At) -> None:
         order, _, _, _, shape, dtype = node
         buffer = grads.get(order)
-        if type(part.g) is Traced or type(buffer) is Traced:
+        kinds = type(part.g), type(buffer)
+        mapped = RUNNING and newest((part.index,)) is not None
+        if mapped or kinds[0] in LIFTED or kinds[1] in LIFTED:
+            if order in owned and can_take(buffer, part.g) and add_mapped_at(buffer, part):
+                return
             give(node, scatter(part.g, part.index, shape))
+            if type(getattr(grads[order], "value", None)) is ndarray:
+                owned.add(order)
             return
         if order not in owned:  # there may be many slices of one array: all are added to one buffer
             if buffer is None:
@@ -399,74 +426,12 @@ def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
     return found
 
 
-class At:
-    """A gradient that is zero except at `index`."""
-
-    __slots__ = ("g", "index")
-
-    def __init__(self, g, index):
-        self.g, self.index = g, index
-
-
-class Slot:
-    """The gradient of one output of a function that has several."""
-
-    __slots__ = ("g", "place")
-
-    def __init__(self, place, g):
-        self.place, self.g = place, g
-
-
-def add_at(buffer: ndarray, index: Any, g: Any) -> None:
-    """`buffer[index] += g`; a position that occurs twice in `index` gets both values."""
-    if takes_once(index):
-        buffer[index] += g
-    else:
-        np.add.at(buffer, index, g)
-
-
 @primitive
 def scatter(g: Any, index: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of `shape` with `g` added at `index`."""
     out = np.zeros(shape, g.dtype)
     add_at(out, index, g)
     return out
-
-
-def takes_once(index: Any) -> bool:
-    """Whether an index is certain to select each position at most once: it consists of ints,
-    slices, None and Ellipsis, or is one boolean mask.
-    """
-    if type(index) is tuple:
-        return all(
-            i is None or i is Ellipsis or isinstance(i, (int, slice, np.integer)) for i in index
-        )
-    return (
-        index is None
-        or index is Ellipsis
-        or isinstance(index, (int, slice, np.integer))
-        or getattr(index, "dtype", None) == np.bool
-    )
-
-
-def unbroadcast(g: Any, shape: tuple[int, ...]) -> Any:
-    """The gradient `g` for an argument of that shape: summed over the axes along which the argument
-    was broadcast, or broadcast itself if a rule returned a smaller array.
-    """
-    if g.ndim > len(shape):
-        g = np.sum(g, axis=tuple(range(g.ndim - len(shape))))
-    skip = len(shape) - g.ndim
-    axes = tuple(i for i, n in enumerate(g.shape) if n != 1 and shape[skip + i] == 1)
-    if axes:
-        g = np.sum(g, axis=axes, keepdims=True)
-    return g if g.shape == shape else np.broadcast_to(g, shape)
-
-
-def cast(g: Any, dtype: numpy.dtype) -> Any:
-    """The gradient, cast to the dtype of its array; if that is real, only the real part."""
-    if g.dtype.kind == "c" and dtype.kind != "c":
-        g = np.real(g)
-    return g.astype(dtype)
 
 
 def _lower(x: Any, tape: Tape) -> Any:
@@ -482,7 +447,7 @@ def _hand_out(leaves: Sequence[Any], grads: list[Any], cotangents: Sequence[Any]
     for x, g in zip(leaves, grads):
         if g is None:
             g = np.zeros_like(concrete(x))
-        if type(g) is not Traced:
+        if type(g) not in LIFTED:
             if not isinstance(g, ndarray) and isinstance(concrete(x), ndarray):
                 g = np.asarray(g)
             elif isinstance(g, ndarray) and (not g.flags.writeable or id(_memory(g)) in seen):

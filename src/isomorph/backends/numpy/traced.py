@@ -17,17 +17,23 @@ import numpy
 
 from ...dispatch import load
 from ...typing import TracedArray
+from .levels import LIFTED, RUNNING, TRACED, newest
+from .mapped import Mapped, batched
+from .mapped import getitem as getitem
 from .methods import Methods
 from .replaced import replacement
 
 np: Any = numpy  # its type stubs do not know traced values
 
-TRACED: dict[Callable, Callable] = {}  # a NumPy function -> its version for traced values
 LATE: dict[str, Callable] = {}  # name of a ufunc of another library -> function that finds its rule
 
 
 def record(func: Callable, *args: Any, **kw: Any) -> Any:
-    """Call `func` by its rule; at least one of `args` must be traced."""
+    """Call `func` by its rule; at least one of `args` must be traced or mapped."""
+    if RUNNING:
+        top = newest(args) if not kw else newest((*args, *kw.values()))
+        if type(top) is Mapped:
+            return batched(top.tape, func, args, kw)
     traced = TRACED.get(func)
     if traced is None:
         no_rule(func)
@@ -39,11 +45,6 @@ def _late(ufunc: numpy.ufunc) -> Callable:
     return (found(ufunc) if found else None) or no_rule(ufunc)
 
 
-def getitem(x: Any, index: Any) -> Any:
-    """`x[index]` as a function."""
-    return x[index]
-
-
 def _own(index: Any) -> Any:
     """An index with its arrays copied, so that they cannot change before the backward pass."""
     if type(index) is tuple:
@@ -53,11 +54,14 @@ def _own(index: Any) -> Any:
 
 def concrete(x: Any) -> Any:
     """The plain array inside a traced value, below all levels of tracing. In lists and tuples, each
-    element is replaced by its plain array.
+    element is replaced by its plain array. A mapped value stays mapped.
     """
-    if type(x) is Traced:
+    if type(x) in LIFTED:
         while type(x) is Traced:
             x = x.value
+        if type(x) is Mapped and type(x.value) in LIFTED:
+            inner = concrete(x.value)
+            return x if inner is x.value else Mapped(inner, x.tape)
     elif type(x) in (list, tuple):
         return type(x)(concrete(i) for i in x)
     return x
@@ -139,6 +143,10 @@ class Traced(Methods, TracedArray):
         self.node = node
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kw: Any) -> Any:
+        if RUNNING:
+            top = newest(args) if not kw else newest((*args, *kw.values()))
+            if type(top) is Mapped:
+                return top.__array_ufunc__(ufunc, method, *args, **kw)
         if method == "__call__" and not kw:
             traced = TRACED.get(ufunc) or _late(ufunc)
             return traced(*args)
@@ -166,6 +174,10 @@ class Traced(Methods, TracedArray):
         return record(ufunc, *args)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kw: Any) -> Any:
+        if RUNNING:
+            top = newest(args) if not kw else newest((*args, *kw.values()))
+            if type(top) is Mapped:
+                return top.__array_function__(func, types, args, kw)
         if kw and kw.get("out") is not None:
             raise TypeError(
                 f"{_name(func)}: out= needed plain operands, got a traced one; use the result"
@@ -277,3 +289,20 @@ class Traced(Methods, TracedArray):
     def __gt__(self, other): return concrete(self) > concrete(other)
     def __ge__(self, other): return concrete(self) >= concrete(other)
     # fmt: on
+
+
+LIFTED.add(Traced)
+
+
+def is_traced(x: Any) -> bool:
+    """Whether `x` is being differentiated, at any level."""
+    while type(x) is Mapped:
+        x = x.value
+    return type(x) is Traced
+
+
+def plain(x: Any) -> Any:
+    """The array inside a value of any transforms; of a mapped one, all examples."""
+    while type(x) in LIFTED:
+        x = x.value
+    return x

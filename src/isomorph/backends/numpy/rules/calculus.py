@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..tape import composed
-from ..traced import Traced, concrete, floating
+from ..traced import Traced, concrete, floating, getitem
 from .shaping import arrayed
 
 
@@ -104,7 +104,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     if period is not None:
         x, xp = np.remainder(x, abs(period)), np.remainder(xp, abs(period))
         order = np.argsort(concrete(xp))
-        xp, fp = xp[order], fp[order]
+        xp, fp = getitem(xp, order), getitem(fp, order)
         xp = np.concatenate([xp[-1:] - abs(period), xp, xp[:1] + abs(period)])
         fp = np.concatenate([fp[-1:], fp, fp[:1]])
         left = right = None
@@ -112,9 +112,11 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     i = np.clip(np.searchsorted(knots, at, "right") - 1, 0, max(len(knots) - 2, 0))
     j = np.minimum(i + 1, len(knots) - 1)
     below, above = at < knots[0], at > knots[-1]
-    inside = np.where(below | above | (knots[i] == knots[j]), xp[i], x)
-    gap = np.where(knots[i] == knots[j], 1.0, xp[j] - xp[i])
-    y = fp[i] + (inside - xp[i]) / gap * (fp[j] - fp[i])
+    same = getitem(knots, i) == getitem(knots, j)
+    left_knot, low, high = getitem(xp, i), getitem(fp, i), getitem(fp, j)
+    inside = np.where(below | above | same, left_knot, x)
+    gap = np.where(same, 1.0, getitem(xp, j) - left_knot)
+    y = low + (inside - left_knot) / gap * (high - low)
     y = np.where(below, fp[0] if left is None else left, y)
     return np.where(above, fp[-1] if right is None else right, y)
 

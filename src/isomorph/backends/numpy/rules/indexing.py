@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from ..tape import At, composed, constant, rule, scatter
-from ..traced import TRACED, Traced, concrete, getitem
+from ..adding import At
+from ..levels import LIFTED
+from ..tape import composed, constant, rule, scatter
+from ..traced import TRACED, concrete, getitem, plain
 from .shaping import arrayed
 
 constant(
@@ -17,9 +19,9 @@ constant(
 
 @composed(np.ix_)
 def ix_(*args):
-    plain = np.ix_(*map(concrete, args))  # a traced argument need not be an index
+    grid = np.ix_(*map(concrete, args))  # a traced argument need not be an index
     return tuple(
-        np.reshape(a, p.shape) if type(a) is Traced else p for a, p in zip(args, plain)
+        np.reshape(a, p.shape) if type(a) in LIFTED else p for a, p in zip(args, grid)
     )  # fmt: skip
 
 
@@ -30,12 +32,12 @@ def _getitem(y, x, index):
 
 @rule(scatter)
 def _scatter(y, g, index, shape):
-    return (lambda h: h[index],)
+    return (lambda h: getitem(h, index),)
 
 
 @composed(np.take)
 def take(a, indices, axis=None, out=None, mode="raise"):
-    indices = np.asarray(concrete(indices))
+    indices = arrayed(concrete(indices))
     a = arrayed(a)
     if axis is None:
         a, axis = np.ravel(a), 0
@@ -47,15 +49,12 @@ def take(a, indices, axis=None, out=None, mode="raise"):
 
 @composed(np.take_along_axis)
 def take_along_axis(arr, indices, axis=-1):
-    indices = np.asarray(concrete(indices))
+    indices = arrayed(concrete(indices))
     if axis is None:
         return np.ravel(arr)[indices]
     axis %= arr.ndim
-    grid = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
-    for i, n in enumerate(arr.shape):
-        if n == 1:
-            grid[i] = np.zeros_like(grid[i])  # NumPy broadcasts `arr` along axes of size 1
-    grid[axis] = indices
+    grid: list = list(np.ogrid[tuple(slice(n) for n in arr.shape)])
+    grid[axis] = indices  # along the other axes, NumPy broadcasts `arr` and `indices`
     return arr[tuple(grid)]
 
 
@@ -98,10 +97,11 @@ def select(condlist, choicelist, default=0):
 @composed(np.choose)
 def choose(a, choices, out=None, mode="raise"):
     choices = [arrayed(c) for c in choices]
-    a, n = np.asarray(concrete(a)), len(choices)
-    if mode == "raise" and np.any((a < 0) | (a >= n)):
+    a, n = arrayed(concrete(a)), len(choices)
+    given = plain(a)
+    if mode == "raise" and np.any((given < 0) | (given >= n)):
         raise ValueError(
-            f"numpy.choose: needed indices from 0 to {n - 1}, got {a.min()} to {a.max()}"
+            f"numpy.choose: needed indices from 0 to {n - 1}, got {given.min()} to {given.max()}"
         )
     a = a % n if mode == "wrap" else np.clip(a, 0, n - 1)
     return np.select([a == i for i in range(n)], choices)

@@ -11,7 +11,7 @@ finite.
 import numpy as np
 
 from ..tape import composed, constant, rule
-from ..traced import TRACED, Traced, concrete, no_rule, record
+from ..traced import TRACED, concrete, is_traced, no_rule, plain, record
 from .elementwise import conj
 from .products import adjoint
 from .reductions import others
@@ -65,7 +65,7 @@ def _adjugate_adjoint(a):
     formula det(a) inv(a)ᴴ is 0 times inf.
     """
     n = a.shape[-1]
-    if type(a) is not Traced:
+    if not is_traced(a):
         u, s, v = np.linalg.svd(a)
         phase = np.linalg.det(u) * np.linalg.det(v)
         return conj(phase)[..., None, None] * (u * others(s)[..., None, :]) @ v
@@ -82,7 +82,7 @@ def _adjugate_adjoint(a):
 def det(y, a):
     def back(g):
         singular = _near_singular(concrete(a))[..., None, None]
-        if not singular.any():
+        if not plain(singular).any():
             return (g * conj(y))[..., None, None] * adjoint(np.linalg.inv(a))
         safe = np.where(singular, eye_like(a), a)
         regular = conj(y)[..., None, None] * adjoint(np.linalg.inv(safe))

@@ -24,6 +24,11 @@ def gram(a, g):
     return adjoint(np.reshape(a, (rows, a.shape[-1]))) @ np.reshape(g, (rows, g.shape[-1]))
 
 
+def turned(b, g):
+    """The product of each matrix of a stack with its vector of `g`."""
+    return np.matmul(b, g) if b.ndim == 2 and g.ndim == 1 else np.matmul(b, g[..., None])[..., 0]
+
+
 @rule(np.matmul, np.linalg.matmul)
 def matmul(y, a, b, **kw):
     if kw:
@@ -32,12 +37,11 @@ def matmul(y, a, b, **kw):
     if a.ndim == 1 and b.ndim == 1:
         return lambda g: g * conj(b), lambda g: g * conj(a)
     if b.ndim == 1:
-        return lambda g: g[..., None] * conj(b), lambda g: gram(a, g[..., None])[:, 0]
+        to_b = lambda g: adjoint(a) @ g if a.ndim == 2 else gram(a, g[..., None])[:, 0]
+        return lambda g: g[..., None] * conj(b), to_b
     if a.ndim == 1:
         # the tape sums over the stack
-        return lambda g: np.sum(
-            conj(b) * g[..., None, :], -1
-        ), lambda g: conj(a)[:, None] * g[..., None, :]
+        return lambda g: turned(conj(b), g), lambda g: conj(a)[:, None] * g[..., None, :]
     if b.ndim == 2:
         return lambda g: g @ adjoint(b), lambda g: gram(a, g)
     return lambda g: g @ adjoint(b), lambda g: adjoint(a) @ g

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..tape import composed, constant, rule, scatter
-from ..traced import TRACED, Traced, concrete, no_rule
+from ..traced import TRACED, Traced, concrete, no_rule, plain
 from .elementwise import conj
 from .shaping import axes_of
 
@@ -75,7 +75,7 @@ def extreme(y, a, axis=None, out=None, keepdims=False, initial=None, where=True)
         hit = hit & where
     ties = np.sum(hit, axis=axis, keepdims=True).astype(y.dtype)  # they share the gradient
     ties = np.maximum(ties, 1)
-    if not np.isnan(found).any():
+    if not plain(np.isnan(found)).any():
         return (lambda g: np.where(hit, widen(g, axis, keepdims, shape) / ties, 0.0),)
 
     unknown = np.isnan(found) & where  # if the extreme is NaN, so is the gradient of its slice

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..tape import composed
-from ..traced import TRACED, concrete, no_rule
+from ..traced import TRACED, concrete, no_rule, plain
 from .reductions import axes_of
 from .shaping import arrayed
 
@@ -39,9 +39,9 @@ def ranked(func, a, q, axis, method, keepdims, skip):
     lanes = np.reshape(np.transpose(a, [*axes, *rest]), (-1, *[a.shape[i] for i in rest]))
     ordered = np.sort(lanes, 0)
     missing = np.isnan(concrete(ordered))
-    n = np.sum(~missing, 0) if skip else lanes.shape[0]
-    place = np.reshape(q, q.shape + (1,) * len(rest)) * np.asarray(n - 1, q.dtype)
-    at = np.asarray(concrete(place))
+    n: Any = np.sum(~missing, 0) if skip else lanes.shape[0]
+    place = np.reshape(q, q.shape + (1,) * len(rest)) * arrayed(n - 1).astype(q.dtype)  # pyright: ignore
+    at = arrayed(concrete(place))
     low, high = np.floor(at).astype(int), np.ceil(at).astype(int)
     if method == "linear":
         part = place - np.floor(at)
@@ -62,7 +62,7 @@ def ranked(func, a, q, axis, method, keepdims, skip):
     if part is not None:
         out = out + (pick(high) - out) * part.astype(np.result_type(ordered.dtype, q.dtype))
     unknown = missing[0] if skip else missing[-1]
-    if unknown.any():  # there the value and the gradient are NaN
+    if plain(unknown).any():  # there the value and the gradient are NaN
         lost = np.where(unknown, lanes, 0.0)
         out = out + np.sum(lost, 0) * np.where(unknown, np.nan, 0.0).astype(a.dtype)
     if not keepdims:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..tape import composed
-from ..traced import concrete, floating
+from ..traced import floating, plain
 from .shaping import arrayed, axes_of
 
 
@@ -28,7 +28,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
         w = np.reshape(w, tuple(n if i in axes else 1 for i, n in enumerate(a.shape)))
         w = np.broadcast_to(w, a.shape)
     total = np.sum(w, axis, keepdims=keepdims)
-    if np.any(concrete(total) == 0):
+    if np.any(plain(total) == 0):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
     out = np.sum(a * w, axis, keepdims=keepdims) / total
     return (out, np.broadcast_to(total, out.shape)) if returned else out
