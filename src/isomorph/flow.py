@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 from . import tree
 from .default_backend import home
 from .dispatch import NUMBERS, backend_of, dtype_of, find_backend
+from .kept_programs import kept
 
 if TYPE_CHECKING:
     from .array_types import R, X
 
+LONG = 16  # steps of a loop that is worth a program at its first call
 
 def cond(pred: Any, true_fun: Callable[..., R], false_fun: Callable[..., R], *operands: Any) -> R:
     """`true_fun(*operands)` if `pred` is true, else `false_fun(*operands)`: only one of the two is
@@ -89,6 +91,12 @@ def while_loop(cond_fun: Callable[[X], Any], body_fun: Callable[[X], Any], init:
     """
     _functions("while_loop", cond_fun=cond_fun, body_fun=body_fun)
     arrays, form, xp = _settled("while_loop", "leaf", init)
+    nest = (cond_fun, body_fun, tree.unflatten(form, arrays))
+    return kept(xp, _while_loop, nest, at_once=xp.compiles_loops())
+
+
+def _while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
+    arrays, form, xp = _settled("while_loop", "leaf", init)
     carry = Carry("while_loop", "body_fun", xp, form, arrays)
 
     def goes_on(*arrays: Any) -> Any:
@@ -113,6 +121,13 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, X], Any], init: X
     arrays, form, xp = _settled("fori_loop", "leaf", init, lower, upper)
     for word, bound in (("lower", lower), ("upper", upper)):
         _check_integer("fori_loop", word, xp, bound)
+    known = type(lower) is type(upper) is int
+    at_once = xp.compiles_loops() or (known and upper - lower >= LONG)
+    return kept(xp, _fori_loop, (lower, upper, body_fun, tree.unflatten(form, arrays)), at_once)
+
+
+def _fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any) -> Any:
+    arrays, form, xp = _settled("fori_loop", "leaf", init, lower, upper)
     carry = Carry("fori_loop", "body_fun", xp, form, arrays)
     step = lambda i, *a: carry.leaves(body_fun(i, carry.nest(a)))
     return carry.nest(xp.fori_loop(lower, upper, step, arrays))
@@ -137,10 +152,18 @@ def scan(
     """
     _functions("scan", step=step)
     n_carry = len(tree.flatten_whole(carry)[0])
-    arrays, _, xp = _settled("scan", "leaf", {"carry": carry, "xs": xs})
+    arrays, form, xp = _settled("scan", "leaf", {"carry": carry, "xs": xs})
+    n = _length(arrays[n_carry:], tree.paths(xs, whole=True), length)
+    nest = (step, tree.unflatten(form, arrays), n, reverse)
+    return kept(xp, _scan, nest, xp.compiles_loops() or n is None or n >= LONG)
+
+
+def _scan(step: Callable, both: dict[str, Any], n: int, reverse: bool) -> tuple[Any, Any]:
+    arrays, _, xp = _settled("scan", "leaf", both)
+    carry, xs = both["carry"], both["xs"]
+    n_carry = len(tree.flatten_whole(carry)[0])
     state, rows = arrays[:n_carry], arrays[n_carry:]
     x_form, after = tree.flatten_whole(xs)[1], {}
-    n = _length(rows, tree.paths(xs, whole=True), length)
     kept = Carry("scan", "step", xp, tree.flatten_whole(carry)[1], state)
 
     def flat(state: Sequence[Any], row: Sequence[Any]) -> tuple[tuple, tuple]:

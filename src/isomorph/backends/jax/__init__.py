@@ -17,6 +17,7 @@ from ... import tree
 from ...compiling import TRACING
 from ...gradients.custom import check_outputs
 from ...slow_compilation import Notice, name_of
+from ...verifying import AS_IT_IS
 from ..explaining import DECIDES, DEVICES, INDEX, LEAVES, MASK, NUMBER, add, explained
 from . import convolution, factors, indexing, jitted_layers, linalg, names, pointwise, random
 from .layers import Layers
@@ -125,6 +126,20 @@ class JAX(Layers):
 
         traced.__name__ = name_of(func)  # shown in JAX's messages and profiles
         return jax.jit(traced, donate_argnums=places, donate_argnames=names)
+
+    def keeps_programs(xp):
+        return not (TRACING.get() or AS_IT_IS.get())
+
+    def compiles_loops(xp):
+        return True
+
+    def kept_signature(xp, arrays):
+        return tuple([(x.shape, x.dtype, x.aval.weak_type) for x in map(native, arrays)])
+
+    def kept_program(xp, func, arrays):
+        run = jax.jit(func)
+        run.trace(*map(native, arrays))
+        return lambda *arrays: run(*map(native, arrays))
 
     def explain(xp, error):
         if isinstance(error, jax.errors.TracerBoolConversionError):

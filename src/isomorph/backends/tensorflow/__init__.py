@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from ...meanings.special.smooth import called as smooth
+from ...verifying import AS_IT_IS
 from ..explaining import DECIDES, INDEX, LEAVES, NUMBER, add, explained
 from . import (
     bitwise,
@@ -112,6 +113,16 @@ class TensorFlow(Layers):
 
     def compile(xp, func, arrays, given):
         return compiling.program(explained(xp, func), arrays, given)
+
+    def keeps_programs(xp):
+        as_usual = tf.executing_eagerly() and not tf.config.functions_run_eagerly()
+        return as_usual and not AS_IT_IS.get()
+
+    def kept_signature(xp, arrays):
+        return compiling.kept_signature(arrays)
+
+    def kept_program(xp, func, arrays):
+        return compiling.kept_program(func, arrays)
 
     def compiles_parts(xp):
         return compiling.compiles_parts()

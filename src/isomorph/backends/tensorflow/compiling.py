@@ -93,6 +93,20 @@ def _function(func: Callable[..., tuple], specs: list[Any]) -> Callable[..., Any
     return Compiled(run, lambda: _concrete(func, specs, NONE))
 
 
+def kept_signature(arrays: Sequence[Any]) -> tuple:
+    """The signature, with the devices of the tensors."""
+    return tuple([(type(x), tuple(x.shape), x.dtype, x.device) for x in arrays])
+
+
+def kept_program(func: Callable[..., tuple], arrays: Sequence[Any]) -> Callable[..., Any] | None:
+    """A program of TensorFlow's own kernels. They compute and raise as eager operations do, and a
+    tape can differentiate loops in it; what XLA compiles cannot return what the gradient needs.
+    """
+    with tf.device(None):  # where operations run is decided at each call, as it is eagerly
+        run = _concrete(func, [_spec(x) for x in arrays], NONE)
+    return None if run.captured_inputs else run
+
+
 class Compiled:
     """A program that XLA compiles at the first call. If XLA refuses it then, it is made again
     without XLA: nothing has been computed yet.
