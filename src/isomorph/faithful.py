@@ -19,6 +19,7 @@ import sys
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
+from hashlib import blake2b
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
@@ -50,7 +51,7 @@ WRITES = {
 }  # fmt: skip
 OWN = __package__
 ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
-NUMPY_BYTES = 4096  # larger NumPy arrays beside arrays of a framework are not compared
+NUMPY_BYTES = 65536  # larger NumPy arrays would be constants of the programs that are kept
 
 
 class Unreadable(Exception):
@@ -145,7 +146,7 @@ class Reading:
             raise Unreadable(f"a {type(x).__name__}")
         if x.dtype.hasobject or x.nbytes > NUMPY_BYTES:
             raise Unreadable("a large NumPy array")
-        key = (type(x), x.dtype, x.shape, x.tobytes())
+        key = (type(x), x.dtype, x.shape, blake2b(x.tobytes(), digest_size=16).digest())
         if isinstance(x, np.generic):
             return key, lambda: x
         self._writable += 1

@@ -26,7 +26,9 @@ from .faithful import Reading, Unreadable
 from .slow_compilation import noticed
 
 PROGRAMS, CALLS = 64, 1024  # how many are remembered
-MISSES = 8  # a function whose numbers or shapes change at every call compiles so often, not more
+# A function whose numbers or shapes change is compiled so often; then only if its programs were
+# called so many times each.
+MISSES = 8
 CURRENT: ContextVar[Reading | None] = ContextVar("isomorph.kept", default=None)
 # Settings that change what a function computes; each entry is read at every call.
 AROUND: list[Callable[[], Any]] = [HOME.get]
@@ -75,6 +77,7 @@ class Family:
     """How often functions of the same code were compiled, and how often a program was found."""
 
     misses = hits = 0
+    is_refused = False
 
 
 RUNS = Recent(PROGRAMS)
@@ -112,7 +115,7 @@ def kept(xp: Any, plain: Callable[..., Any], nest: tuple, at_once: bool = True) 
                 except Exception:
                     pass
         out = plain(*nest)
-        _family(xp, plain, reading).misses += MISSES  # it works, but not in a program
+        _family(xp, plain, reading).is_refused = True  # it works, but not in a program
         return out
     _family(xp, plain, reading).hits += 1
     try:
@@ -147,7 +150,7 @@ def _may_compile(xp: Any, plain: Callable, reading: Reading, key: Any, at_once: 
         SEEN.put(key, True)
         return False
     family = _family(xp, plain, reading)
-    if family.misses - family.hits >= MISSES:
+    if family.is_refused or (family.misses >= MISSES and family.hits < MISSES * family.misses):
         return False
     family.misses += 1
     return True

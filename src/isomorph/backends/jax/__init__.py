@@ -134,11 +134,17 @@ class JAX(Layers):
         return True
 
     def kept_signature(xp, arrays):
-        return tuple([(x.shape, x.dtype, x.aval.weak_type) for x in map(native, arrays)])
+        arrays = [*map(native, arrays)]
+        return xp.is_tracing(arrays), *[(x.shape, x.dtype, x.aval.weak_type) for x in arrays]
 
     def kept_program(xp, func, arrays):
-        run = jax.jit(func)
-        run.trace(*map(native, arrays))
+        run, arrays = jax.jit(func), [*map(native, arrays)]
+        traced = run.trace(*arrays).jaxpr
+        if xp.is_tracing(traced.consts):
+            return None
+        # a rule may see arrays of the program, and would be called after it
+        if xp.is_tracing(arrays) and "custom_vjp_call" in str(traced):
+            return None
         return lambda *arrays: run(*map(native, arrays))
 
     def explain(xp, error):

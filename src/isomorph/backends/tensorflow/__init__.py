@@ -19,6 +19,7 @@ from . import (
     elementwise,
     fft,
     indexing,
+    keeping,
     kernels,
     linalg,
     looping,
@@ -115,14 +116,13 @@ class TensorFlow(Layers):
         return compiling.program(explained(xp, func), arrays, given)
 
     def keeps_programs(xp):
-        as_usual = tf.executing_eagerly() and not tf.config.functions_run_eagerly()
-        return as_usual and not AS_IT_IS.get()
+        return not AS_IT_IS.get() and keeping.keeps_programs()
 
     def kept_signature(xp, arrays):
-        return compiling.kept_signature(arrays)
+        return keeping.signature(arrays)
 
     def kept_program(xp, func, arrays):
-        return compiling.kept_program(func, arrays)
+        return keeping.program(func, arrays)
 
     def compiles_parts(xp):
         return compiling.compiles_parts()
