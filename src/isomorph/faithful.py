@@ -38,12 +38,12 @@ PLAIN = frozenset(getattr(builtins, name) for name in BUILTINS.split())
 EXACT = (bool, int, str, bytes, type(None), type(...), type(NotImplemented))
 # Packages whose functions depend on their arguments only, and names in them that are not so.
 TRUSTED = {"math", "cmath", "operator", "functools", "itertools", "collections", *ROOTS}
-BARRED = frozenset(
-    "print debug debugging io summary experimental py_function numpy_function Variable host "
-    "pure_callback io_callback host_function function config distribute data keras testing "
-    "memmap fromfile load save use_key training modules export executing_eagerly inside_function "
-    "is_tensor".split()
-)
+BARRED = frozenset([
+    "Variable", "config", "data", "debug", "debugging", "distribute", "executing_eagerly",
+    "experimental", "export", "fromfile", "function", "host", "host_function", "inside_function",
+    "io", "io_callback", "is_tensor", "keras", "load", "memmap", "modules", "numpy_function",
+    "print", "pure_callback", "py_function", "save", "summary", "testing", "training", "use_key",
+])  # fmt: skip
 WRITES = {
     "STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR", "IMPORT_NAME", "LOAD_BUILD_CLASS",
     "LOAD_LOCALS", "LOAD_NAME", "LOAD_SUPER_ATTR",
@@ -110,7 +110,7 @@ class Reading:
         if isinstance(x, tuple) and _is_named(kind):
             key, make = self._sequence(x, tuple)
             return (self._pin(kind), key), lambda: kind(*make())
-        if kind is slice:
+        if isinstance(x, slice):
             key, make = self._sequence((x.start, x.stop, x.step), tuple)
             return (kind, key), lambda: slice(*make())
         if kind is range:
@@ -225,7 +225,7 @@ class Reading:
         return ("module", self._pin(x), keys), lambda: x
 
     def _globals(self, f: Any) -> dict[str, tuple[Any, Make | None]]:
-        """What each global is to the function: its key, and how to make a copy, if one is needed."""
+        """For each global that the function names, its key, and how to copy it if necessary."""
         found: dict[str, tuple[Any, Make | None]] = {}
         chains: dict[str, list[tuple[str, ...]]] = {}
         for chain in sorted(uses(f.__code__).outer):

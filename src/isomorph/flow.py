@@ -3,6 +3,8 @@
 Without a compiler they are Python's own `if`, `while` and `for`, which any tape differentiates; a
 backend with a compiler has its own versions for compiled programs. The public functions take
 nests; backends get flat tuples of arrays, so that no framework's own pytrees matter.
+
+Called eagerly, a loop on JAX or TensorFlow keeps its program (`kept_programs`).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from .array_types import R, X
 
 LONG = 16  # steps of a loop that is worth a program at its first call
+
 
 def cond(pred: Any, true_fun: Callable[..., R], false_fun: Callable[..., R], *operands: Any) -> R:
     """`true_fun(*operands)` if `pred` is true, else `false_fun(*operands)`: only one of the two is
@@ -146,6 +149,12 @@ def scan(
     `xs` is a nest of arrays with a leading axis of one size, or None with `length` if a step needs
     no x. The carry keeps its structure, shapes and dtypes. A compiled program has one body, not one
     per step. With no rows at all, `step` runs once on ones, outside the program, to find y's shape.
+
+    Eager loops on JAX and TensorFlow are compiled and kept for later calls with the same code, also
+    `while_loop`, `fori_loop`, `vmap` and Jacobians. Arrays that `step` captures are passed to the
+    program; numbers and globals that it uses are compared at each call, so a changed one counts. A
+    step that prints, writes to an outer variable, list or object, or uses objects of a class runs
+    as it is: TensorFlow runs it at each row, and JAX traces it at each call.
 
     >>> iso.scan(lambda total, x: (total + x, total), np.array(0.0), np.array([1.0, 2.0, 3.0]))
     (np.float64(6.0), array([0., 1., 3.]))
