@@ -23,9 +23,8 @@ from hashlib import blake2b
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from .backends.vocabulary import Names
+from .backends.vocabulary import DTYPES, Names
+from .default_backend import host
 from .dispatch import ROOTS, find_backend
 
 Make = Callable[[], Any]
@@ -41,7 +40,7 @@ TRUSTED = {"math", "cmath", "operator", "functools", "itertools", "collections",
 BARRED = frozenset([
     "Variable", "config", "data", "debug", "debugging", "distribute", "executing_eagerly",
     "experimental", "export", "fromfile", "function", "host", "host_function", "inside_function",
-    "io", "io_callback", "is_tensor", "keras", "load", "memmap", "modules", "numpy_function",
+    "io", "io_callback", "is_tensor", "load", "memmap", "modules", "numpy_function",
     "print", "pure_callback", "py_function", "save", "summary", "testing", "training", "use_key",
 ])  # fmt: skip
 WRITES = {
@@ -50,8 +49,9 @@ WRITES = {
     "PUSH_EXC_INFO",  # try and with: a handler may catch what only tracing raises
 }  # fmt: skip
 OWN = __package__
+KINDS_OF_DTYPES = ("DType", "_ScalarMeta")
 ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
-NUMPY_BYTES = 65536  # larger NumPy arrays would be constants of the programs that are kept
+HOST_BYTES = 65536  # larger arrays of the host would be constants of the programs that are kept
 
 
 class Unreadable(Exception):
@@ -89,7 +89,7 @@ class Reading:
             self._values = []
 
     def is_unchanged(self) -> bool:
-        """Whether the lists, dicts and NumPy arrays of the last copy are what they were."""
+        """Whether the lists, dicts and arrays of the host in the last copy are what they were."""
         return all(_state(x) == before for x, before in self._watched)
 
     def _read(self, x: Any) -> tuple[Any, Make]:
@@ -99,10 +99,8 @@ class Reading:
         if kind is float or kind is complex:  # 0.0 is not -0.0, and nan is nan
             return (kind, repr(x)), lambda: x
         backend = find_backend(x)
-        if backend is not None and backend.name != "numpy":
-            return self._array(x)
-        if isinstance(x, np.ndarray | np.generic):
-            return self._host(x)
+        if backend is not None:
+            return self._host(x) if backend is host() else self._array(x)
         if kind is tuple or kind is list:
             return self._sequence(x, kind)
         if kind is dict:
@@ -142,14 +140,11 @@ class Reading:
         return ("array", place), lambda: self._values[place]
 
     def _host(self, x: Any) -> tuple[Any, Make]:
-        if type(x) is not np.ndarray and not isinstance(x, np.generic):
-            raise Unreadable(f"a {type(x).__name__}")
-        if x.dtype.hasobject or x.nbytes > NUMPY_BYTES:
-            raise Unreadable("a large NumPy array")
-        key = (type(x), x.dtype, x.shape, blake2b(x.tobytes(), digest_size=16).digest())
-        if isinstance(x, np.generic):
-            return key, lambda: x
+        """An array in the memory of the host, beside arrays of a framework: a constant."""
+        if not hasattr(x, "tobytes") or x.dtype.hasobject or x.nbytes > HOST_BYTES:
+            raise Unreadable(f"a {type(x).__name__} of {getattr(x, 'nbytes', 0)} bytes")
         self._writable += 1
+        key = (type(x), x.dtype, x.shape, blake2b(x.tobytes(), digest_size=16).digest())
         return key, lambda: self._watch(x.copy())
 
     def _watch(self, x: Any) -> Any:
@@ -340,20 +335,19 @@ def _is_named(kind: type) -> bool:
 
 def _is_constant(x: Any) -> bool:
     """Whether `x` is a dtype, or a class that only converts or names its arguments."""
-    if isinstance(x, np.dtype) or _is_plain(x):
+    if _is_plain(x):
         return True
-    home = type(x).__module__.partition(".")[0]
-    if home in ROOTS and type(x).__name__ in ("DType", "_ScalarMeta"):
+    if type(x).__module__.partition(".")[0] in ROOTS and type(x).__name__.endswith(KINDS_OF_DTYPES):
         return True
-    return isinstance(x, type) and (_is_named(x) or issubclass(x, np.generic))
+    if not isinstance(x, type):
+        return False
+    return _is_named(x) or (x.__module__ in ROOTS and x.__name__.rstrip("_") in DTYPES)
 
 
 def _is_of_a_library(x: Any) -> bool:
     """Whether a callable is found under its name in a trusted package."""
     if not callable(x):
         return False
-    if isinstance(x, np.ufunc):
-        return True
     home, name = getattr(x, "__module__", None), getattr(x, "__qualname__", None)
     if isinstance(x, BuiltinFunctionType) and not isinstance(x.__self__, ModuleType):
         return False  # a method of an object
@@ -381,8 +375,7 @@ def _partial(func: Any, args: tuple, keywords: dict) -> Any:
 
 
 def _state(x: Any) -> Any:
-    if isinstance(x, np.ndarray):
-        return x.tobytes()
+    """What changes if `x` is written to."""
     if isinstance(x, dict):
         return [(k, id(v)) for k, v in x.items()]
-    return [id(part) for part in x]
+    return [id(part) for part in x] if isinstance(x, list) else x.tobytes()

@@ -32,6 +32,8 @@ MISSES = 8
 CURRENT: ContextVar[Reading | None] = ContextVar("isomorph.kept", default=None)
 # Settings that change what a function computes; each entry is read at every call.
 AROUND: list[Callable[[], Any]] = [HOME.get]
+# Where no programs are kept: inside others, and where a call must run as it is.
+STOPS: list[Callable[[], Any]] = [lambda: CURRENT.get() is not None]
 
 
 class Recent(OrderedDict[Any, Any]):
@@ -91,7 +93,7 @@ def kept(xp: Any, plain: Callable[..., Any], nest: tuple, at_once: bool = True) 
     The nest has the functions and arrays of the call; `plain` itself captures nothing. A program is
     made at the first call, or, unless `at_once`, at the second one like it.
     """
-    if not xp.keeps_programs() or CURRENT.get() is not None:
+    if not xp.keeps_programs() or any(stop() for stop in STOPS):
         return plain(*nest)
     try:
         reading = Reading(nest)
@@ -114,14 +116,21 @@ def kept(xp: Any, plain: Callable[..., Any], nest: tuple, at_once: bool = True) 
                     return out
                 except Exception:
                     pass
-        out = plain(*nest)
-        _family(xp, plain, reading).is_refused = True  # it works, but not in a program
-        return out
+        return _without(xp, plain, nest, reading)
     _family(xp, plain, reading).hits += 1
     try:
         return program(reading)
-    except Exception:  # the plain call raises what it would raise without a program
-        return plain(*nest)
+    except Exception:
+        return _without(xp, plain, nest, reading)
+
+
+def _without(xp: Any, plain: Callable, nest: tuple, reading: Reading) -> Any:
+    """`plain(*nest)` after a program failed: it raises what it would raise without programs. If it
+    does not, the function is one that only runs as it is.
+    """
+    out = plain(*nest)
+    _family(xp, plain, reading).is_refused = True
+    return out
 
 
 def keeper(nest: Any) -> Any:

@@ -17,7 +17,6 @@ from ... import tree
 from ...compiling import TRACING
 from ...gradients.custom import check_outputs
 from ...slow_compilation import Notice, name_of
-from ...verifying import AS_IT_IS
 from ..explaining import DECIDES, DEVICES, INDEX, LEAVES, MASK, NUMBER, add, explained
 from . import convolution, factors, indexing, jitted_layers, linalg, names, pointwise, random
 from .layers import Layers
@@ -128,7 +127,7 @@ class JAX(Layers):
         return jax.jit(traced, donate_argnums=places, donate_argnames=names)
 
     def keeps_programs(xp):
-        return not (TRACING.get() or AS_IT_IS.get())
+        return True
 
     def compiles_loops(xp):
         return True

@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 
 from ...meanings.special.smooth import called as smooth
-from ...verifying import AS_IT_IS
 from ..explaining import DECIDES, INDEX, LEAVES, NUMBER, add, explained
 from . import (
     bitwise,
@@ -116,7 +115,7 @@ class TensorFlow(Layers):
         return compiling.program(explained(xp, func), arrays, given)
 
     def keeps_programs(xp):
-        return not AS_IT_IS.get() and keeping.keeps_programs()
+        return keeping.keeps_programs()
 
     def kept_signature(xp, arrays):
         return keeping.signature(arrays)
