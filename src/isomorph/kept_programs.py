@@ -116,20 +116,21 @@ def kept(xp: Any, plain: Callable[..., Any], nest: tuple, at_once: bool = True) 
                     return out
                 except Exception:
                     pass
-        return _without(xp, plain, nest, reading)
+        return _without(xp, plain, nest, reading, key)
     _family(xp, plain, reading).hits += 1
     try:
         return program(reading)
     except Exception:
-        return _without(xp, plain, nest, reading)
+        return _without(xp, plain, nest, reading, key)
 
 
-def _without(xp: Any, plain: Callable, nest: tuple, reading: Reading) -> Any:
+def _without(xp: Any, plain: Callable, nest: tuple, reading: Reading, key: Any) -> Any:
     """`plain(*nest)` after a program failed: it raises what it would raise without programs. If it
     does not, the function is one that only runs as it is.
     """
     out = plain(*nest)
     _family(xp, plain, reading).is_refused = True
+    RUNS.pop(key, None)
     return out
 
 
