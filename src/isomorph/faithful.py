@@ -33,7 +33,7 @@ BUILTINS = (
     "int isinstance issubclass len list map max min pow range repr reversed round set slice sorted "
     "str sum tuple type zip"
 )
-PLAIN = frozenset(getattr(builtins, name) for name in BUILTINS.split())
+PLAIN = [getattr(builtins, name) for name in BUILTINS.split()]
 EXACT = (bool, int, str, bytes, type(None), type(...), type(NotImplemented))
 # Packages whose functions depend on their arguments only, and names in them that are not so.
 TRUSTED = {"math", "cmath", "operator", "functools", "itertools", "collections", *ROOTS}
@@ -41,7 +41,8 @@ BARRED = frozenset([
     "Variable", "config", "data", "debug", "debugging", "distribute", "executing_eagerly",
     "experimental", "export", "fromfile", "function", "host", "host_function", "inside_function",
     "io", "io_callback", "is_tensor", "load", "memmap", "modules", "numpy_function",
-    "print", "pure_callback", "py_function", "save", "summary", "testing", "training", "use_key",
+    "print", "pure_callback", "py_function", "save", "set_with_grads", "summary", "testing",
+    "training", "unset_with_grads", "use_key",
 ])  # fmt: skip
 WRITES = {
     "STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR", "IMPORT_NAME", "LOAD_BUILD_CLASS",
@@ -254,7 +255,7 @@ class Reading:
                 raise Unreadable(f"{home}.{name}")
             try:
                 x = getattr(x, name)
-            except AttributeError:
+            except Exception:  # some modules import others at this moment
                 raise Unreadable(f"{home}.{name}") from None
             if _is_trusted(home) and callable(x) and not isinstance(x, type):
                 return "itself", self._pin(x)
@@ -318,9 +319,9 @@ def _check_attributes(x: Any, chains: list[tuple[str, ...]]) -> None:
 
 def _is_plain(x: Any) -> bool:
     """Whether a builtin has no effect beyond its result."""
-    return (isinstance(x, type) and issubclass(x, BaseException)) or (
-        getattr(x, "__hash__", None) is not None and x in PLAIN
-    )
+    if isinstance(x, type) and issubclass(x, BaseException):
+        return x.__module__ == "builtins"
+    return isinstance(x, type | BuiltinFunctionType) and any(x is one for one in PLAIN)
 
 
 @lru_cache(maxsize=256)

@@ -26,9 +26,9 @@ from .faithful import Reading, Unreadable
 from .slow_compilation import noticed
 
 PROGRAMS, CALLS = 64, 1024  # how many are remembered
-# A function whose numbers or shapes change is compiled so often; then only if its programs were
-# called so many times each.
-MISSES = 8
+# A function whose numbers or shapes change is compiled so often at once; then only for those that
+# come a second time, and never more often than there are programs.
+AT_ONCE = 8
 CURRENT: ContextVar[Reading | None] = ContextVar("isomorph.kept", default=None)
 # Settings that change what a function computes; each entry is read at every call.
 AROUND: list[Callable[[], Any]] = [HOME.get]
@@ -76,9 +76,9 @@ class Program:
 
 
 class Family:
-    """How often functions of the same code were compiled, and how often a program was found."""
+    """How many programs were made for functions of the same code, and whether that failed."""
 
-    misses = hits = 0
+    programs = 0
     is_refused = False
 
 
@@ -117,7 +117,6 @@ def kept(xp: Any, plain: Callable[..., Any], nest: tuple, at_once: bool = True) 
                 except Exception:
                     pass
         return _without(xp, plain, nest, reading, key)
-    _family(xp, plain, reading).hits += 1
     try:
         return program(reading)
     except Exception:
@@ -156,13 +155,13 @@ def _family(xp: Any, plain: Callable, reading: Reading) -> Family:
 
 
 def _may_compile(xp: Any, plain: Callable, reading: Reading, key: Any, at_once: bool) -> bool:
-    if not at_once and not SEEN.find(key):
+    family = _family(xp, plain, reading)
+    if family.is_refused or family.programs >= PROGRAMS:
+        return False
+    if not (at_once and family.programs < AT_ONCE) and not SEEN.find(key):
         SEEN.put(key, True)
         return False
-    family = _family(xp, plain, reading)
-    if family.is_refused or (family.misses >= MISSES and family.hits < MISSES * family.misses):
-        return False
-    family.misses += 1
+    family.programs += 1
     return True
 
 

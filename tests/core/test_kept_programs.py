@@ -340,11 +340,19 @@ def test_keys_are_arrays(backend, xp, made):
 
 @COMPILED
 def test_numbers_that_always_change_are_not_compiled_forever(backend, xp, made):
+    """After some programs, only a number that comes again gets one."""
     x = iso.convert(np.array([1.0, 2.0]), backend)
-    for i in range(2 * kept_programs.MISSES):
-        found = iso.vmap(lambda y, i=i: y * (i + 0.5))(x)
+
+    def call(i):
+        found = iso.vmap(lambda y: y * (i + 0.5))(x)
         np.testing.assert_allclose(numpy_of(found), np.array([1.0, 2.0]) * (i + 0.5))
-    assert len(made) == kept_programs.MISSES
+
+    for i in range(2 * kept_programs.AT_ONCE):
+        call(i)
+    assert len(made) == kept_programs.AT_ONCE
+    for _ in range(3):
+        call(kept_programs.AT_ONCE)
+    assert len(made) == kept_programs.AT_ONCE + 1
 
 
 @COMPILED
