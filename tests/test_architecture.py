@@ -344,6 +344,7 @@ FILLED = {"TRACED", "LATE", "TOLD", "READERS", "REGISTERS", "CHECKS"}
 HANDLES = {
     "BACKENDS",
     "NAMESPACES",
+    "FAMILIES",
     "HOME",
     "HOSTED",
     "KEYS",
@@ -351,6 +352,8 @@ HANDLES = {
     "LOADED",
     "MODES",
     "REGISTERED",
+    "RUNS",
+    "SEEN",
     "TALLY",
     "TRACING",
 }
