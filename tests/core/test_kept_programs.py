@@ -7,6 +7,7 @@ import random
 import time
 import types
 import weakref
+from contextvars import ContextVar
 from functools import partial
 from threading import Thread
 from typing import NamedTuple
@@ -233,6 +234,54 @@ def test_what_changes_is_seen(backend, xp, made, monkeypatch):
         assert not np.array_equal(before, after), what
     if backend in ("jax", "tensorflow"):
         assert len(made) > len(_changes(backend, xp))
+
+
+class Scaled(NamedTuple):
+    x: object
+
+    def value(self):
+        return self.x * SCALE
+
+
+class Holder:
+    scale = 2.0
+
+
+def with_attribute(y):
+    return y * with_attribute.scale
+
+
+def caught(y):
+    try:
+        return y if float(y) > 0 else -y
+    except Exception:
+        return y * 100.0
+
+
+@COMPILED
+def test_what_cannot_be_read_is_not_kept(backend, xp, made, monkeypatch):
+    """Methods, attributes of classes, functions and objects, context variables, and handlers of
+    errors that only tracing raises.
+    """
+    x = iso.convert(np.array([1.0, 2.0]), backend)
+    held, around = Holder(), ContextVar("around", default=2.0)
+    calls = [
+        lambda: iso.vmap(lambda y: Scaled(y).value())(x),
+        lambda: iso.vmap(lambda y: y * Holder.scale)(x),
+        lambda: iso.vmap(lambda y: y * held.scale)(x),
+        lambda: iso.vmap(with_attribute)(x),
+        lambda: iso.vmap(lambda y: y * around.get())(x),
+    ]
+    for value in (2.0, 3.0, 5.0):
+        monkeypatch.setitem(globals(), "SCALE", value)
+        monkeypatch.setattr(Holder, "scale", value)
+        with_attribute.scale = value
+        around.set(value)
+        for call in calls:
+            np.testing.assert_array_equal(numpy_of(call()), np.array([1.0, 2.0]) * value)
+    bent = lambda: iso.hessian(lambda y: xp.sum(caught(y[0]) * y))(x)
+    np.testing.assert_array_equal(numpy_of(bent()), numpy_of(plainly(backend, bent)))
+    assert made == []
 
 
 class Counter:

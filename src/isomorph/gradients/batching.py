@@ -21,7 +21,7 @@ def vmap(func: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[
     `in_axes` says which axis of an argument is mapped: one value for all arguments, or a tuple with
     one value per argument. A value is an int, None if the argument is not mapped, or a nest of
     these like the argument. `out_axes` says where the axis goes in the outputs: an int, or a nest
-    of ints like the output.
+    of ints like the output. Eager calls on JAX and TensorFlow keep their programs; see `scan`.
 
     >>> square = lambda w, x: np.sum((w * x) ** 2)
     >>> iso.vmap(iso.grad(square), in_axes=(None, 0))(np.array([1.0, 2.0]), np.eye(2))

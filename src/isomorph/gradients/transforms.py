@@ -178,7 +178,8 @@ def jac(
 ) -> Callable[P, Any]:
     """The function that returns the Jacobian: for every pair of leaves an array of shape
     `out.shape + x.shape`, nested like the outputs, then like the chosen inputs. It is computed row
-    by row, with the pullback; `jacrev` is the same, `jacfwd` computes it column by column.
+    by row, with the pullback; `jacrev` is the same, `jacfwd` computes it column by column. Eager
+    calls on JAX and TensorFlow keep their programs; see `scan`.
 
     With `has_aux`, `func` returns `(out, aux)` and the result is `(jacobian, aux)`.
 
