@@ -37,6 +37,7 @@ BENCHMARKS = {
     "gradients": Benchmark(
         "Gradients and optimizer updates over the framework's own", ("autograd",), EACH
     ),
+    "eager_loops": Benchmark("Eager loops and transforms over NumPy", (), EACH),
     "layers": Benchmark("Layers over the framework's own", ("keras", "torch"), EACH),
     "layers_tiny": Benchmark(
         "Layers on tiny arrays: a call over the framework's own", ("keras", "torch"), EACH

@@ -344,6 +344,7 @@ FILLED = {"TRACED", "BATCHED", "LATE", "TOLD", "READERS", "REGISTERS", "CHECKS"}
 HANDLES = {
     "BACKENDS",
     "NAMESPACES",
+    "FAMILIES",
     "HOME",
     "HOSTED",
     "KEYS",
@@ -354,6 +355,8 @@ HANDLES = {
     "ON_LOAD",
     "REGISTERED",
     "RUNNING",
+    "RUNS",
+    "SEEN",
     "TALLY",
     "TIMES",
     "TRACING",

@@ -17,6 +17,7 @@ from .default_backend import HOME, home
 from .dispatch import BACKENDS, NUMBERS, backend_of, find_backend
 from .gradients.calls import check_callable
 from .gradients.mode import with_grads
+from .kept_programs import STOPS
 from .slow_compilation import Notice, end, name_of, noticed
 from .verifying import AS_IT_IS, Verified
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 TRACING: ContextVar[bool] = ContextVar("isomorph.tracing", default=False)
 # Whether the modules that are taken apart now are arguments of `jit`, which looked at them before.
 LOOKED_AT: ContextVar[bool] = ContextVar("isomorph.looked_at", default=False)
+STOPS.extend((TRACING.get, AS_IT_IS.get))  # loops inside a program are parts of it
 
 
 def jit(

@@ -3,6 +3,8 @@
 Without a compiler they are Python's own `if`, `while` and `for`, which any tape differentiates; a
 backend with a compiler has its own versions for compiled programs. The public functions take
 nests; backends get flat tuples of arrays, so that no framework's own pytrees matter.
+
+Called eagerly, a loop on JAX or TensorFlow keeps its program (`kept_programs`).
 """
 
 from __future__ import annotations
@@ -13,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 from . import tree
 from .default_backend import home
 from .dispatch import NUMBERS, backend_of, dtype_of, find_backend
+from .kept_programs import kept
 
 if TYPE_CHECKING:
     from .array_types import R, X
+
+LONG = 16  # steps of a loop that is worth a program at its first call
 
 
 def cond(pred: Any, true_fun: Callable[..., R], false_fun: Callable[..., R], *operands: Any) -> R:
@@ -89,6 +94,12 @@ def while_loop(cond_fun: Callable[[X], Any], body_fun: Callable[[X], Any], init:
     """
     _functions("while_loop", cond_fun=cond_fun, body_fun=body_fun)
     arrays, form, xp = _settled("while_loop", "leaf", init)
+    nest = (cond_fun, body_fun, tree.unflatten(form, arrays))
+    return kept(xp, _while_loop, nest, at_once=xp.compiles_loops())
+
+
+def _while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
+    arrays, form, xp = _settled("while_loop", "leaf", init)
     carry = Carry("while_loop", "body_fun", xp, form, arrays)
 
     def goes_on(*arrays: Any) -> Any:
@@ -113,6 +124,13 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, X], Any], init: X
     arrays, form, xp = _settled("fori_loop", "leaf", init, lower, upper)
     for word, bound in (("lower", lower), ("upper", upper)):
         _check_integer("fori_loop", word, xp, bound)
+    known = type(lower) is type(upper) is int
+    at_once = xp.compiles_loops() or (known and upper - lower >= LONG)
+    return kept(xp, _fori_loop, (lower, upper, body_fun, tree.unflatten(form, arrays)), at_once)
+
+
+def _fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any) -> Any:
+    arrays, form, xp = _settled("fori_loop", "leaf", init, lower, upper)
     carry = Carry("fori_loop", "body_fun", xp, form, arrays)
     step = lambda i, *a: carry.leaves(body_fun(i, carry.nest(a)))
     return carry.nest(xp.fori_loop(lower, upper, step, arrays))
@@ -132,15 +150,29 @@ def scan(
     no x. The carry keeps its structure, shapes and dtypes. A compiled program has one body, not one
     per step. With no rows at all, `step` runs once on ones, outside the program, to find y's shape.
 
+    Eager loops on JAX and TensorFlow are compiled and kept for later calls with the same code, also
+    `while_loop`, `fori_loop`, `vmap` and Jacobians. Arrays that `step` captures are passed to the
+    program; numbers and globals that it uses are compared at each call, so a changed one counts. A
+    step that prints, writes to an outer variable, list or object, or uses objects of a class runs
+    as it is: TensorFlow runs it at each row, and JAX traces it at each call.
+
     >>> iso.scan(lambda total, x: (total + x, total), np.array(0.0), np.array([1.0, 2.0, 3.0]))
     (np.float64(6.0), array([0., 1., 3.]))
     """
     _functions("scan", step=step)
     n_carry = len(tree.flatten_whole(carry)[0])
-    arrays, _, xp = _settled("scan", "leaf", {"carry": carry, "xs": xs})
+    arrays, form, xp = _settled("scan", "leaf", {"carry": carry, "xs": xs})
+    n = _length(arrays[n_carry:], tree.paths(xs, whole=True), length)
+    nest = (step, tree.unflatten(form, arrays), n, reverse)
+    return kept(xp, _scan, nest, xp.compiles_loops() or n is None or n >= LONG)
+
+
+def _scan(step: Callable, both: dict[str, Any], n: int, reverse: bool) -> tuple[Any, Any]:
+    arrays, _, xp = _settled("scan", "leaf", both)
+    carry, xs = both["carry"], both["xs"]
+    n_carry = len(tree.flatten_whole(carry)[0])
     state, rows = arrays[:n_carry], arrays[n_carry:]
     x_form, after = tree.flatten_whole(xs)[1], {}
-    n = _length(rows, tree.paths(xs, whole=True), length)
     kept = Carry("scan", "step", xp, tree.flatten_whole(carry)[1], state)
 
     def flat(state: Sequence[Any], row: Sequence[Any]) -> tuple[tuple, tuple]:

@@ -160,6 +160,24 @@ class Backend(Contract):
     # Compiling: `jit` as a whole if a framework takes nests itself, else the three verbs it needs.
     from ..compiling import traced as jit
 
+    def keeps_programs(xp) -> bool:
+        """Whether eager loops and transforms are compiled here and now; see `kept_programs`."""
+        return False
+
+    def compiles_loops(xp) -> bool:
+        """Whether an eager loop is compiled anyway, so that keeping its program costs nothing."""
+        return False
+
+    def kept_signature(xp, arrays: Sequence[Any]) -> Any:
+        """What a kept program depends on, beyond `signature`."""
+        return xp.signature(arrays)
+
+    def kept_program(xp, func: Callable[..., Leaves], arrays: Sequence[Any]) -> Any:
+        """The program that computes `func`, traced now; None if it would use arrays that are not
+        its arguments.
+        """
+        return func
+
     def replay(xp) -> Callable[[], Any]:
         """A factory of contexts: from the second on, each draws the random numbers of the first
         again, if the framework draws them from a hidden state.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import tree
 from ..dispatch import NUMBERS, backend_of, find_backend
+from ..kept_programs import keeper, kept
 from .calls import check_callable
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def vmap(func: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[
     `in_axes` says which axis of an argument is mapped: one value for all arguments, or a tuple with
     one value per argument. A value is an int, None if the argument is not mapped, or a nest of
     these like the argument. `out_axes` says where the axis goes in the outputs: an int, or a nest
-    of ints like the output.
+    of ints like the output. Eager calls on JAX and TensorFlow keep their programs; see `scan`.
 
     `func` runs once, on values that look like one example and hold all. On NumPy, a function that
     needs the values of one example (`if x > 0`, `float(x)`, `a[i] = x`) is started again and runs
@@ -36,35 +37,40 @@ def vmap(func: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[
 
     @wraps(func)
     def mapped(*args: Any, **kw: Any) -> Any:
-        leaves, form = tree.flatten(args)
-        axes = _axes(in_axes, args)
-        arrays = [x for x in leaves if find_backend(x) is not None]
-        where = [i for i, axis in enumerate(axes) if axis is not None]
-        if not where:
-            raise ValueError(f"vmap: needed an argument to map over, got in_axes={in_axes!r}")
-        _check_sizes(leaves, axes, tree.paths(args))
-        backend = backend_of(*arrays)
-        rows = [backend.moveaxis(leaves[i], axes[i], 0) for i in where]
-        after: dict[str, Any] = {}
-
-        def flat(*parts: Any) -> tuple:
-            full = list(leaves)
-            for i, x in zip(where, parts):
-                full[i] = x
-            out = func(*tree.unflatten(form, full), **kw)
-            outs, after["form"] = tree.flatten(out)
-            after["axes"] = _spread("vmap", "out_axes", out_axes, out, "the output")
-            return tuple(_output(backend, y, path) for y, path in zip(outs, tree.paths(out)))
-
-        try:
-            outs = backend.vmap(flat, *rows)
-        except Exception as error:
-            backend.explain(error)
-            raise
-        outs = [backend.moveaxis(y, 0, _placed(y, axis)) for y, axis in zip(outs, after["axes"])]
-        return tree.unflatten(after["form"], outs)
+        call, xp = (func, in_axes, out_axes, args, kw), keeper(args)
+        return _mapped(*call) if xp is None else kept(xp, _mapped, call)
 
     return mapped
+
+
+def _mapped(func: Callable, in_axes: Any, out_axes: Any, args: tuple, kw: dict[str, Any]) -> Any:
+    leaves, form = tree.flatten(args)
+    axes = _axes(in_axes, args)
+    arrays = [x for x in leaves if find_backend(x) is not None]
+    where = [i for i, axis in enumerate(axes) if axis is not None]
+    if not where:
+        raise ValueError(f"vmap: needed an argument to map over, got in_axes={in_axes!r}")
+    _check_sizes(leaves, axes, tree.paths(args))
+    backend = backend_of(*arrays)
+    rows = [backend.moveaxis(leaves[i], axes[i], 0) for i in where]
+    after: dict[str, Any] = {}
+
+    def flat(*parts: Any) -> tuple:
+        full = list(leaves)
+        for i, x in zip(where, parts):
+            full[i] = x
+        out = func(*tree.unflatten(form, full), **kw)
+        outs, after["form"] = tree.flatten(out)
+        after["axes"] = _spread("vmap", "out_axes", out_axes, out, "the output")
+        return tuple(_output(backend, y, path) for y, path in zip(outs, tree.paths(out)))
+
+    try:
+        outs = backend.vmap(flat, *rows)
+    except Exception as error:
+        backend.explain(error)
+        raise
+    outs = [backend.moveaxis(y, 0, _placed(y, axis)) for y, axis in zip(outs, after["axes"])]
+    return tree.unflatten(after["form"], outs)
 
 
 def _axes(in_axes: Any, args: tuple) -> list[int | None]:

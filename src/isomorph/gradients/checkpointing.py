@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .. import tree
 from ..code_readers import constant
 from ..dispatch import backend_of, find_backend
+from ..kept_programs import AROUND
 from .calls import check_callable
 from .captured import hoist
 from .custom import gradients_of, ruled, unseen
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 # True while a function runs that will be computed again. It must not change any state.
 AGAIN: ContextVar[bool] = ContextVar("isomorph.again", default=False)
+AROUND.append(AGAIN.get)
 
 
 @constant

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..code_readers import constant
+from ..kept_programs import AROUND
 from .transforms import stop_gradient
 
 MODES: ContextVar[tuple[bool, ...]] = ContextVar("isomorph.with_grads", default=())
@@ -82,3 +83,6 @@ def _flag(name: str, flag: Any) -> bool:
     if not isinstance(flag, bool):
         raise TypeError(f"{name}: needed True or False, got {flag!r}")
     return flag
+
+
+AROUND.append(with_grads)  # a kept program computes what its mode says

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from .. import tree
 from ..dispatch import dtype_of, find_backend
+from ..kept_programs import keeper, kept
 from .calls import Pulled, check_argnums, check_callable, like, pulled, rebuilt
 
 if TYPE_CHECKING:
@@ -177,7 +178,8 @@ def jac(
 ) -> Callable[P, Any]:
     """The function that returns the Jacobian: for every pair of leaves an array of shape
     `out.shape + x.shape`, nested like the outputs, then like the chosen inputs. It is computed row
-    by row, with the pullback; `jacrev` is the same, `jacfwd` computes it column by column.
+    by row, with the pullback; `jacrev` is the same, `jacfwd` computes it column by column. Eager
+    calls on JAX and TensorFlow keep their programs; see `scan`.
 
     With `has_aux`, `func` returns `(out, aux)` and the result is `(jacobian, aux)`.
 
@@ -233,20 +235,28 @@ def _jac(
     check_callable(name, func)
     places = check_argnums(name, argnums)
 
+    choice = (name, places, isinstance(argnums, int), has_aux, by_columns, with_value)
+
     @wraps(func)
     def jacobian(*args: Any, **kw: Any) -> Any:
-        run = pulled(name, func, places, args, kw, has_aux=has_aux)
-        blocks = []
-        for leaves in _columns(name, run) if by_columns else _all_rows(name, run):
-            grads = rebuilt(run.in_form, leaves)
-            blocks.append(grads[0] if isinstance(argnums, int) else grads)
-        found = tree.unflatten(run.out_form, blocks)
-        if not with_value:
-            return (found, run.aux) if has_aux else found
-        out = tree.unflatten(run.out_form, run.outs)
-        return ((out, run.aux) if has_aux else out), found
+        call, xp = (func, choice, args, kw), keeper((args, kw))
+        return _jacobian(*call) if xp is None else kept(xp, _jacobian, call)
 
     return jacobian
+
+
+def _jacobian(func: Callable[..., Any], choice: tuple, args: tuple, kw: dict[str, Any]) -> Any:
+    name, places, is_one, has_aux, by_columns, with_value = choice
+    run = pulled(name, func, places, args, kw, has_aux=has_aux)
+    blocks = []
+    for leaves in _columns(name, run) if by_columns else _all_rows(name, run):
+        grads = rebuilt(run.in_form, leaves)
+        blocks.append(grads[0] if is_one else grads)
+    found = tree.unflatten(run.out_form, blocks)
+    if not with_value:
+        return (found, run.aux) if has_aux else found
+    out = tree.unflatten(run.out_form, run.outs)
+    return ((out, run.aux) if has_aux else out), found
 
 
 def _all_rows(name: str, run: Pulled) -> list[list[Any]]:

@@ -133,6 +133,26 @@ class JAX(Layers):
         traced.__name__ = name_of(func)  # shown in JAX's messages and profiles
         return jax.jit(traced, donate_argnums=places, donate_argnames=names)
 
+    def keeps_programs(xp):
+        return True
+
+    def compiles_loops(xp):
+        return True
+
+    def kept_signature(xp, arrays):
+        arrays = [*map(native, arrays)]
+        return xp.is_tracing(arrays), *[(x.shape, x.dtype, x.aval.weak_type) for x in arrays]
+
+    def kept_program(xp, func, arrays):
+        run, arrays = jax.jit(func), [*map(native, arrays)]
+        traced = run.trace(*arrays).jaxpr
+        if xp.is_tracing(traced.consts):
+            return None
+        # a rule may see arrays of the program, and would be called after it
+        if xp.is_tracing(arrays) and "custom_vjp_call" in str(traced):
+            return None
+        return lambda *arrays: run(*map(native, arrays))
+
     def explain(xp, error):
         if isinstance(error, jax.errors.TracerBoolConversionError):
             add(error, DECIDES)

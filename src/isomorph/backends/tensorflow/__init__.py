@@ -20,6 +20,7 @@ from . import (
     elementwise,
     fft,
     indexing,
+    keeping,
     kernels,
     linalg,
     looping,
@@ -121,6 +122,15 @@ class TensorFlow(Layers):
 
     def compile(xp, func, arrays, given):
         return compiling.program(explained(xp, func), arrays, given)
+
+    def keeps_programs(xp):
+        return keeping.keeps_programs()
+
+    def kept_signature(xp, arrays):
+        return keeping.signature(arrays)
+
+    def kept_program(xp, func, arrays):
+        return keeping.program(func, arrays)
 
     def compiles_parts(xp):
         return compiling.compiles_parts()

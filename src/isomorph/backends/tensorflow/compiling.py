@@ -78,19 +78,19 @@ def program(
     slots = [i for i, (x, yes) in enumerate(zip(arrays, given)) if yes and is_variable(x)]
     if slots:
         return _assigning(func, arrays, slots)
-    run = _function(func, [_spec(x) for x in arrays])
+    run = _function(func, [spec(x) for x in arrays])
     if all(type(x) is Eager for x in arrays):
         return run
     return lambda *arrays: run(*(dtypes.tensor(x) for x in arrays))
 
 
 def _function(func: Callable[..., tuple], specs: list[Any]) -> Callable[..., Any]:
-    run = _concrete(func, specs, ALL)
+    run = concrete(func, specs, ALL)
     if _is_beyond_xla(run.graph):
-        return _concrete(func, specs, NONE)
+        return concrete(func, specs, NONE)
     if _is_slow_by_xla(run.graph):
-        return _concrete(func, specs, PARTS)
-    return Compiled(run, lambda: _concrete(func, specs, NONE))
+        return concrete(func, specs, PARTS)
+    return Compiled(run, lambda: concrete(func, specs, NONE))
 
 
 class Compiled:
@@ -117,7 +117,7 @@ class Compiled:
         return outs
 
 
-def _concrete(func: Callable[..., tuple], specs: list[Any], share: str) -> Any:
+def concrete(func: Callable[..., tuple], specs: list[Any], share: str) -> Any:
     token = SHARE.set(share)
     try:
         xla = True if share == ALL else None
@@ -145,10 +145,10 @@ def compiles_parts() -> bool:
 
 def compiled_part(func: Callable[..., Any], arrays: Sequence[Any]) -> Any:
     """The results of `func`, compiled by XLA inside a program that XLA does not compile."""
-    return _concrete(func, [_spec(x) for x in arrays], ALL)(*arrays)
+    return concrete(func, [spec(x) for x in arrays], ALL)(*arrays)
 
 
-def _spec(x: Any) -> tf.TensorSpec:
+def spec(x: Any) -> tf.TensorSpec:
     return tf.TensorSpec(x.shape, x.dtype)
 
 
@@ -175,7 +175,7 @@ def _assigning(func: Callable[..., tuple], arrays: Sequence[Any], slots: list[in
         return tuple(y for y, at in zip(outs, places) if at is None)
 
     body.__qualname__ = func.__qualname__
-    whole = [x if i in slots else _spec(x) for i, x in enumerate(arrays)]
+    whole = [x if i in slots else spec(x) for i, x in enumerate(arrays)]
     run = _function(body, whole)
     others = [i for i, x in enumerate(arrays) if i not in slots and type(x) is not Eager]
 

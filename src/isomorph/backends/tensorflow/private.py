@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..unpromised import Name, Names
 
 TAPES = "whether a tape records operations on tensors"
+GRAPHS = "graphs that compute as eager operations do"
 NAMES = {
     "should_record_backprop": Name(
         "tensorflow.python.eager.record", "should_record_backprop", TAPES, since="2.18"
@@ -17,6 +18,10 @@ NAMES = {
         "imperative_grad",
         "gradients without the tape's own handling of nests",
         since="2.18",
+    ),
+    "eager_context": Name("tensorflow.python.eager.context", "context", GRAPHS, since="2.18"),
+    "function_call_options": Name(
+        "tensorflow.python.eager.context", "FunctionCallOptions", GRAPHS, since="2.18"
     ),
     "EagerTensor": Name(
         "tensorflow", "__internal__.EagerTensor", "the type of tensors with values", since="2.18"
