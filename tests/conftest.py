@@ -10,6 +10,7 @@ this device, with their arrays there (`devices.py`).
 
 import os
 import re
+import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -46,6 +47,9 @@ iso.cache(Path(__file__).parents[1] / ".programs")
 # (`oracles.as_users_have_it`), and so is everything in `make test-all`. JAX reads the flags when it
 # first computes; they are removed then, so that TensorFlow does not read them. A version that does
 # not know a flag ends the process, so only known versions get any.
+# On a GPU these flags give NaN (JAX 0.11, `linalg.toeplitz`): processes with `--device` get none.
+if any(word.startswith("--device") for word in sys.argv):
+    os.environ["ISOMORPH_XLA"] = "full"
 if (
     os.environ.get("ISOMORPH_XLA") != "full"
     and "XLA_FLAGS" not in os.environ

@@ -109,6 +109,8 @@ def choice(key: A, a: Any, shape: Shape = (), /, *, replace: bool = True, p: Any
     if not replace and count > n:
         raise ValueError(f"random.choice: needed at most {n} elements without replace, got {count}")
     if p is not None:
+        if find_backend(p) is None:
+            raise TypeError(f"random.choice: needed p as an array, got a {type(p).__name__}")
         backend_of(key, p)
         if tuple(p.shape) != (n,) or not xp.isdtype(p.dtype, "real floating"):
             raise ValueError(

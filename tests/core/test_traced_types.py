@@ -42,8 +42,8 @@ def test_the_device_of_an_array(backend, xp):
 
 
 def test_the_device_of_a_traced_array(backend, xp):
-    """That of the array under differentiation; None where a program has not chosen one yet, which
-    is everywhere on JAX, and in the graphs of TensorFlow.
+    """That of the array under differentiation; None where a program has not chosen one yet: under
+    `vmap` and `jit` on JAX, and in the graphs of TensorFlow.
     """
     seen = {}
 
@@ -61,7 +61,7 @@ def test_the_device_of_a_traced_array(backend, xp):
         seen
         == {
             "numpy": {"grad": own, "vmap": own},
-            "jax": {"grad": None, "vmap": None, "jit": None},
+            "jax": {"grad": own, "vmap": None, "jit": None},
             "tensorflow": {"grad": own, "vmap": None, "jit": None},
             "torch": {"grad": own, "vmap": own},
         }[backend]

@@ -173,6 +173,7 @@ def test_singular_matrices_in_compiled_loops(backend, xp):
     np.testing.assert_allclose(factor[1], [[2, 0], [1, 2]], rtol=1e-14)
 
 
+@pytest.mark.host_only("empty arrays need no memory")
 def test_empty_batches(backend, xp):
     for name in ("solve_triangular", "cho_solve", "lstsq, tall", "lu", "expm", "sqrtm", "logm",
                  "polar", "solve_sylvester", "eig", "logdet", "kron", "block_diag", "toeplitz",

@@ -286,8 +286,12 @@ def test_large_factors(backend, xp):
         p, low, high = map(values, L.lu(xp.asarray(given)))
         stacked = given if given.ndim > 2 else given[None]
         want = each(S.lu, stacked)
+        # where a whole column is 0, any row may be the pivot
+        plain = np.array([not (x == 0).all(axis=-2).any() for x in stacked])
+        plain &= np.array([not (x == 0).all(axis=-1).any() for x in stacked])
+        assert plain.sum() >= min(2, len(plain))
         for got, sure in zip((p, low, high), want):
-            np.testing.assert_allclose(got.reshape(sure.shape), sure, **CLOSE)
+            np.testing.assert_allclose(got.reshape(sure.shape)[plain], sure[plain], **CLOSE)
         np.testing.assert_allclose(p @ low @ high, given, **CLOSE)
 
 
@@ -317,10 +321,11 @@ OWN = {
     "numpy": ["pivoted"],
     "jax": ["expm", "lu", "solve_triangular"],
     "tensorflow": ["solve_triangular"],
-    "torch": ["expm", "lu", "solve_triangular"],
+    "torch": ["lu", "solve_triangular"],
 }
 
 
+@pytest.mark.host_only("it computes nothing")
 def test_which_functions_are_native(backend):
     kind = type(load(backend))
     assert [n for n in NATIVE if getattr(kind, n) is not getattr(Backend, n)] == OWN[backend]

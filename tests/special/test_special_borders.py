@@ -127,16 +127,16 @@ def test_transforms_of_torch(backend, name):
     ours, theirs = KINDS[name]
     x = torch.as_tensor(X)
     forward = torch.func.jacfwd(ours)(x)
-    np.testing.assert_allclose(forward, np.diag(slope(theirs)), rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(numpy_of(forward), np.diag(slope(theirs)), rtol=1e-7, atol=1e-12)
     found = torch.func.vmap(torch.func.grad(ours))(x)
-    np.testing.assert_allclose(found, slope(theirs), rtol=1e-7)
+    np.testing.assert_allclose(numpy_of(found), slope(theirs), rtol=1e-7)
     leaf = x.clone().requires_grad_()
     ours(leaf).sum().backward()
-    np.testing.assert_allclose(leaf.grad, slope(theirs), rtol=1e-7)
+    np.testing.assert_allclose(numpy_of(leaf.grad), slope(theirs), rtol=1e-7)
     slopes = torch.func.grad(lambda x: ours(x).sum())
     bends = torch.func.grad(lambda x: slopes(x).sum())(x)
     wanted = (slopes(x + 1e-6) - slopes(x - 1e-6)) / 2e-6
-    np.testing.assert_allclose(bends, wanted, rtol=1e-6)
+    np.testing.assert_allclose(numpy_of(bends), numpy_of(wanted), rtol=1e-6)
 
 
 @pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)

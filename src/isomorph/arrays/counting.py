@@ -278,4 +278,7 @@ def _edges(xp: Any, x: Any, bins: Any, range: Any) -> tuple[Any, Any]:
     dtype, low, high = low.dtype, widened(xp, low), widened(xp, high)
     same = low == high
     half = xp.where(same, xp.full_like(low, 0.5), xp.zeros_like(low))
-    return x, returned(xp, xp.linspace(low - half, high + half, n + 1), dtype)
+    low, high = low - half, high + half
+    # as NumPy computes them, to the last digit: elements may lie on edges
+    i = xp.arange(n + 1, dtype=low.dtype, device=xp.device_of(low))
+    return x, returned(xp, xp.where(i < n, low + i * ((high - low) / n), high), dtype)

@@ -56,7 +56,9 @@ def nanvar(x: A, /, *, axis: Axes = None, correction: float = 0.0, keepdims: boo
     xp: Any = backend_of(x)
     x = floats(xp, x)
     kept, x = xp.finfo(x.dtype).dtype, widened(xp, x)
-    away = _filled(xp, x, 0) - _filled(xp, nanmean(x, axis=axis, keepdims=True), 0)
+    some = _count(xp, x, axis, True) > 0
+    mean: Any = nanmean(x, axis=axis, keepdims=True)
+    away = _filled(xp, x, 0) - xp.where(some, mean, xp.zeros_like(mean))
     away = xp.where(xp.isnan(x), xp.zeros_like(away), away)
     squares = xp.real(away * xp.conj(away)) if xp.is_complex(x.dtype) else away * away
     total = xp.sum(squares, axis=axis, keepdims=keepdims)

@@ -331,9 +331,10 @@ def _between(xp: Any, lower: Any, higher: Any, part: Any) -> Any:
     endless = xp.logical_or(xp.isinf(lower), xp.isinf(higher))
     none = xp.zeros_like(lower)
     low, high = xp.where(endless, none, lower), xp.where(endless, none, higher)
-    apart = high - low
+    apart = 0.5 * high - 0.5 * low  # the whole distance may be infinite
     part = part + none if isinstance(part, float) else part
-    near = xp.where(part < 0.5, low + apart * part, high - apart * (1 - part))
+    twice = 2 * xp.where(part < 0.5, part, part - 1)
+    near = xp.where(part < 0.5, low, high) + apart * twice
     far = lower * (1 - part) + xp.where(part > 0, higher, none) * part
     far = xp.where(endless, far, none)
     return xp.where(endless, far, near)

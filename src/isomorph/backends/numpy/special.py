@@ -1,5 +1,6 @@
 """Special functions on NumPy, by SciPy's kernels where SciPy is installed; and the error function,
-which NumPy lacks: the rational approximations of Sun's fdlibm (s_erf.c), within 3 ulps in float64.
+which NumPy lacks, without SciPy: the rational approximations of Sun's fdlibm (s_erf.c), within 3
+ulps in float64.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ np: Any = numpy  # its type stubs do not know traced values
 def erf(x: Any, /) -> Any:
     """2/√π ∫₀ˣ e^(−t²) dt of a real array."""
     x = np.asarray(x)
+    kernel = scipy_kernel("erf")
+    if kernel is not None and x.dtype in (np.float32, np.float64):
+        return kernel(x)
     narrow = x.dtype in (np.float16, np.float32)
     wide = np.atleast_1d(x.astype(np.float32 if narrow else np.float64))
     size = np.abs(wide)

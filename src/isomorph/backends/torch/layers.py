@@ -12,6 +12,7 @@ from ...meanings.norm import BatchNormPlan
 from ...meanings.pooling import PoolPlan
 from ..composed import Backend
 from . import pooling, private
+from .compiling import is_tracing
 from .fused import is_foreign, is_watched
 
 # Looked up here, because Dynamo, which reads the code below, cannot look them up.
@@ -34,7 +35,9 @@ class Layers(Backend):
         return torch.linalg.solve_triangular(a, b, upper=not lower, unitriangular=unit)
 
     def lu(xp, a: Any) -> tuple:
-        both, pivots, _ = torch.linalg.lu_factor_ex(a)  # vmap has a rule for it, not for lu
+        both, pivots, info = torch.linalg.lu_factor_ex(a)  # vmap has a rule for it, not for lu
+        if a.is_cuda and not is_tracing() and info.any():
+            return super().lu(a)  # CUDA's kernel has divided by a pivot of 0
         return tuple(torch.lu_unpack(both, pivots))
 
     def eig(xp, a: Any) -> tuple:

@@ -22,6 +22,11 @@ def digamma(x: torch.Tensor) -> torch.Tensor:
     return torch.where(mirrored, torch.digamma(1 - x) - pole, torch.digamma(x))
 
 
+def gammaln(x: torch.Tensor) -> torch.Tensor:
+    """torch's own, with SciPy's value at −inf, which is the other infinity."""
+    return torch.where(x == -torch.inf, x, torch.lgamma(x))
+
+
 def i0(x: torch.Tensor) -> torch.Tensor:
     """torch's own overflows too early."""
     half = torch.exp(0.5 * torch.abs(x))
@@ -46,7 +51,7 @@ KERNELS = {
     "entr": torch.special.entr,
     "erfc": torch.special.erfc,
     "expit": torch.special.expit,
-    "gammaln": torch.special.gammaln,
+    "gammaln": gammaln,
     "i0": i0,
     "i0e": torch.special.i0e,
     "i1": i1,
