@@ -33,6 +33,7 @@ def test_its_type_imports_no_framework():
     assert found.stdout.strip() == "[]"
 
 
+@pytest.mark.host_only("it asks for the device of the host")
 def test_the_device_of_an_array(backend, xp):
     x = xp.asarray(np.ones(2))
     device = iso.device_of(x)
@@ -41,6 +42,7 @@ def test_the_device_of_an_array(backend, xp):
     assert iso.device_of(made) == device
 
 
+@pytest.mark.host_only("it asks for the device of the host")
 def test_the_device_of_a_traced_array(backend, xp):
     """That of the array under differentiation; None where a program has not chosen one yet: under
     `vmap` and `jit` on JAX, and in the graphs of TensorFlow.
@@ -68,6 +70,7 @@ def test_the_device_of_a_traced_array(backend, xp):
     )
 
 
+@pytest.mark.host_only("it asks for the device of the host")
 def test_a_number_has_no_device(backend):
     with pytest.raises(TypeError, match="needed at least one array"):
         iso.device_of(1.0)

@@ -271,8 +271,8 @@ class JAX(Layers):
         return jnp.array(jax.lax.stop_gradient(x), copy=True)  # a reshape would lose its sharding
 
     def device_of(xp, x):
-        while isinstance(x, Tracer) and hasattr(x, "primal"):  # it is differentiated eagerly
-            x = x.primal
+        while isinstance(x, Tracer) and (inner := getattr(x, "primal", None)) is not None:
+            x = inner  # it is differentiated eagerly
         # a tracer asked for its device searches its whole program for a reason to have none
         if isinstance(x, (Tracer, *LITERALS)) or len(x.sharding.device_set) > 1:
             return None  # an array of another shape cannot be divided as `x` is
