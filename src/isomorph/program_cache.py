@@ -75,7 +75,7 @@ class Times(dict[str, float]):
             super().__init__()
 
     def __setitem__(self, what: str, seconds: float) -> None:
-        super().__setitem__(what, round(seconds, 2))
+        super().__setitem__(what, seconds)
         part = self.path.with_suffix(f".{os.getpid()}")
         part.write_text(json.dumps(self))
         part.replace(self.path)

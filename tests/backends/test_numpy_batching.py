@@ -159,8 +159,11 @@ def test_the_ledger_names_cases():
 
 
 def test_functions_without_a_rule_are_known():
+    """Those of NumPy. Most of isomorph.scipy, which may be imported already, runs row by row."""
     alone = set()
     for func, body in TRACED.items():
+        if str(getattr(func, "__module__", "")).startswith("isomorph.scipy"):
+            continue
         rule = BATCHED.get(func)
         shared = isinstance(func, np.ufunc) or not isinstance(body, partial)
         if rule is mapped.rowwise or (rule is None and not shared):

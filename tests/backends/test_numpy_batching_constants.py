@@ -79,7 +79,6 @@ AT_ONCE = {
     "covered": lambda x, n: (np.average(x, 1, weights=[1, 2, 3, 4]), np.cov(n), np.ptp(n), np.nanmax(x)),
 }  # fmt: skip
 ROWS = {
-    "integer spaces": lambda x, n: np.linspace(x[0], 9, 4, dtype=int),
     "norm of integers": lambda x, n: np.linalg.norm(n[0], 1),
     "convolved with infinity": lambda x, n: np.convolve(x[0], x[1] / (n[1] * 0.0)),
     "nonzero": lambda x, n: np.nonzero(n < 99)[0], "allclose": lambda x, n: np.allclose(x, n),

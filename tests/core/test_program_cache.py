@@ -102,6 +102,6 @@ def test_a_folder_that_others_can_write_is_warned_of(tmp_path, monkeypatch):
 
 def test_times_are_read_by_the_next_process(tmp_path):
     Times(tmp_path / "times.json")["loss for torch"] = 12.345
-    assert Times(tmp_path / "times.json") == {"loss for torch": 12.35}
+    assert Times(tmp_path / "times.json") == {"loss for torch": 12.345}
     (tmp_path / "times.json").write_text("{half")
     assert Times(tmp_path / "times.json") == {}

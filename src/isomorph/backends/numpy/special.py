@@ -15,6 +15,8 @@ from typing import Any
 import numpy
 
 from ...meanings.special.errors import AT_ONE, LARGE, MIDDLE, NEAR_ONE, SMALL, ratio
+from .mapped import elementwise
+from .mapped import rule as batch_rule
 from .tape import primitive, rule
 
 np: Any = numpy  # its type stubs do not know traced values
@@ -94,6 +96,10 @@ def smooth(xp: Any, function: Any) -> Callable[..., Any]:
     @rule(call)
     def _(y: Any, *arrays: Any) -> tuple:
         return tuple(_back(xp, function, i, y, arrays) for i in range(len(arrays)))
+
+    @batch_rule(call)
+    def _(over: Any, func: Any, *arrays: Any) -> Any:
+        return elementwise(over, lambda *x: func(*np.broadcast_arrays(*x)), *arrays)
 
     return call
 
