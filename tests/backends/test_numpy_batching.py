@@ -59,7 +59,7 @@ ROW_BY_ROW = {
 }  # fmt: skip
 
 # The functions of the tape's table that no example shares with the others.
-WITHOUT_RULE = """allclose argwhere array_equal array_equiv bincount can_cast compress extract
+WITHOUT_RULE = """allclose argwhere array_equal array_equiv bincount compress extract
     flatnonzero histogram intersect1d ix_ lexsort lstsq may_share_memory min_scalar_type nonzero
     piecewise ravel_multi_index real_if_close roots save savetxt savez savez_compressed setdiff1d
     setxor1d shares_memory solution trim_zeros union1d unique unique_all unique_counts
