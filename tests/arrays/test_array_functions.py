@@ -124,6 +124,7 @@ def test_compiled(backend, xp, part, monkeypatch):
             np.testing.assert_allclose(numpy_of(got), wanted, rtol=1e-6, atol=1e-7, err_msg=name)
 
 
+@pytest.mark.later_on("torch")  # 40 s; test_compiled has the others
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 @pytest.mark.parametrize(
     "names",

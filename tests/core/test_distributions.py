@@ -146,6 +146,7 @@ def test_choices_without_replacement_have_their_chances():
     assert stats.chisquare(found[some], 4000 * chances.ravel()[some]).pvalue > RARE
 
 
+@pytest.mark.later_on("jax")  # 25 s
 def test_mapped_over_keys(backend, xp):
     keys = iso.random.split(key_of(backend), 3)
     lam = xp.asarray(np.array([4.0, 30.0]))
@@ -201,6 +202,7 @@ def test_gradient_of_choice(backend, xp):
     np.testing.assert_array_equal(numpy_of(found), np.bincount(chosen, minlength=4))
 
 
+@pytest.mark.later_on("jax")  # 16 s
 def test_parameters_out_of_range(backend, xp):
     key = key_of(backend)
     bad = xp.asarray(np.array([-1.0, np.nan, 0.0, 2.0]))
