@@ -114,6 +114,7 @@ def same(found, wanted):
             np.testing.assert_allclose(got, sure, rtol=close, atol=close / 10, err_msg=name)
 
 
+@pytest.mark.later_on("tensorflow")  # 20 s
 def test_all_backends_draw_the_same(backend, xp, monkeypatch):
     if backend == "torch":  # the graph of the program is run as it is; Inductor takes minutes
         monkeypatch.setattr(ours("torch.private"), "inductor_compile", lambda graph, *_: graph)

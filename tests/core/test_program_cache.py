@@ -61,7 +61,7 @@ def is_program(path):
     return path.suffix in (".so", ".pb") or path.name.endswith("-cache")
 
 
-@pytest.mark.later_on("torch")  # a minute
+@pytest.mark.later_on("tensorflow", "torch")  # a minute
 @pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"])
 def test_another_process_finds_programs_and_never_wrong_ones(backend, tmp_path):
     pytest.importorskip(backend)
