@@ -23,9 +23,14 @@ def special(name):
 
 
 def smooth(function, *args):
-    """A `Smooth` function of arguments that broadcast; numbers count as arrays."""
+    """A `Smooth` function of arguments that broadcast; numbers count as arrays, and integers, such
+    as the counts of a distribution, as floats of the dtype of the others.
+    """
     xp: Any = load("numpy")
-    arrays = (np.asarray(x) if isinstance(x, (int, float)) else x for x in args)
+    arrays = [np.asarray(x) if isinstance(x, (int, float)) else x for x in args]
+    kinds = [x.dtype for x in arrays if x.dtype.kind == "f"] or [np.dtype(float)]
+    dtype = np.result_type(*kinds)
+    arrays = [x if x.dtype.kind == "f" else x.astype(dtype) for x in arrays]
     return xp.smooth(function, tuple(np.broadcast_arrays(*arrays)))
 
 
