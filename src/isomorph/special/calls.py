@@ -15,15 +15,25 @@ def elementwise(name: str, function: Callable[..., Any], *args: Any) -> Any:
     default floating dtype.
     """
     xp: Any = backend_of(*args)
-    if type(args[0]) not in NUMBERS:
-        dtype, shape = args[0].dtype, args[0].shape
-        if (dtype == xp.float64 or dtype == xp.float32) and all(
-            type(x) not in NUMBERS and x.dtype == dtype and x.shape == shape for x in args[1:]
-        ):
-            return function(xp, *map(xp.native, args))
+    first = args[0]
+    if type(first) not in NUMBERS:  # the usual call is answered in one go, because it is short
+        dtype = first.dtype
+        if dtype == xp.float64 or dtype == xp.float32:
+            if len(args) == 1:
+                return function(xp, xp.native(first))
+            if _are_like(first, args):
+                return function(xp, *map(xp.native, args))
     given, dtype = alike(name, xp, *args)
     y = function(xp, *given)
     return y if y.dtype == dtype else xp.astype(y, dtype)
+
+
+def _are_like(first: Any, args: tuple) -> bool:
+    """Whether all are arrays of the first one's dtype and shape."""
+    for x in args:
+        if type(x) in NUMBERS or x.dtype != first.dtype or x.shape != first.shape:
+            return False
+    return True
 
 
 def alike(name: str, xp: Any, *args: Any) -> tuple[Any, Any]:

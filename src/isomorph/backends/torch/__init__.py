@@ -167,10 +167,12 @@ class Torch(Layers):
     def smooth(xp, function, arrays):
         if torch.compiler.is_compiling():
             return super().smooth(function, arrays)
-        for x in arrays:
-            if xp.is_watched(x):
+        watching = torch.is_grad_enabled()
+        for x in arrays:  # `is_watched` of each, without a call: kernels are short
+            if maybe_get_level(x) > 0 or (watching and x.requires_grad):
                 return Pointwise.apply(xp, function, *arrays)
-        return xp.special(function, *arrays)
+        kernel = KERNELS.get(function.name)
+        return xp.special(function, *arrays) if kernel is None else kernel(*arrays)
 
     def map_rows(xp, func, *rows):
         if not rows[0].shape[0]:
