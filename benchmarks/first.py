@@ -34,7 +34,7 @@ def run(quick: bool = False) -> Table:
     for backend in filter(installed, BACKENDS):
         for network in NETWORKS[:1] if quick else NETWORKS:
             mine: float | None = None
-            for program in named(backend, network):
+            for program in named(backend):
                 cold, warm = both(backend, network, program, size)
                 mine = cold if mine is None else mine
                 ratio, budget = mine / cold, BUDGETS.get(program)
@@ -48,7 +48,7 @@ def run(quick: bool = False) -> Table:
     return Table(HEAD, rows)
 
 
-def named(backend: str, network: str) -> list[str]:
+def named(backend: str) -> list[str]:
     """The names of the programs: ours first."""
     peers = {
         "jax": ["jax.jit + optax", "Flax NNX", "Equinox"],

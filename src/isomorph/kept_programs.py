@@ -13,6 +13,7 @@ The programs hold neither functions nor arrays of the caller. While one is trace
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -110,12 +111,10 @@ def kept(xp: Any, plain: Callable[..., Any], nest: tuple, at_once: bool = True) 
         with noticed(next(filter(callable, nest)), xp.name):
             program = _program(xp, plain, reading)
             if program is not None:
-                try:
-                    out = program(reading)  # some programs compile at this call
+                with contextlib.suppress(Exception):  # some programs compile at this call
+                    out = program(reading)
                     RUNS.put(key, program)
                     return out
-                except Exception:
-                    pass
         return _without(xp, plain, nest, reading, key)
     try:
         return program(reading)

@@ -71,7 +71,7 @@ class Times(dict[str, float]):
         self.path = path
         try:
             super().__init__(json.loads(path.read_text()))
-        except (OSError, ValueError):  # there is none yet, or another process is writing it
+        except (OSError, ValueError):  # there is none yet, or it is damaged
             super().__init__()
 
     def __setitem__(self, what: str, seconds: float) -> None:

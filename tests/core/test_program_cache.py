@@ -62,9 +62,8 @@ def is_program(path):
 
 
 @pytest.mark.later_on("tensorflow", "torch")  # a minute
-@pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"])
+@pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 def test_another_process_finds_programs_and_never_wrong_ones(backend, tmp_path):
-    pytest.importorskip(backend)
     written = []
     for shift in (2, 2, 3):
         found, place = run(backend, tmp_path / "programs", shift)

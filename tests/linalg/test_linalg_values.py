@@ -1,5 +1,6 @@
 """Values of `iso.linalg` against SciPy, dtypes, and native functions against the composed ones."""
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
@@ -138,6 +139,30 @@ def test_functions_of_matrices(backend, xp, name):
         # SciPy is no more exact: thirty squarings, or an eigenvalue near the cut, cost two digits
         scale = np.abs(want).max()
         checked(backend, ours(xp.asarray(a)), want, rtol=1e-11, atol=1e-13 * scale)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_exponentials_far_from_normal(backend, xp, dtype):
+    """Large numbers beside a small diagonal: halving by the norm would lose all digits."""
+    eps = float(np.finfo(dtype).eps)
+    for c in (1e2, 1e4, 1e7) if dtype == "float32" else (1e2, 1e4, 1e7, 1e10):
+        for a in (
+            [[1, c], [0, 1]],
+            [[1, c], [0, -1]],
+            [[0, c], [-1 / c, 0]],
+            [[1, c, c], [0, 0.5, c], [0, 0, -1]],
+        ):
+            a = np.array(a, dtype)
+            with mpmath.workdps(120):
+                want = mpmath.expm(mpmath.matrix(a.astype(np.float64)))
+            want = np.array(want.tolist(), dtype=np.float64)
+            found = values(L.expm(xp.asarray(a)))
+            assert found.dtype == dtype
+            error = np.abs(found - want)
+            assert error.max() <= 64 * eps * np.abs(want).max(), (a, found, want)
+            # also entry by entry: thirty squarings cost three digits beside numbers of 1e20
+            small = np.where(want == 0, 1, np.abs(want))
+            assert (error / small).max() <= 2000 * eps, (a, found, want)
 
 
 def test_the_logarithm_near_the_identity(backend, xp):

@@ -59,6 +59,14 @@ def test_numpy_without_scipy(name):
     check(name, ours(name, *points(name)))
 
 
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_values_of_arrays_with_gaps(backend):
+    """torch has other loops for them, and its own kernels are used here."""
+    for name in ONE:
+        gaps = [iso.convert(np.repeat(x, 2), backend)[::2] for x in points(name)]
+        check(name, numpy_of(getattr(iso.special, name)(*gaps)))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_stored_values(name):
     """Thirty of them, computed again by mpmath's own function. Its errors for orders above 40 are

@@ -1,5 +1,7 @@
 """The error functions, logistic functions and entropies against mpmath, on every backend."""
 
+import sys
+
 import mpmath
 import numpy as np
 import pytest
@@ -80,6 +82,25 @@ def test_numpy_without_scipy(name, monkeypatch):
     with np.errstate(all="ignore"):
         found = xp.special(function, *arguments)
     check(name, found, arguments, high, rest)
+
+
+def test_our_own_erf(monkeypatch):
+    """NumPy's kernel where SciPy is not installed, in float64, float32 and half precision."""
+    kernel = sys.modules[type(load("numpy")).__module__].special
+    arguments, high, rest = truth("erf", CASES["erf"])
+    theirs = iso.special.erf(*arguments)
+    monkeypatch.setattr(kernel, "scipy_kernel", lambda name: None)
+    found = iso.special.erf(*arguments)
+    assert not np.array_equal(found, theirs, equal_nan=True)  # it is ours
+    check("erf", found, arguments, high, rest)
+    for dtype, ulps in ((np.float32, 8), (np.float16, 1)):
+        with np.errstate(all="ignore"):
+            narrow = (arguments[0].astype(dtype),)
+        case = CASES["erf"]._replace(arguments=lambda narrow=narrow: narrow)
+        _, high, rest = truth("erf", case)
+        found = iso.special.erf(*narrow)
+        assert found.dtype == dtype
+        assert errors(case, found, high, rest).max() <= ulps
 
 
 @pytest.mark.parametrize("name", NAMES)

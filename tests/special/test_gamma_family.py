@@ -9,6 +9,7 @@ from frameworks import enable_x64
 from mpmath import mpf
 
 import isomorph as iso
+from isomorph.backends.composed import Backend
 from isomorph.dispatch import load
 from oracles import numpy_of
 
@@ -60,6 +61,42 @@ def test_errors_are_at_most_four_times_those_of_scipy(name):
         worst = int(np.argmax(found[part]))
         at = [float(x[part][worst]) for x in given]
         assert found[part][worst] <= 4 * max(2.0, other[part].max()), (region, at)
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_values_of_arrays_with_gaps(backend):
+    """torch has other loops for them, and its own kernels are used here."""
+    for name in ("gammaln", "digamma"):
+        given, high, rest = truth(name)
+        found = getattr(iso.special, name)(
+            *(iso.convert(np.repeat(x, 2), backend)[::2] for x in given)
+        )
+        assert measured(name, numpy_of(found), high, rest).max() <= 2 * STATED[name]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_slopes_of_large_binomials(backend, dtype, monkeypatch):
+    """In n and in k, for n up to 1e14: a difference of digamma functions has no right digit."""
+    eps = float(np.finfo(dtype).eps)
+    if backend == "numpy":  # values of SciPy are off by 6e-11 here
+        monkeypatch.setattr(type(load("numpy")), "special", Backend.special)
+    n, k = np.meshgrid([1e3, 1e5, 1e7, 1e10, 1e14], [0.5, 1.0, 3.0, 7.25])
+    fits = k * np.log10(n) < (36 if dtype == "float32" else 300)
+    n, k = n[fits].astype(dtype), k[fits].astype(dtype)
+    with enable_x64(True), np.errstate(all="ignore"):
+        by_n, by_k = iso.grad(
+            lambda n, k: iso.namespace(n).sum(iso.special.binom(n, k)), argnums=(0, 1)
+        )(iso.convert(n, backend), iso.convert(k, backend))
+    with mpmath.workdps(60):
+        psi = mpmath.digamma
+        for i, (x, y) in enumerate(zip(map(float, n), map(float, k))):
+            value = mpmath.binomial(mpf(x), mpf(y))
+            want = value * (psi(mpf(x) + 1) - psi(mpf(x) - y + 1))
+            # the exponent of a large value, rounded, costs its size in units of eps
+            limit = (32 + 4 * abs(float(mpmath.log(value)))) * eps
+            assert abs(float(numpy_of(by_n)[i] / want - 1)) <= limit, (x, y)
+            want = value * (psi(mpf(x) - y + 1) - psi(mpf(y) + 1))
+            assert abs(float(numpy_of(by_k)[i] / want - 1)) <= limit, (x, y)
 
 
 @pytest.mark.parametrize("name", SLOPES)

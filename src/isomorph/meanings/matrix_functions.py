@@ -69,13 +69,11 @@ def _halvings(xp: Any, a: Any, largest: float, degree: int) -> Any:
     beside its binary logarithm: powers may be too large or too small for numbers.
     """
     once, unit = _sized(xp, a)
-    logs, powers = [2 * once], [unit]  # of the even powers
-    for i, j in ((0, 0), (1, 1), (2, 1), (2, 2), (3, 2)):  # exponents 2, 4, 6, 8, 10
-        more, power = _sized(xp, xp.matmul(powers[i], powers[j]))
-        logs.append(logs[i] + logs[j] + more if i else 2 * once + more)
-        powers.append(power)
-    first = 3 if degree > 7 else 2
-    each = [logs[i] / (2 * i) for i in range(first, first + 3)]
+    logs, powers = {1: once}, {1: unit}  # by exponent
+    for n, i, j in ((2, 1, 1), (4, 2, 2), (6, 4, 2), (8, 4, 4), (10, 6, 4)):
+        more, powers[n] = _sized(xp, xp.matmul(powers[i], powers[j]))
+        logs[n] = logs[i] + logs[j] + more
+    each = [logs[n] / n for n in ((6, 8, 10) if degree > 7 else (4, 6, 8))]
     size = xp.minimum(xp.maximum(each[0], each[1]), xp.maximum(each[1], each[2]))
     zero = xp.zeros_like(size)
     found = xp.maximum(xp.ceil(size - math.log2(largest)), zero)

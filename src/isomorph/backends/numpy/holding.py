@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from numpy import ndarray
 
 TRIES = 1000
@@ -55,7 +57,14 @@ def is_releasable(x: ndarray) -> bool:
     if last.base is None:
         return last.flags.owndata
     try:
-        with memoryview(last.base) as memory:  # type: ignore[arg-type]
-            return memory.contiguous and not memory.readonly
+        with memoryview(last.base) as view:  # type: ignore[arg-type]
+            return view.contiguous and not view.readonly
     except TypeError:
         return False
+
+
+def memory(x: Any) -> Any:
+    """The array whose memory it is, if it is a view."""
+    while getattr(x, "base", None) is not None:
+        x = x.base
+    return x

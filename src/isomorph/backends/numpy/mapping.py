@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy
 
+from .holding import memory
 from .levels import LIFTED
 from .mapped import Map, Mapped, Unbatchable, is_mapped, note_whole, running
 
@@ -68,7 +69,7 @@ def map_rows(by_rows: Callable, func: Callable[..., tuple], rows: tuple) -> tupl
 
 def _handed_out(over: Map, outs: tuple, rows: tuple) -> tuple:
     """The results for the caller: arrays of their own."""
-    found, seen = [], {id(_memory(x)) for x in rows}
+    found, seen = [], {id(memory(x)) for x in rows}
     for y in outs:
         if is_mapped(over, y):
             y = y.value
@@ -83,9 +84,3 @@ def _handed_out(over: Map, outs: tuple, rows: tuple) -> tuple:
             seen.add(id(y))
         found.append(y)
     return tuple(found)
-
-
-def _memory(x: Any) -> Any:
-    while getattr(x, "base", None) is not None:
-        x = x.base
-    return x

@@ -30,7 +30,7 @@ import numpy
 
 from .adding import At, Slot, add_at, add_mapped_at, can_take, cast, unbroadcast
 from .custom_mapped import custom_mapped
-from .holding import is_releasable, owners, release
+from .holding import is_releasable, memory, owners, release
 from .levels import LEVELS, LIFTED, RUNNING, newest
 from .mapped import Mapped, batched, call, one, two
 from .traced import TRACED, Traced, concrete, is_traced, no_rule
@@ -442,7 +442,7 @@ def _hand_out(leaves: Sequence[Any], grads: list[Any], cotangents: Sequence[Any]
     """The gradients for the caller: zeros where there is none, and copies where a gradient is
     read-only or shares memory with another one or with a cotangent.
     """
-    seen = {id(_memory(g)) for g in cotangents}
+    seen = {id(memory(g)) for g in cotangents}
     out = []
     for x, g in zip(leaves, grads):
         if g is None:
@@ -450,14 +450,8 @@ def _hand_out(leaves: Sequence[Any], grads: list[Any], cotangents: Sequence[Any]
         if type(g) not in LIFTED:
             if not isinstance(g, ndarray) and isinstance(concrete(x), ndarray):
                 g = np.asarray(g)
-            elif isinstance(g, ndarray) and (not g.flags.writeable or id(_memory(g)) in seen):
+            elif isinstance(g, ndarray) and (not g.flags.writeable or id(memory(g)) in seen):
                 g = g.copy()
-            seen.add(id(_memory(g)))
+            seen.add(id(memory(g)))
         out.append(g)
     return tuple(out)
-
-
-def _memory(x: Any) -> Any:
-    while getattr(x, "base", None) is not None:
-        x = x.base
-    return x

@@ -39,7 +39,7 @@ from . import (
 from .caller import Caller
 from .custom import Custom, Escapes, Replay
 from .layers import Layers
-from .pointwise import KERNELS, Pointwise, is_long, long_kernel
+from .pointwise import KERNELS, Pointwise, long_kernel
 from .private import (
     FakeTensor,
     get_unwrapped,
@@ -160,7 +160,7 @@ class Torch(Layers):
         kernel = KERNELS.get(function.name)
         if kernel is not None:
             return kernel(*arrays)
-        if is_long(function) and (looping.is_traced() or torch.compiler.is_compiling()):
+        if function.is_long and (looping.is_traced() or torch.compiler.is_compiling()):
             return long_kernel(function.kernel.__module__, function.name, list(arrays))
         return super().special(function, *arrays)
 

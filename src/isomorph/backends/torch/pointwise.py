@@ -65,15 +65,8 @@ KERNELS = {
 }
 
 
-# Kernels with a thousand steps and with loops are one operator in a program: Inductor writes every
-# shared value out again where it is used, and takes minutes for them.
-LONG = {"bessel", "bessel_modified", "beta", "gamma", "incomplete", "incomplete_beta"}
-
-
-def is_long(function: Any) -> bool:
-    return function.kernel.__module__.rpartition(".")[2] in LONG
-
-
+# Long kernels are one operator in a program: Inductor writes every shared value out again where it
+# is used, and takes minutes for them.
 @torch.library.custom_op("isomorph::special", mutates_args=())
 def long_kernel(module: str, name: str, arrays: list[torch.Tensor]) -> torch.Tensor:
     return getattr(import_module(module), name).kernel(load("torch"), *arrays)

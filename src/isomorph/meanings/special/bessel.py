@@ -14,7 +14,7 @@ from typing import Any
 
 from .bessel_sums import FAR, counter, debye, gamma_parts, is_odd, is_whole, turned
 from .series import pick, polynomial
-from .smooth import smooth
+from .smooth import long_smooth
 
 LOW, HIGH = 2.0, 36.0  # up to these arguments: series, and recurrence with a continued fraction
 DEPTH = 96  # of that recurrence
@@ -294,7 +294,7 @@ def _mixed(xp: Any, a: Any, j: Any, b: Any, y: Any) -> Any:
     return xp.where(a == 0, zero, a * j) + xp.where(b == 0, zero, b * y)
 
 
-@smooth(ORDER, _slope_of_j)
+@long_smooth(ORDER, _slope_of_j)
 def jv(xp: Any, v: Any, x: Any) -> Any:
     """The Bessel function of the first kind of real order v; NaN for a negative x if v is not an
     integer.
@@ -314,7 +314,7 @@ def jv(xp: Any, v: Any, x: Any) -> Any:
     return xp.where(real, found, xp.full_like(x, math.nan))
 
 
-@smooth(ORDER, _slope_of_y)
+@long_smooth(ORDER, _slope_of_y)
 def yv(xp: Any, v: Any, x: Any) -> Any:
     """The Bessel function of the second kind of real order v; NaN for a negative x."""
     j, y, cosine, sine, known = _sides(xp, v, x)

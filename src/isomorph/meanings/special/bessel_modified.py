@@ -13,7 +13,7 @@ from typing import Any
 
 from .bessel_sums import counter, debye, gamma_parts, is_odd, is_whole, turned
 from .series import pick, polynomial
-from .smooth import smooth
+from .smooth import long_smooth
 
 NEAR = 8.0  # up to here, orders 0, 1 and 2 are power series
 FAR, HIGH = 36.0, 50.0  # from this x, or above this order, Debye's expansion is used
@@ -81,38 +81,38 @@ def _slope_of_i0e(xp: Any, y: Any, x: Any) -> Any:
     return i1e(xp, x) - xp.sign(x) * y
 
 
-@smooth(_slope_of_i0)
+@long_smooth(_slope_of_i0)
 def i0(xp: Any, x: Any) -> Any:
     """The modified Bessel function of order 0."""
     return _plain(xp, x, 0)
 
 
-@smooth(_slope_of_i0e)
+@long_smooth(_slope_of_i0e)
 def i0e(xp: Any, x: Any) -> Any:
     """e^(−|x|)·I₀(x)."""
     return _scaled(xp, x, 0)
 
 
-@smooth(lambda xp, _, x: i0(xp, x) - _i1_by_x(xp, x))
+@long_smooth(lambda xp, _, x: i0(xp, x) - _i1_by_x(xp, x))
 def i1(xp: Any, x: Any) -> Any:
     """The modified Bessel function of order 1."""
     return _signed(xp, x, _plain(xp, x, 1))
 
 
-@smooth(lambda xp, y, x: i0e(xp, x) - _i1e_by_x(xp, x) - xp.sign(x) * y)
+@long_smooth(lambda xp, y, x: i0e(xp, x) - _i1e_by_x(xp, x) - xp.sign(x) * y)
 def i1e(xp: Any, x: Any) -> Any:
     """e^(−|x|)·I₁(x)."""
     return _signed(xp, x, _scaled(xp, x, 1))
 
 
-@smooth(lambda xp, _, x: _i2_by_x(xp, x))
+@long_smooth(lambda xp, _, x: _i2_by_x(xp, x))
 def _i1_by_x(xp: Any, x: Any) -> Any:
     small = xp.abs(x) <= NEAR
     short, long = pick(xp, small, x, 0.0), xp.where(small, xp.full_like(x, NEAR), xp.abs(x))
     return xp.where(small, _near(short, 1) / 2, _plain(xp, long, 1) / long)
 
 
-@smooth(lambda xp, y, x: _i2e_by_x(xp, x) - xp.sign(x) * y)
+@long_smooth(lambda xp, y, x: _i2e_by_x(xp, x) - xp.sign(x) * y)
 def _i1e_by_x(xp: Any, x: Any) -> Any:
     small = xp.abs(x) <= NEAR
     short, long = pick(xp, small, x, 0.0), xp.where(small, xp.full_like(x, NEAR), xp.abs(x))
@@ -141,7 +141,7 @@ def _slope_of_ive(xp: Any, y: Any, v: Any, x: Any) -> Any:
     return 0.5 * (ive(xp, v - 1, x) + ive(xp, v + 1, x)) - xp.sign(x) * y
 
 
-@smooth(ORDER, _slope_of_iv)
+@long_smooth(ORDER, _slope_of_iv)
 def iv(xp: Any, v: Any, x: Any) -> Any:
     """The modified Bessel function of the first kind of real order v; NaN for a negative x if v is
     not an integer.
@@ -151,7 +151,7 @@ def iv(xp: Any, v: Any, x: Any) -> Any:
     return _any_order(xp, v, x, False)
 
 
-@smooth(ORDER, _slope_of_ive)
+@long_smooth(ORDER, _slope_of_ive)
 def ive(xp: Any, v: Any, x: Any) -> Any:
     """e^(−|x|)·iv(v, x)."""
     return _any_order(xp, v, x, True)

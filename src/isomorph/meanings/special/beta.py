@@ -18,7 +18,7 @@ from .gamma import (
     zeta,
 )
 from .series import cos_pi, log1p, log1p_minus, pick, sin_pi, total
-from .smooth import smooth
+from .smooth import long_smooth
 
 SHIFT = 10  # steps of the recurrence before Stirling's series is used
 
@@ -58,7 +58,7 @@ def log_rise(xp: Any, a: Any, b: Any) -> Any:
     return xp.where(low, rise - log1p(xp, steps), rise)
 
 
-@smooth(
+@long_smooth(
     lambda xp, _, a, b: zeta(xp, xp.full_like(a, 2.0), a + b) - zeta(xp, xp.full_like(a, 2.0), a),
     lambda xp, _, a, b: zeta(xp, xp.full_like(a, 2.0), a + b),
 )
@@ -196,7 +196,7 @@ def _values(xp: Any, a: Any, b: Any) -> tuple[Any, Any]:
     return _ends(xp, a, b, found, 0.0), _ends(xp, a, b, total, -xp.inf)
 
 
-@smooth(
+@long_smooth(
     lambda xp, y, a, b: y * (digamma(xp, a) - digamma(xp, 1 - (a + b))),
     lambda xp, y, a, b: y * (digamma(xp, b) - digamma(xp, 1 - (a + b))),
 )
@@ -226,12 +226,12 @@ def beta_slope(xp: Any, y: Any, a: Any, b: Any) -> Any:
     return xp.where(turned, slope, found)
 
 
-@smooth(beta_slope, lambda xp, y, a, b: beta_slope(xp, y, b, a))
+@long_smooth(beta_slope, lambda xp, y, a, b: beta_slope(xp, y, b, a))
 def beta(xp: Any, a: Any, b: Any) -> Any:
     return _values(xp, a, b)[0]
 
 
-@smooth(
+@long_smooth(
     lambda xp, _, a, b: -digamma_rise(xp, a, b),
     lambda xp, _, a, b: -digamma_rise(xp, b, a),
 )
@@ -277,7 +277,7 @@ def _binom_slope_k(xp: Any, y: Any, n: Any, k: Any) -> Any:
     return xp.where(turned, xp.where(first, in_b - cosine, cosine - in_b), found)
 
 
-@smooth(_binom_slope_n, _binom_slope_k)
+@long_smooth(_binom_slope_n, _binom_slope_k)
 def binom(xp: Any, n: Any, k: Any) -> Any:
     counts = xp.logical_and(_is_whole(xp, n), n > 0)
     turned = xp.logical_and(counts, xp.logical_and(k > n / 2, _is_whole(xp, k)))

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from .series import log1p, log1p_minus, pi_cot_pi, pick, polynomial, sin_pi
-from .smooth import smooth
+from .smooth import long_smooth
 
 # Γ(2 + t), log Γ(2 + t) / t for |t| <= 1/2, and ψ(1.5 + t) / (1.5 + t - ROOT).
 GAMMA = (
@@ -104,7 +104,7 @@ def _reflected(xp: Any, x: Any) -> tuple[Any, Any]:
     return turned, pick(xp, xp.logical_and(size < LAST, xp.logical_not(xp.isnan(x))), size, LAST)
 
 
-@smooth(lambda xp, y, x: y * digamma(xp, x))
+@long_smooth(lambda xp, y, x: y * digamma(xp, x))
 def gamma(xp: Any, x: Any) -> Any:
     turned, z = _reflected(xp, x)
     rest, scale = _parts(xp, z)
@@ -143,7 +143,7 @@ def _log_gamma_right(xp: Any, x: Any) -> Any:
     return xp.where(low, near, far)
 
 
-@smooth(lambda xp, _, x: digamma(xp, x))
+@long_smooth(lambda xp, _, x: digamma(xp, x))
 def gammaln(xp: Any, x: Any) -> Any:
     turned = x < -0.5
     right = _log_gamma_right(xp, xp.where(turned, -x, x))
@@ -160,7 +160,7 @@ def gammaln(xp: Any, x: Any) -> Any:
     return xp.where(x == -xp.inf, x, found)
 
 
-@smooth(lambda xp, _, x: zeta(xp, xp.full_like(x, 2.0), x))
+@long_smooth(lambda xp, _, x: zeta(xp, xp.full_like(x, 2.0), x))
 def digamma(xp: Any, x: Any) -> Any:
     turned = x <= -1
     between = xp.logical_and(x > -1, x < 0)
@@ -209,7 +209,7 @@ def _zeta_slope(xp: Any, _: Any, s: Any, q: Any) -> Any:
     return -s * zeta(xp, s + 1, q)
 
 
-@smooth("the order s, in which it is not known", _zeta_slope)
+@long_smooth("the order s, in which it is not known", _zeta_slope)
 def zeta(xp: Any, s: Any, q: Any) -> Any:
     defined, below, pole = s > 1, q < 0, xp.logical_and(q <= 0, xp.floor(q) == q)
     order = pick(xp, defined, s, 2.0)
@@ -232,7 +232,7 @@ def _polygamma_slope(xp: Any, _: Any, n: Any, x: Any) -> Any:
     return polygamma(xp, n + 1, x)
 
 
-@smooth("the order n, which is an integer", _polygamma_slope)
+@long_smooth("the order n, which is an integer", _polygamma_slope)
 def polygamma(xp: Any, n: Any, x: Any) -> Any:
     whole = xp.logical_and(n >= 0, xp.floor(n) == n)
     order = pick(xp, whole, n, 1.0)

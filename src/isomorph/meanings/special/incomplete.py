@@ -22,7 +22,7 @@ from .gamma import (
 )
 from .logarithms import log_unless, over
 from .series import expm1, log1p, log1p_minus, pick, polynomial
-from .smooth import smooth
+from .smooth import long_smooth
 
 # Taylor coefficients of c₀(η), c₁(η) … (DLMF 8.12.8), exact before they are rounded.
 TEMME = (
@@ -226,7 +226,7 @@ def _both(xp: Any, a: Any, x: Any, start: float, end: float, with_upper: bool) -
     return xp.where(inside, value, edge)
 
 
-@smooth(
+@long_smooth(
     lambda xp, _, a, x: gammainc_slope(xp, a, x),
     lambda xp, _, a, x: gamma_density(xp, a, x),
 )
@@ -234,7 +234,7 @@ def gammainc(xp: Any, a: Any, x: Any) -> Any:
     return _both(xp, a, x, 0.0, 1.0, False)
 
 
-@smooth(
+@long_smooth(
     lambda xp, _, a, x: -gammainc_slope(xp, a, x),
     lambda xp, _, a, x: -gamma_density(xp, a, x),
 )
@@ -249,7 +249,7 @@ def _density_slope(xp: Any, y: Any, a: Any, x: Any) -> Any:
     return xp.where(starts, start, y * (over(xp, a - 1, pick(xp, ~starts, x, 1.0)) - 1))
 
 
-@smooth(
+@long_smooth(
     lambda xp, y, a, x: y * (log_unless(xp, y, x) - digamma(xp, a)),
     _density_slope,
 )
@@ -269,7 +269,7 @@ def gamma_density(xp: Any, a: Any, x: Any) -> Any:
     return xp.where(inside, value, edge)
 
 
-@smooth(
+@long_smooth(
     "the parameter a, whose second derivative is not known",
     lambda xp, _, a, x: gamma_density.slope(xp, 0, None, (a, x)),
 )

@@ -22,7 +22,7 @@ from .gamma import (
 )
 from .logarithms import log1p_unless, log_unless, over
 from .series import expm1, log1p, log1p_minus, pick, polynomial, product, total
-from .smooth import smooth
+from .smooth import long_smooth
 
 # Gauss and Legendre's nodes and weights on [0, 1].
 NODES = (
@@ -325,7 +325,7 @@ def _known(xp: Any, a: Any, b: Any, x: Any) -> Any:
     return xp.logical_and(known, xp.logical_not(unclear))
 
 
-@smooth(
+@long_smooth(
     lambda xp, _, a, b, x: betainc_slope_a(xp, a, b, x),
     lambda xp, _, a, b, x: betainc_slope_b(xp, a, b, x),
     lambda xp, _, a, b, x: beta_density(xp, a, b, x),
@@ -352,7 +352,7 @@ def _density_slope(xp: Any, y: Any, a: Any, b: Any, x: Any) -> Any:
     return xp.where(edge, xp.where(starts, limit, -limit), found)
 
 
-@smooth(
+@long_smooth(
     lambda xp, y, a, b, x: y * (log_unless(xp, y, x) + digamma_rise(xp, a, b)),
     lambda xp, y, a, b, x: y * (log1p_unless(xp, y, -x) + digamma_rise(xp, b, a)),
     _density_slope,
@@ -380,7 +380,7 @@ def _slope(xp: Any, a: Any, b: Any, x: Any, which: int) -> Any:
     return xp.where(inside, value, pick(xp, _known(xp, a, b, x), xp.zeros_like(a), xp.nan))
 
 
-@smooth(
+@long_smooth(
     UNKNOWN,
     UNKNOWN,
     lambda xp, _, a, b, x: beta_density.slope(xp, 0, None, (a, b, x)),
@@ -390,7 +390,7 @@ def betainc_slope_a(xp: Any, a: Any, b: Any, x: Any) -> Any:
     return _slope(xp, a, b, x, 0)
 
 
-@smooth(
+@long_smooth(
     UNKNOWN,
     UNKNOWN,
     lambda xp, _, a, b, x: beta_density.slope(xp, 1, None, (a, b, x)),

@@ -16,11 +16,13 @@ Partial = Callable[..., Any] | str
 
 class Smooth:
     """A kernel with its partial derivatives. It is called with arrays of one shape and one real
-    floating dtype.
+    floating dtype. `is_long` says that the kernel has hundreds of steps, or loops.
     """
 
-    def __init__(self, kernel: Callable[..., Any], partials: Sequence[Partial]):
-        self.kernel, self.partials = kernel, partials
+    def __init__(
+        self, kernel: Callable[..., Any], partials: Sequence[Partial], is_long: bool = False
+    ):
+        self.kernel, self.partials, self.is_long = kernel, partials, is_long
         self.name = kernel.__name__
         self.__doc__ = kernel.__doc__
         # whether each partial derivative uses the value: its second parameter is not called _
@@ -57,6 +59,11 @@ def smooth(*partials: Partial) -> Callable[[Callable[..., Any]], Smooth]:
     that says why there is none.
     """
     return lambda kernel: Smooth(kernel, partials)
+
+
+def long_smooth(*partials: Partial) -> Callable[[Callable[..., Any]], Smooth]:
+    """`smooth` for a kernel with hundreds of steps, or with loops."""
+    return lambda kernel: Smooth(kernel, partials, is_long=True)
 
 
 class Pointwise:
