@@ -336,6 +336,35 @@ def test_multi_head_attention_without_projections(backend, xp):
     np.testing.assert_array_equal(numpy_of(weights)[1, 2], 0)
 
 
+@pytest.mark.parametrize("keys", [1, 3, 15, 16, 17, 40])
+def test_not_a_number_in_queries_and_keys(backend, keys):
+    """A query that is NaN gives NaN, and so does a key for all that attend to it; torch's kernel
+    gives zeros for few keys. Zeros that are true stay.
+    """
+    rng = np.random.default_rng(keys)
+    q, k, v = (rng.normal(size=(2, 2, keys, 4)).astype(np.float32) for _ in range(3))
+    q[0, 0, keys // 2] = np.nan
+    k[0, 1, keys // 3] = np.nan
+    v[1] = 0
+    for is_causal in (False, True):
+        found = numpy_of(
+            iso.scaled_dot_product_attention(
+                *(iso.convert(x, backend) for x in (q, k, v)), is_causal=is_causal
+            )
+        )
+        bad = np.zeros((2, 2, keys), bool)
+        bad[0, 0, keys // 2] = True
+        bad[0, 1, keys // 3 if is_causal else 0 :] = True
+        np.testing.assert_array_equal(np.isnan(found), np.repeat(bad[..., None], 4, -1))
+        np.testing.assert_array_equal(found[1], 0)
+        scores = np.einsum("bhif,bhjf->bhij", q, k) / 2
+        if is_causal:
+            scores = np.where(np.tri(keys, dtype=bool), scores, -np.inf)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        want = np.einsum("bhij,bhjv->bhiv", weights / weights.sum(-1, keepdims=True), v)
+        np.testing.assert_allclose(found[~bad], want[~bad], rtol=1e-4, atol=1e-6)
+
+
 def test_what_is_not_a_number_shows(backend, xp):
     """A NaN among the values reaches every query that may attend to it, and no other sample."""
     arrays = drawn(22, (2, 4, 3), (2, 5, 3), (2, 5, 2))

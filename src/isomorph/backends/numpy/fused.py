@@ -23,6 +23,7 @@ from .writing import PIECE, empty
 np: Any = numpy  # its type stubs do not know traced values
 ndarray = numpy.ndarray
 KINDS = (np.dtype(np.float32), np.dtype(np.float64))
+PLAIN = (ndarray, type(None))
 INTEGERS = {np.dtype(np.float32): np.int32, np.dtype(np.float64): np.int64}
 
 
@@ -179,6 +180,18 @@ def row_sums(x: ndarray) -> ndarray:
 def linear(composed: Callable, x: Any, weight: Any, bias: Any) -> Any:
     if weight.ndim != 2:
         return composed(x, weight, bias)
+    if type(x) is type(weight) is ndarray and type(bias) in PLAIN and x.ndim == 2:  # the usual call
+        dtype = x.dtype
+        if (
+            dtype not in KINDS
+            or weight.dtype != dtype
+            or (bias is not None and bias.dtype != dtype)
+        ):
+            return composed(x, weight, bias)
+        y = x @ weight.T
+        if bias is not None:
+            y += bias
+        return y
     return fused(_linear, composed, x, weight, bias)
 
 

@@ -167,6 +167,8 @@ def value_of(over: Map, x: Any) -> Any:
 
 def only_input(count: int, arrays: Sequence[Any]) -> Map | None:
     """The newest map, if it maps one of the first `count` arrays, and none after these."""
+    if not RUNNING:
+        return None
     top = newest(arrays)
     if type(top) is not Mapped or any(is_mapped(top.tape, x) for x in arrays[count:]):
         return None

@@ -49,6 +49,7 @@ from .private import (
     peek_interpreter_stack,
 )
 
+HAS_CUDA = torch.backends.cuda.is_built()
 # Parts of torch's errors about tensors as indices.
 WORDS = ("can be converted to an index", "tensors used as indices must be")
 NUMPYS = (
@@ -292,7 +293,7 @@ class Torch(Layers):
     @staticmethod
     def has_devices():
         # torch.compile traces new tensors as if there were no default device
-        return torch.cuda.is_initialized() and not torch.compiler.is_compiling()
+        return HAS_CUDA and torch.cuda.is_initialized() and not torch.compiler.is_compiling()
 
     def fixed_device(xp, x):
         return None if x.is_cpu and not x.ndim else x.device  # a 0-d CPU tensor fits every device

@@ -22,7 +22,7 @@ kernel = F.scaled_dot_product_attention
 SAVED = ("_saved_query", "_saved_key", "_saved_value")  # by all kernels
 SHORT = 2**16  # pairs of a query and a key in one head
 FEW, FEW_INSIDE = 2**15, 2**17  # pairs in all heads: outside and inside torch.func
-LANES = 16  # with fewer keys than this, the CPU kernel turns NaN into zeros
+LANES = 16  # with fewer keys than this, the CPU kernel gives zeros for a query or keys that are NaN
 
 
 def attention(
@@ -78,8 +78,8 @@ def is_plain(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> boo
         len(q) == 4
         and (q == k == v or q[:2] == k[:2] == v[:2])
         and 0 not in q
-        and k[2] >= LANES
         and peek_interpreter_stack() is None
+        and (k[2] >= LANES or (query.is_cpu and not len_torch_dispatch_stack()))
     )
 
 
@@ -96,11 +96,15 @@ def plain(
         query.requires_grad or key.requires_grad or value.requires_grad
     ) and torch.is_grad_enabled():
         batch, heads, many, _ = query.shape
-        each = many * key.shape[2]
-        if batch * heads * each < FEW or (each < SHORT and len_torch_dispatch_stack()):
+        keys = key.shape[2]
+        each = many * keys
+        few = batch * heads * each < FEW or (each < SHORT and len_torch_dispatch_stack())
+        if few or keys < LANES:
             return composed(query, key, value, scale, None, is_causal)
     y = kernel(query, key, value, None, 0.0, is_causal, scale=scale)
     if y.grad_fn is None:
+        if key.shape[2] < LANES and not y.all():  # zeros: they may stand for NaN
+            return composed(query, key, value, scale, None, is_causal)
         return y
     meaning = lambda *arrays: (composed(*arrays, scale, None, is_causal),)
     return twice_differentiable((y,), meaning, (query, key, value), SAVED)[0]
