@@ -42,6 +42,7 @@ BENCHMARKS = {
     "layers_tiny": Benchmark(
         "Layers on tiny arrays: a call over the framework's own", ("keras", "torch"), EACH
     ),
+    "jit_calls": Benchmark("Compiled calls on tiny arrays over the framework's own", (), EACH),
     "special": Benchmark("Special functions over the framework's own", ("scipy",), EACH),
     "modules": Benchmark("Modules over the framework's own", ("equinox", "keras", *EACH)),
     "training": Benchmark(

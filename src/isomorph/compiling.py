@@ -16,7 +16,7 @@ from . import tree
 from .default_backend import HOME, home
 from .dispatch import BACKENDS, NUMBERS, backend_of, find_backend
 from .gradients.calls import check_callable
-from .gradients.mode import with_grads
+from .gradients.mode import MODES, with_grads
 from .kept_programs import STOPS
 from .slow_compilation import Notice, end, name_of, noticed
 from .verifying import AS_IT_IS, Verified
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 TRACING: ContextVar[bool] = ContextVar("isomorph.tracing", default=False)
 # Whether the modules that are taken apart now are arguments of `jit`, which looked at them before.
 LOOKED_AT: ContextVar[bool] = ContextVar("isomorph.looked_at", default=False)
+NESTS = {dict, list, tuple}
 STOPS.extend((TRACING.get, AS_IT_IS.get))  # loops inside a program are parts of it
 
 
@@ -71,7 +72,7 @@ def jit(
     given = _donated(places, names, *_named(func, "donate", donate))
     programs: dict[Any, Callable] = {}
     notices: dict[int, Notice] = {}
-    flat: dict[tuple[type, ...], Contract] = {}  # for arguments without nests: one lookup
+    quick: dict[tuple, tuple] = {}  # programs for arguments that are `_is_plain`, by their types
 
     def build(backend: Contract, fixed: tuple) -> Callable[..., Any]:
         plain = _marked(func, _bound(func, fixed))
@@ -83,23 +84,33 @@ def jit(
 
     @wraps(func)
     def compiled(*args: Any, **kw: Any) -> Any:
-        if AS_IT_IS.get():
+        known, token = quick.get(tuple(map(type, args))), None
+        if known is None:
+            known = quick.get(_kinds(args))
+        as_it_is = AS_IT_IS.get()
+        if (
+            known is not None
+            and known[2] is MODES.get()
+            and known[3] is HOME.get()
+            and not (as_it_is or kw)
+        ):
+            program, backend, _, _ = known  # most calls: a microsecond
+        elif as_it_is:
             return func(*args, **kw)
-        fixed = ()
-        if places or names:
-            fixed, args, kw = _split(places, names, args, kw)
-        types = () if kw else tuple(map(type, args))
-        backend = flat.get(types)
-        if backend is None:
-            leaves = tree.flatten_whole((args, kw))[0]
-            backend = _speaker(leaves, args, kw)
-            if tuple(map(type, leaves)) == types and not set(types) <= set(NUMBERS):
-                flat[types] = backend
-        key = (backend.name, with_grads(), HOME.get(), fixed)
-        program = programs.get(key)
-        if program is None:
-            program = programs[key] = build(backend, fixed)
-        token = None if types in flat else LOOKED_AT.set(True)
+        else:
+            fixed = ()
+            if places or names:
+                fixed, args, kw = _split(places, names, args, kw)
+            backend = _speaker(tree.flatten_whole((args, kw))[0], args, kw)
+            key = (backend.name, with_grads(), HOME.get(), fixed)
+            program = programs.get(key)
+            if program is None:
+                program = programs[key] = build(backend, fixed)
+            kinds = () if kw or places or names else _kinds(args)
+            if _is_plain(kinds, backend):
+                quick[kinds] = program, backend, MODES.get(), HOME.get()
+            else:
+                token = LOOKED_AT.set(True)
         try:
             out = program(*args, **kw)
         except BaseException as error:
@@ -217,6 +228,26 @@ def _speaker(leaves: list[Any], args: tuple, kw: dict[str, Any]) -> Contract:
                 "name the argument in static="
             )
     return backend_of(*arrays) if arrays else home().backend
+
+
+def _kinds(args: tuple) -> tuple:
+    """The types of arguments, and of what is in the dicts, lists and tuples among them."""
+    kinds = tuple(map(type, args))
+    if NESTS.isdisjoint(kinds):
+        return kinds
+    return tuple([
+        (kind, *map(type, x.values() if kind is dict else x)) if kind in NESTS else kind
+        for kind, x in zip(kinds, args)
+    ])  # fmt: skip
+
+
+def _is_plain(kinds: tuple, backend: Contract) -> bool:
+    """Whether all these types are of arrays of one backend and numbers, with at least one array:
+    then there is nothing else to be seen in arguments of these types.
+    """
+    types = [t for kind in kinds for t in (kind[1:] if isinstance(kind, tuple) else (kind,))]
+    arrays = [t for t in types if t not in NUMBERS]
+    return bool(arrays) and all(BACKENDS.get(t) is backend for t in arrays)
 
 
 def _named(func: Callable, word: str, chosen: Any) -> tuple[set[int], set[str]]:

@@ -13,7 +13,7 @@ import pytest
 import isomorph as iso
 from isomorph import slow_compilation
 from isomorph.slow_compilation import PATIENCE
-from oracles import numpy_of
+from oracles import kind_of, numpy_of
 
 X = np.array([0.5, 1.5, -2.0])
 COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
@@ -304,3 +304,31 @@ def test_compiled_functions_within_one_another_speak_once(backend, xp, caplog):
     assert bool(words) == (backend != "numpy")
     assert len(set(words)) == len(words)  # one line for each time
     assert all("outer" in word for word in words)
+
+
+def test_nests_of_one_form_with_other_arrays(backend, xp):
+    """Programs for dicts, lists and tuples are found by the types of what is in them."""
+    scaled = iso.jit(lambda nest, y: [x * y for x in (nest["a"], nest["b"])])
+    first = iso.jit(lambda pair: pair[0])
+    two = np.asarray(2.0, X.dtype)
+    for _ in range(2):
+        for a, b, y, kind in (
+            (xp.asarray(X), xp.asarray(X + 1), xp.asarray(two), backend),
+            (X, X + 1, two, "numpy"),
+            (xp.asarray(X), 3.0, 2.0, backend),
+            (X, 3.0, 2.0, "numpy"),
+            (3.0, xp.asarray(X), 2.0, backend),
+        ):
+            found = scaled({"a": a, "b": b}, y)
+            assert {kind_of(x) for x in found if not isinstance(x, float)} == {kind}
+            for x, want in zip(found, (a, b)):
+                np.testing.assert_allclose(numpy_of(x), numpy_of(want) * 2, rtol=1e-6)
+        if backend != "numpy":
+            with pytest.raises(TypeError, match="numpy"):
+                scaled({"a": xp.asarray(X), "b": X}, 2.0)
+        for pair in ((xp.asarray(X), 1.0), [xp.asarray(X), 1.0], ([xp.asarray(X)], 1.0)):
+            out = first(pair)
+            assert isinstance(out, list) == isinstance(pair[0], list)
+            np.testing.assert_allclose(numpy_of(out[0] if isinstance(out, list) else out), X)
+        with pytest.raises(TypeError, match="needed arrays and numbers, got a str"):
+            first((xp.asarray(X), "text"))

@@ -231,12 +231,19 @@ def signature(arrays: Sequence[torch.Tensor]) -> tuple:
     if is_any_autocast_enabled():
         kinds = ("cpu", "cuda")
         state += tuple((torch.is_autocast_enabled(k), torch.get_autocast_dtype(k)) for k in kinds)
-    for x in arrays:
+    try:
+        return state, *map(_signature, arrays)
+    except RuntimeError:  # a nested tensor has no shape
+        for x in arrays:
+            check_plain(x)
+        raise
+
+
+def _signature(x: torch.Tensor) -> tuple:
+    if type(x) not in PLAIN or x.layout is not torch.strided:
         check_plain(x)
-    return state, *[
-        (x.shape, x.stride(), x.dtype, x.device, x.requires_grad, x.is_neg() or x.is_conj())
-        for x in arrays
-    ]
+    bits = x.is_neg() or x.is_conj()
+    return x.shape, x.stride(), x.dtype, x.device, x.requires_grad, bits
 
 
 def check_plain(x: torch.Tensor) -> None:
