@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TRACING: ContextVar[bool] = ContextVar("isomorph.tracing", default=False)
 # Whether the modules that are taken apart now are arguments of `jit`, which looked at them before.
 LOOKED_AT: ContextVar[bool] = ContextVar("isomorph.looked_at", default=False)
-NESTS = {dict, list, tuple}
+NESTS, SCALARS = {dict, list, tuple}, set(NUMBERS)
 STOPS.extend((TRACING.get, AS_IT_IS.get))  # loops inside a program are parts of it
 
 
@@ -204,7 +204,7 @@ def _program(xp: Any, func: Callable, form: Any, arrays: Sequence[Any], given: l
 
 def _arrays(xp: Any, leaves: list[Any]) -> list[Any]:
     """The leaves, with numbers made into arrays."""
-    if not any(type(x) in NUMBERS for x in leaves):
+    if SCALARS.isdisjoint(map(type, leaves)):
         return leaves
     arrays = [x for x in leaves if type(x) not in NUMBERS]
     return [xp.weak(x, arrays) if type(x) in NUMBERS else x for x in leaves]

@@ -27,7 +27,7 @@ from .repairs import repaired
 
 HOST = "isomorph.host.default"  # the operator of `hosting`
 TRACING = Lock()  # only one thread traces at a time
-PLAIN = (torch.Tensor, torch.nn.Parameter)  # types whose memory a program can read
+PLAIN = {torch.Tensor, torch.nn.Parameter}  # types whose memory a program can read
 
 
 def program(func: Callable[..., tuple], arrays: Sequence[torch.Tensor]) -> Callable[..., Any]:
@@ -82,6 +82,7 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
                 "layout_optimization": not _has_turned_images(graph),
                 # this pass would move recomputed values back to where they were computed first
                 "reorder_for_locality": False,
+                "size_asserts": False,  # `signature` has looked at every argument
                 # Pairs of operations that read one array, such as a learning rate, are candidates
                 # for one loop. Neighbours are enough: a fifth of the time for a large network.
                 "max_fusion_buffer_group_pairwise_attempts": 8,
@@ -231,19 +232,19 @@ def signature(arrays: Sequence[torch.Tensor]) -> tuple:
     if is_any_autocast_enabled():
         kinds = ("cpu", "cuda")
         state += tuple((torch.is_autocast_enabled(k), torch.get_autocast_dtype(k)) for k in kinds)
+    layouts = [x.layout for x in arrays]
+    if not PLAIN.issuperset(map(type, arrays)) or layouts.count(torch.strided) < len(layouts):
+        for x in arrays:
+            check_plain(x)
     try:
-        return state, *map(_signature, arrays)
+        return state, *[  # no function per tensor: there may be hundreds
+            (x.shape, x.stride(), x.dtype, x.device, x.requires_grad, x.is_neg() or x.is_conj())
+            for x in arrays
+        ]
     except RuntimeError:  # a nested tensor has no shape
         for x in arrays:
             check_plain(x)
         raise
-
-
-def _signature(x: torch.Tensor) -> tuple:
-    if type(x) not in PLAIN or x.layout is not torch.strided:
-        check_plain(x)
-    bits = x.is_neg() or x.is_conj()
-    return x.shape, x.stride(), x.dtype, x.device, x.requires_grad, bits
 
 
 def check_plain(x: torch.Tensor) -> None:
