@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..dispatch import backend_of
-from .attention import check_dtypes
+from .attention import check_one_dtype
+from .shapes import remembered
 
 if TYPE_CHECKING:
     from ..array_types import A
@@ -96,14 +97,27 @@ def _check(
     time_major: bool,
     c: Any = None,
 ) -> None:
-    shape = tuple(x.shape)
+    arrays = x, h, c, kernel, recurrent, bias, recurrent_bias
+    _FIT(name, gates, bool(time_major), *[None if a is None else a.shape for a in arrays])
+    check_one_dtype(name, xp, WORDS, arrays)
+
+
+WORDS = ("x", "init_h", "init_c", "kernel", "recurrent_kernel", "bias", "recurrent_bias")
+
+
+def _fit(
+    name: str, gates: int, time_major: bool, x: Any, h: Any, c: Any,
+    kernel: Any, recurrent: Any, bias: Any, recurrent_bias: Any,
+) -> None:  # fmt: skip
+    """Raise if the shapes do not fit."""
+    shape = tuple(x)
     form = "[time, *batch, in]" if time_major else "[*batch, time, in]"
     if len(shape) < 2:
         raise ValueError(f"{name}: needed x {form}, got {list(shape)}")
     batch, time = (shape[1:-1], shape[0]) if time_major else (shape[:-2], shape[-2])
     if time == 0:
         raise ValueError(f"{name}: needed x {form} with at least one step, got {list(shape)}")
-    matrix = tuple(recurrent.shape)
+    matrix = tuple(recurrent)
     out = matrix[0] if len(matrix) == 2 else None
     if out is None or matrix[1] != gates * out:
         raise ValueError(f"{name}: needed recurrent_kernel [out, {gates}·out], got {list(matrix)}")
@@ -112,16 +126,15 @@ def _check(
     _like(name, "init_c", "[*batch, out]", c, (*batch, out))
     _like(name, "bias", f"[{gates}·out]", bias, (gates * out,))
     _like(name, "recurrent_bias", f"[{gates}·out]", recurrent_bias, (gates * out,))
-    check_dtypes(
-        name, xp, x=x, init_h=h, init_c=c, kernel=kernel, recurrent_kernel=recurrent, bias=bias,
-        recurrent_bias=recurrent_bias,
-    )  # fmt: skip
 
 
-def _like(name: str, word: str, form: str, x: Any, wanted: tuple) -> None:
-    if x is None:
+_FIT = remembered(_fit)
+
+
+def _like(name: str, word: str, form: str, found: Any, wanted: tuple) -> None:
+    if found is None:
         return
-    shape = tuple(x.shape)
+    shape = tuple(found)
     if shape != wanted and (
         len(shape) != len(wanted)
         or any(a != b and None not in (a, b) for a, b in zip(shape, wanted))

@@ -15,6 +15,7 @@ import torch
 
 from . import private
 from .fused import fused
+from .private import len_torch_dispatch_stack, peek_interpreter_stack
 
 STATES = {"lstm": 2, "gru": 1}
 
@@ -24,6 +25,8 @@ def recurrent(kind: str, composed: Callable, arrays: tuple) -> tuple:
     None), and whether time is the first axis.
     """
     *given, time_major = arrays
+    if is_plain(given):
+        return _native(kind, given, time_major)
     there = [x is not None for x in given]
     tensors = [x for x in given if x is not None]
     if any(0 in x.shape for x in tensors):
@@ -42,6 +45,21 @@ def recurrent(kind: str, composed: Callable, arrays: tuple) -> tuple:
         return composed(*_full(tensors, there), time_major)
 
     return fused(native, plain, tensors, (whole, back))
+
+
+def is_plain(given: list[Any]) -> bool:
+    """Whether nothing traces or differentiates these tensors, and none is empty."""
+    if (
+        peek_interpreter_stack() is not None
+        or len_torch_dispatch_stack()
+        or torch.compiler.is_compiling()
+    ):
+        return False
+    watching = torch.is_grad_enabled()
+    for x in given:
+        if x is not None and ((watching and x.requires_grad) or 0 in x.shape):
+            return False
+    return True
 
 
 def _full(tensors: Sequence[torch.Tensor], there: Sequence[bool]) -> list[Any]:
@@ -65,10 +83,12 @@ def _native(kind: str, given: list[Any], time_major: bool) -> tuple:
         weights = [part.view(w.shape) for part, w in zip(parts, weights)]
     run = getattr(torch, kind)
     if x.ndim == 3:  # the form that torch takes, with time or batch first
-        state = [h.unsqueeze(0) for h in state]
-        first = state[0] if n == 1 else tuple(state)
-        hs, *last = run(x, first, weights, biased, 1, 0.0, True, False, not time_major)
-        return hs, *(h.squeeze(0) for h in last)
+        how = weights, biased, 1, 0.0, True, False, not time_major
+        if n == 1:
+            hs, h = run(x, state[0].unsqueeze(0), *how)
+            return hs, h.squeeze(0)
+        hs, h, c = run(x, (state[0].unsqueeze(0), state[1].unsqueeze(0)), *how)
+        return hs, h.squeeze(0), c.squeeze(0)
     batch = _batch(x, time_major)
     x = x if time_major else x.movedim(-2, 0)
     x = x.reshape(x.shape[0], prod(batch), x.shape[-1])
