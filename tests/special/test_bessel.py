@@ -59,6 +59,7 @@ def test_numpy_without_scipy(name):
     check(name, ours(name, *points(name)))
 
 
+@pytest.mark.host_only("it is about loops of the host", "torch")
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_values_of_arrays_with_gaps(backend):
     """torch has other loops for them, and its own kernels are used here."""

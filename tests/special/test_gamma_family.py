@@ -63,6 +63,7 @@ def test_errors_are_at_most_four_times_those_of_scipy(name):
         assert found[part][worst] <= 4 * max(2.0, other[part].max()), (region, at)
 
 
+@pytest.mark.host_only("it is about loops of the host", "torch")
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_values_of_arrays_with_gaps(backend):
     """torch has other loops for them, and its own kernels are used here."""
