@@ -18,6 +18,7 @@ from .dispatch import BACKENDS, NUMBERS, backend_of, find_backend
 from .gradients.calls import check_callable
 from .gradients.mode import with_grads
 from .kept_programs import STOPS
+from .recompiling import Reasons
 from .slow_compilation import Notice, end, name_of, noticed
 from .verifying import AS_IT_IS, Verified
 
@@ -63,6 +64,8 @@ def jit(
     value of the call, where ε is 2⁻⁵² for float64, 2⁻²³ for float32, 2⁻¹⁰ for float16 and 2⁻⁷ for
     bfloat16; integers, infinities and NaNs must be equal. A compiler can be wrong.
 
+    At level DEBUG, the logger `isomorph` gets a line for each program, with what is new about it.
+
     >>> iso.jit(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     np.float64(5.0)
     """
@@ -72,13 +75,17 @@ def jit(
     programs: dict[Any, Callable] = {}
     notices: dict[int, Notice] = {}
     flat: dict[tuple[type, ...], Contract] = {}  # for arguments without nests: one lookup
+    reasons = Reasons(func)
+    fresh = reasons.fresh
 
     def build(backend: Contract, fixed: tuple) -> Callable[..., Any]:
         plain = _marked(func, _bound(func, fixed))
         compiler = lambda func: backend.jit(func, *given, notices)
-        program = compiler(plain)
-        if not verify or program is plain:  # this backend has no compiler
-            return program
+        if compiler(plain) is plain:  # this backend has no compiler
+            return plain
+        plain = reasons.noting(plain)
+        if not verify:
+            return compiler(plain)
         return Verified(backend, plain, compiler, lambda args, kw: _given(args, kw, *given))
 
     @wraps(func)
@@ -104,6 +111,7 @@ def jit(
             out = program(*args, **kw)
         except BaseException as error:
             end(notices, False)
+            reasons.forget()
             if isinstance(error, Exception):
                 backend.explain(error)
             raise
@@ -112,6 +120,8 @@ def jit(
                 LOOKED_AT.reset(token)
         if notices:
             end(notices, True)
+        if fresh:
+            reasons.tell(backend.name, fixed, args, kw, TRACING.get())
         return out
 
     return compiled
