@@ -20,7 +20,7 @@ from .gradients.mode import with_grads
 from .slow_compilation import name_of
 
 LOG = logging.getLogger("isomorph")
-MADE: Counter[Any] = Counter()  # compiled functions by the place of their code
+MADE: Counter[Any] = Counter()  # compiled functions by backend and the place of their code
 REMEMBERED = 64  # programs of one function; more are a fault of the caller, which is told by then
 SHOWN = 4  # differences in one line
 
@@ -62,16 +62,16 @@ class Reasons:
         before = self.programs.setdefault(backend, [])
         self.count += 1
         if LOG.isEnabledFor(logging.DEBUG):
-            why = self._why(before, facts, form)
+            why = self._why(backend, before, facts, form)
             LOG.debug("isomorph: compiled %s for %s: %s", name_of(self.func), backend, why)
         if not before:
-            MADE[self.place] += 1
+            MADE[backend, self.place] += 1
         before.append((facts, form))
         del before[:-REMEMBERED]
 
-    def _why(self, before: list, facts: dict[str, str], form: Any) -> str:
+    def _why(self, backend: str, before: list, facts: dict[str, str], form: Any) -> str:
         if not before:
-            others = MADE[self.place] if self.place else 0
+            others = MADE[backend, self.place] if self.place else 0
             told = f"; iso.jit was called {others} times before for the same code: call it once"
             return "first program of this iso.jit" + (told if others else "")
         old, old_form = min(reversed(before), key=lambda program: _distance(program[0], facts))

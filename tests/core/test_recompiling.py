@@ -1,18 +1,21 @@
 """`iso.jit` says in the log, at level DEBUG, why it compiles: what differs from its programs."""
 
 import logging
+from collections import Counter
 
 import numpy as np
 import pytest
 
 import isomorph as iso
+from isomorph import recompiling
 
 X = np.array([0.5, 1.5, -2.0])
 COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 
 
 @pytest.fixture
-def said(caplog):
+def said(caplog, monkeypatch):
+    monkeypatch.setattr(recompiling, "MADE", Counter())  # not those of other tests
     caplog.set_level(logging.DEBUG, "isomorph")
 
     def since():
