@@ -350,6 +350,7 @@ HANDLES = {
     "KEYS",
     "LEVELS",
     "LOADED",
+    "MADE",
     "MODES",
     "NOTED",
     "ON_LOAD",

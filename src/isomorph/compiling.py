@@ -18,6 +18,7 @@ from .dispatch import BACKENDS, NUMBERS, backend_of, find_backend
 from .gradients.calls import check_callable
 from .gradients.mode import MODES, with_grads
 from .kept_programs import STOPS
+from .recompiling import Reasons
 from .slow_compilation import Notice, end, name_of, noticed
 from .verifying import AS_IT_IS, Verified
 
@@ -64,6 +65,8 @@ def jit(
     value of the call, where ε is 2⁻⁵² for float64, 2⁻²³ for float32, 2⁻¹⁰ for float16 and 2⁻⁷ for
     bfloat16; integers, infinities and NaNs must be equal. A compiler can be wrong.
 
+    At level DEBUG, the logger `isomorph` gets a line for each program, with what is new about it.
+
     >>> iso.jit(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     np.float64(5.0)
     """
@@ -73,18 +76,22 @@ def jit(
     programs: dict[Any, Callable] = {}
     notices: dict[int, Notice] = {}
     quick: dict[tuple, tuple] = {}  # programs for arguments that are `_is_plain`, by their types
+    reasons = Reasons(func)
+    fresh = reasons.fresh
 
     def build(backend: Contract, fixed: tuple) -> Callable[..., Any]:
         plain = _marked(func, _bound(func, fixed))
         compiler = lambda func: backend.jit(func, *given, notices)
-        program = compiler(plain)
-        if not verify or program is plain:  # this backend has no compiler
-            return program
+        if compiler(plain) is plain:  # this backend has no compiler
+            return plain
+        plain = reasons.noting(plain)
+        if not verify:
+            return compiler(plain)
         return Verified(backend, plain, compiler, lambda args, kw: _given(args, kw, *given))
 
     @wraps(func)
     def compiled(*args: Any, **kw: Any) -> Any:
-        known, token = quick.get(tuple(map(type, args))), None
+        known, token, fixed = quick.get(tuple(map(type, args))), None, ()
         if known is None:
             known = quick.get(_kinds(args))
         as_it_is = AS_IT_IS.get()
@@ -98,7 +105,6 @@ def jit(
         elif as_it_is:
             return func(*args, **kw)
         else:
-            fixed = ()
             if places or names:
                 fixed, args, kw = _split(places, names, args, kw)
             backend = _speaker(tree.flatten_whole((args, kw))[0], args, kw)
@@ -115,6 +121,7 @@ def jit(
             out = program(*args, **kw)
         except BaseException as error:
             end(notices, False)
+            reasons.forget()
             if isinstance(error, Exception):
                 backend.explain(error)
             raise
@@ -123,6 +130,8 @@ def jit(
                 LOOKED_AT.reset(token)
         if notices:
             end(notices, True)
+        if fresh:
+            reasons.tell(backend.name, fixed, args, kw, TRACING.get())
         return out
 
     return compiled

@@ -1,0 +1,146 @@
+"""Why a function is compiled: a line in the log for each program, with what is new about it.
+
+The lines go to the logger `isomorph` at level DEBUG, which is off unless it is asked for. Calls of
+compiled programs do not come here. What is remembered of a program are words: no arrays are held.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from inspect import Parameter, signature
+from threading import get_ident
+from typing import Any
+
+from . import tree
+from .default_backend import HOME
+from .dispatch import NUMBERS, dtype_of, find_backend
+from .gradients.mode import with_grads
+from .slow_compilation import name_of
+
+LOG = logging.getLogger("isomorph")
+MADE: Counter[Any] = Counter()  # compiled functions by backend and the place of their code
+REMEMBERED = 64  # programs of one function; more are a fault of the caller, which is told by then
+SHOWN = 4  # differences in one line
+
+
+class Reasons:
+    """What decided the programs of one compiled function."""
+
+    def __init__(self, func: Callable[..., Any]):
+        self.func, self.count = func, 0
+        self.programs: dict[str, list[tuple[dict[str, str], Any]]] = {}  # by backend
+        self.fresh: set[int] = set()  # threads in which the function was just traced
+        code = getattr(func, "__code__", None)
+        self.place = None if code is None else (code.co_filename, code.co_firstlineno, code.co_name)
+
+    def noting(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+        """`plain`, which notes that it runs: a compiled function runs when it is traced."""
+
+        def call(*args: Any, **kw: Any) -> Any:
+            self.fresh.add(get_ident())
+            return plain(*args, **kw)
+
+        call.__qualname__ = name_of(plain)
+        return call
+
+    def forget(self) -> None:
+        """After a call that raised."""
+        self.fresh.discard(get_ident())
+
+    def tell(
+        self, backend: str, fixed: tuple, args: tuple, kw: dict[str, Any], inner: bool
+    ) -> None:
+        """After a call: if it was traced, say why. `inner` is a part of another program."""
+        if get_ident() not in self.fresh:
+            return
+        self.fresh.discard(get_ident())
+        if inner:
+            return
+        facts, form = self._facts(fixed, args, kw), tree.flatten_whole((args, kw))[1]
+        before = self.programs.setdefault(backend, [])
+        self.count += 1
+        if LOG.isEnabledFor(logging.DEBUG):
+            why = self._why(backend, before, facts, form)
+            LOG.debug("isomorph: compiled %s for %s: %s", name_of(self.func), backend, why)
+        if not before:
+            MADE[backend, self.place] += 1
+        before.append((facts, form))
+        del before[:-REMEMBERED]
+
+    def _why(self, backend: str, before: list, facts: dict[str, str], form: Any) -> str:
+        if not before:
+            others = MADE[backend, self.place] if self.place else 0
+            told = f"; iso.jit was called {others} times before for the same code: call it once"
+            return "first program of this iso.jit" + (told if others else "")
+        old, old_form = min(reversed(before), key=lambda program: _distance(program[0], facts))
+        found = _differences(old, facts)
+        if not found and old_form != form:
+            found = ["a module has other settings, such as train or eval, or another structure"]
+        if not found:
+            found = ["same shapes and dtypes: another device, layout, or setting of the framework"]
+        more = len(found) - SHOWN
+        listed = "; ".join(found[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
+        return f"program {self.count} of this iso.jit: {listed}"
+
+    def _facts(self, fixed: tuple, args: tuple, kw: dict[str, Any]) -> dict[str, str]:
+        """What decides a program, by name."""
+        full: list[Any] = list(args)
+        for place, _, x in fixed:
+            if isinstance(place, int):
+                full.insert(place, Static(x))
+        kw = {**kw, **{place: Static(x) for place, _, x in fixed if isinstance(place, str)}}
+        names = self._names(len(full))
+        found = {}
+        given = [(name, nest, "") for name, nest in zip(names, full)]
+        for name, nest, how in given + [(name, nest, " by keyword") for name, nest in kw.items()]:
+            if isinstance(nest, Static):
+                found[name] = f"static {nest.text}{how}"
+                continue
+            for path, x in zip(tree.paths(nest, whole=True), tree.flatten_whole(nest)[0]):
+                found[f"{name}/{path}" if path else name] = _text(x) + how
+        around = HOME.get()
+        if around is not None:
+            words = [around.backend.name, *(str(x) for x in around[1:] if x is not None)]
+            found["iso.use_backend"] = " ".join(words)
+        if not with_grads():
+            found["gradients"] = "off"
+        return found
+
+    def _names(self, count: int) -> list[str]:
+        try:
+            known = list(signature(self.func).parameters.values())
+        except (TypeError, ValueError):  # a builtin without a signature
+            known = []
+        several = (Parameter.VAR_POSITIONAL, Parameter.KEYWORD_ONLY, Parameter.VAR_KEYWORD)
+        names = [p.name for p in known if p.kind not in several]
+        return [names[i] if i < len(names) else f"argument {i}" for i in range(count)]
+
+
+class Static:
+    """A static argument, in words."""
+
+    def __init__(self, x: Any):
+        self.text = repr(x)[:80]
+
+
+def _text(x: Any) -> str:
+    if type(x) in NUMBERS:
+        return f"a Python {type(x).__name__}"
+    if find_backend(x) is None:
+        return type(x).__name__
+    return f"{dtype_of(x)} {list(x.shape)}"
+
+
+def _distance(old: dict[str, str], new: dict[str, str]) -> tuple[int, int]:
+    """How many facts differ, and how many words of them."""
+    both = [(old.get(k, ""), new.get(k, "")) for k in {*old, *new} if old.get(k) != new.get(k)]
+    words = [set(x.split(maxsplit=1)) ^ set(y.split(maxsplit=1)) for x, y in both]
+    return len(both), sum(map(len, words))
+
+
+def _differences(old: dict[str, str], new: dict[str, str]) -> list[str]:
+    changed = [f"{k} is {new[k]}, was {old[k]}" for k in new if k in old and new[k] != old[k]]
+    added = [f"{k} is new, {new[k]}" for k in new if k not in old]
+    return changed + added + [f"{k} is gone, was {old[k]}" for k in old if k not in new]
