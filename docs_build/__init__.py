@@ -9,6 +9,7 @@ from pathlib import Path
 from . import api, measured, support
 
 DOCS = Path(__file__).parents[1] / "docs"
+README = DOCS.parent / "README.md"
 
 
 def kept() -> dict[str, str]:
@@ -21,8 +22,16 @@ def pages() -> dict[str, str]:
     return {**api.pages(), **kept()}
 
 
+def readme(text: str) -> str:
+    """The README with the totals of the benchmarks between its marks."""
+    start, end = "<!-- benchmarks -->", "<!-- /benchmarks -->"
+    head, tail = text.split(start)[0], text.split(end)[1]
+    return f"{head}{start}{measured.headline()}{end}{tail}"
+
+
 def write() -> None:
-    """Write the pages that changed."""
+    """Write the pages that changed, and the totals in the README."""
+    README.write_text(readme(README.read_text("utf-8")), "utf-8")
     for path, text in pages().items():
         file = DOCS / path
         file.parent.mkdir(parents=True, exist_ok=True)

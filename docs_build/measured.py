@@ -199,7 +199,8 @@ two; `--quick` uses toy sizes where a benchmark has them. `training` compares co
 ResNet-18 and a transformer with optax, Flax NNX, Equinox, `torch.compile`, `tf.function`, Keras and HIPS autograd. All
 start from the same weights, and their first losses are checked to agree.
 
-This page is made from the files in `benchmarks/results` by `make docs`. Each of them says machine, versions and date.
+This page is made from the files in `benchmarks/results` by `make docs`. Each of them says machine, versions and date. In
+the plots every mark is a row; marks at the edge are beyond it.
 """
 
 
@@ -207,6 +208,17 @@ def summary(found: list[Measured]) -> str:
     """The totals as one sentence."""
     kept, judged = totals(found)
     return f"{kept} of {judged} rows with a budget keep it, {judged - kept} do not."
+
+
+def headline() -> str:
+    """The totals for the README."""
+    found = everything()
+    ratios = {m.title: median(r for _, _, r, _ in m.ratios) for m in found if m.ratios}
+    steps, kernels = ratios["A step of training"], ratios["NVIDIA H200"]
+    return (
+        f"[Benchmarks](docs/benchmarks.md): {summary(found)}\nMedians of our time over the other's: "
+        f"{steps:.2f} for training steps on a CPU, {kernels:.2f} for kernels on an NVIDIA H200."
+    )
 
 
 def pages() -> dict[str, str]:

@@ -43,7 +43,13 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     one.add_argument("form", choices=["md", "html", "badge", "json"])
     one.add_argument("-o", "--out", type=Path, required=True, metavar="DIR")
     one.add_argument("--run", default="latest")
-    one.add_argument("--readme", type=Path, action="append", default=[], help="also put the totals between the marks of this file (md)")
+    one.add_argument(
+        "--readme",
+        type=Path,
+        action="append",
+        default=[],
+        help="also put the totals between the marks of this file (md)",
+    )
     one = verbs.add_parser("diff", help="show how every cell changed")
     one.add_argument("base")
     one.add_argument("head")
