@@ -26,6 +26,7 @@ test-all: lint browser
 
 # Quick tests for a new public name: that it is documented, exported, and tested on every backend.
 NAMES := tests/test_examples.py tests/test_architecture.py tests/core/test_public_names.py \
+	tests/docs/test_api_pages.py \
 	tests/typing/test_typing.py::test_what_returns_any_has_a_reason \
 	tests/core/test_compiled_eager.py::test_every_name_is_drawn \
 	tests/backends/test_four_of_a_kind.py::test_every_name_was_drawn \

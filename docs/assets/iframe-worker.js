@@ -1,5 +1,5 @@
 // Browsers start no workers from files, and the search runs in one. When the site is opened without a
-// server, run the worker's script in a hidden frame instead.
+// server, run the worker's script in a hidden frame instead. Messages are copies, as those of a worker are.
 if (location.protocol === "file:") {
   window.Worker = class {
     constructor(url) {
@@ -9,7 +9,10 @@ if (location.protocol === "file:") {
       this.frame.srcdoc = "<!doctype html><title>search</title>";
       this.frame.onload = () => {
         const inner = this.frame.contentWindow;
-        inner.postMessage = (data) => setTimeout(() => this.onmessage && this.onmessage({ data }));
+        inner.postMessage = (message) => {
+          const data = structuredClone(message);
+          setTimeout(() => this.onmessage && this.onmessage({ data }));
+        };
         const script = inner.document.createElement("script");
         script.src = url;
         script.onerror = (event) => this.onerror && this.onerror(event);
@@ -23,7 +26,8 @@ if (location.protocol === "file:") {
       document.body.append(this.frame);
     }
 
-    postMessage(data) {
+    postMessage(message) {
+      const data = structuredClone(message);
       if (this.waiting) this.waiting.push(data);
       else setTimeout(() => this.frame.contentWindow && this.frame.contentWindow.onmessage({ data }));
     }
