@@ -71,6 +71,8 @@ def signature(said: str, thing: Any) -> str:
         return word
     if isinstance(thing, type):
         found = found.replace(return_annotation=inspect.Signature.empty)
+    given = [p for p in found.parameters.values() if p.name != "self"]
+    found = found.replace(parameters=given)
     line = f"{word}{found}"
     line = re.sub(r": '([^']*)'", r": \1", re.sub(r"-> '([^']*)'", r"-> \1", line))
     if len(line) <= WIDTH:
@@ -111,15 +113,17 @@ def linked(line: str) -> str:
         said = f"iso.{match[1]}"
         return f"[{match[0]}]({places()[said]}.md#{said})" if said in places() else match[0]
 
-    return SHOWN.sub(link, line)
+    powers = re.sub(r"(?<=\w)\*\*(?=\w)(?=[^`]*(?:`[^`]*`[^`]*)*$)", r"\\*\\*", line)  # not bold
+    return SHOWN.sub(link, powers)
 
 
-def members(thing: Any) -> Iterator[tuple[str, Any]]:
-    """What a class has of its own, with docstrings."""
-    for word, member in vars(thing).items():
+def members(name: Name) -> Iterator[tuple[str, Any]]:
+    """What a class has of its own, with docstrings; or those that the table of topics lists."""
+    listed = tomllib.loads(TOPICS.read_text("utf-8"))["members"].get(name.said)
+    for word, member in vars(name.thing).items():
         plain = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
         told = plain.__doc__ and (callable(plain) or isinstance(plain, property))
-        if word[0] != "_" and told:
+        if word[0] != "_" and told and (listed is None or word in listed):
             yield word, plain
 
 
@@ -127,7 +131,7 @@ def entry(name: Name) -> str:
     parts = [f"## {name.said} {{ #{name.said} }}"]
     parts += [f"```python\n{signature(name.said, name.thing)}\n```", text_of(name.thing)]
     if isinstance(name.thing, type):
-        for word, member in members(name.thing):
+        for word, member in members(name):
             said = f"{name.said}.{word}"
             parts.append(f"### {said.removeprefix('iso.')} {{ #{said} }}")
             if not isinstance(member, property):

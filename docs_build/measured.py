@@ -126,8 +126,7 @@ def strip(measured: Measured) -> str:
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         f'font-family="sans-serif" font-size="13">',
-        f"<title>{escape(measured.title)}: time of isomorph over the other's. {escape(said)}"
-        "</title>",
+        f"<title>{escape(measured.title)}: isomorph over the other. {escape(said)}</title>",
         f'<rect width="{WIDTH}" height="{height}" rx="6" fill="#fbfbfd"/>',
     ]
     for x in (0.25, 0.5, 1, 2, 4):
@@ -191,7 +190,7 @@ def slug(measured: Measured, count: int) -> str:
 
 HEAD = """# Benchmarks
 
-A speed is the ratio of two times measured in the same run: ours and a peer's. Below 1x isomorph is faster. A budget is
+A speed is the ratio of two times measured in the same run: ours and a peer's. Below 1x isomorph is faster, or takes less memory. A budget is
 what we ask of a row before it is measured; rows that do not keep theirs are shown like the others. No test asserts a
 time. To measure your own machine: `pip install -e '.[bench]'`, then `isomorph bench -o FOLDER` prints the tables and
 writes them as `bench.json` and as one page with plots, `bench.html`. `isomorph bench training imports` runs only these
@@ -243,7 +242,8 @@ def pages() -> dict[str, str]:
         same = sum(path.startswith(slug(measured, 0)[:-4]) for path in pictures)
         path = slug(measured, same)
         pictures[path] = drawn(measured)
-        body += [f"### {measured.title}{f' ({same + 1})' if same else ''}\n"]
+        if measured.title != seen_title(seen):
+            body += [f"### {measured.title}{f' ({same + 1})' if same else ''}\n"]
         body += [f"![{measured.title}: {told(measured)}]({path})\n"]
     for name in FILES:
         pictures[f"benchmarks/{name}.md"] = f'--8<-- "benchmarks/results/{name}.md"\n'
