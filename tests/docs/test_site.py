@@ -109,11 +109,17 @@ def browser():
         yield found
 
 
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
-def test_pages_can_be_read(browser, site, size):
+@pytest.mark.parametrize(
+    ("size", "scheme", "pages"),
+    [(WIDE, "light", LOOKED_AT), (PHONE, "light", LOOKED_AT), (PHONE, "dark", LOOKED_AT[:3])],
+    ids=["wide", "phone", "dark"],
+)
+def test_pages_can_be_read(browser, site, size, scheme, pages):
     width, height = size
-    context = browser.new_context(viewport={"width": width, "height": height}, offline=True)
-    for name in LOOKED_AT:
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, offline=True, color_scheme=scheme
+    )
+    for name in pages:
         page = watched(context)
         page.goto((site / name).as_uri())
         page.wait_for_selector("html.js")
