@@ -8,6 +8,7 @@ import pytest
 import docs_build
 from docs_build import api, measured, support
 from isomorph.backends.composed import Backend
+from isomorph.command import main
 from isomorph.dispatch import load
 
 from .blocks import ROOT
@@ -79,3 +80,15 @@ def test_the_menu_has_every_page():
     docs = {p.relative_to(ROOT / "docs").as_posix() for p in (ROOT / "docs").rglob("*.md")}
     docs = {p for p in docs if not p.startswith("scoreboard/")} | set(api.pages())
     assert set(listed) == docs
+
+
+def test_every_command_is_on_its_page(capsys):
+    page = (ROOT / "docs/commands.md").read_text("utf-8")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    parts = re.search(r"\{([\w,]+)\}", capsys.readouterr().out)[1].split(",")
+    assert len(parts) == 5
+    assert all(f"`isomorph {part}" in page for part in parts)
+    targets = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.M)[1].split()
+    listed = set(re.findall(r"`make ([\w-]+)", page))
+    assert listed == set(targets) - {"clean", "lint", "browser"}
