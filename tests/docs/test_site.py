@@ -18,10 +18,11 @@ from .blocks import ROOT
 
 WIDE, PHONE = (1280, 1000), (390, 844)
 PARTS = ("docs", "benchmarks/results")  # the pages, and what they include
-# A page of every kind: text, code, wide tables, pictures, signatures.
-LOOKED_AT = (
-    "index.html", "quickstart.html", "tutorials/gradients.html", "support.html",
-    "benchmarks.html", "benchmarks/h200.html", "scoreboard.html", "api/custom.html",
+# A page of every kind: text, code, wide tables, signatures. The others wait for make test-all.
+QUICK = ("index.html", "tutorials/gradients.html", "support.html", "api/custom.html")
+OTHERS = (
+    "quickstart.html", "compare.html", "examples/index.html", "benchmarks.html",
+    "benchmarks/h200.html", "scoreboard.html", "api/index.html",
 )  # fmt: skip
 
 
@@ -111,8 +112,14 @@ def browser():
 
 @pytest.mark.parametrize(
     ("size", "scheme", "pages"),
-    [(WIDE, "light", LOOKED_AT), (PHONE, "light", LOOKED_AT), (PHONE, "dark", LOOKED_AT[:3])],
-    ids=["wide", "phone", "dark"],
+    [
+        pytest.param(WIDE, "light", QUICK, id="wide"),
+        pytest.param(PHONE, "light", QUICK, id="phone"),
+        pytest.param(PHONE, "dark", QUICK[:1], id="dark"),
+        pytest.param(WIDE, "light", OTHERS, id="wide, others", marks=pytest.mark.slow),
+        pytest.param(PHONE, "light", OTHERS, id="phone, others", marks=pytest.mark.slow),
+        pytest.param(WIDE, "dark", OTHERS, id="dark, others", marks=pytest.mark.slow),
+    ],
 )
 def test_pages_can_be_read(browser, site, size, scheme, pages):
     width, height = size
