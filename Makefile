@@ -8,7 +8,7 @@ export TF_CPP_MIN_LOG_LEVEL := 3
 export ONEDNN_JIT_PROFILE := 0
 export SCOREBOARD_ARTIFACTS ?= $(CURDIR)/.scoreboard/screenshots
 
-.PHONY: demo test test-all names lint bench scoreboard browser versions release conformance clean
+.PHONY: demo test test-all names lint docs docs-serve bench scoreboard browser versions release conformance clean
 
 # make demo uses the frameworks that are installed; BACKENDS=all installs all four; BACKENDS="numpy jax" chooses.
 demo: $(VENV)/$(if $(filter all,$(BACKENDS)),all,core)
@@ -26,6 +26,7 @@ test-all: lint browser
 
 # Quick tests for a new public name: that it is documented, exported, and tested on every backend.
 NAMES := tests/test_examples.py tests/test_architecture.py tests/core/test_public_names.py \
+	tests/docs/test_api_pages.py \
 	tests/typing/test_typing.py::test_what_returns_any_has_a_reason \
 	tests/core/test_compiled_eager.py::test_every_name_is_drawn \
 	tests/backends/test_four_of_a_kind.py::test_every_name_was_drawn \
@@ -37,7 +38,7 @@ names: lint
 scoreboard: $(VENV)/test browser
 	$(BOARD) import seeds
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PROVEN); status=$$?; \
-	$(BOARD) render md -o docs/scoreboard --readme README.md && \
+	$(BOARD) render md -o docs/scoreboard --readme README.md --readme docs/scoreboard.md && \
 	$(BOARD) render html -o docs/scoreboard && $(BOARD) render badge -o docs/scoreboard && \
 	($(BOARD) diff 0 latest || test $$? -eq 1) && exit $$status
 
@@ -50,6 +51,16 @@ lint: $(VENV)/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+
+# Build the site into site/, with its generated pages. Warnings are errors. site/index.html opens without a server.
+docs: $(VENV)/docs
+	$(BIN)/python -m docs_build
+	$(BIN)/zensical build --strict --clean
+
+# The site on http://localhost:8000, built again when a page changes.
+docs-serve: $(VENV)/docs
+	$(BIN)/python -m docs_build
+	$(BIN)/zensical serve
 
 bench: $(VENV)/bench
 	@$(BIN)/python -m benchmarks
@@ -74,7 +85,7 @@ conformance: $(VENV)/conformance
 	@test -z "$(AUTOGRAD)" || $(BIN)/python conformance/hips/run.py examples --checkout "$(AUTOGRAD)"
 
 clean:
-	rm -rf $(VENV) build dist .programs .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site .cache docs/api .programs .pytest_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -88,6 +99,9 @@ $(VENV)/all: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/test: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) -e '.[test]' && touch $@
+
+$(VENV)/docs: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) -e '.[docs]' && touch $@
 
 $(VENV)/bench: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) -e '.[bench]' && touch $@

@@ -70,7 +70,8 @@ def core(session, framework, age):
         verbs = ["--verbs"] if age == "pinned" else []  # every verb must be used
         session.run(
             "python", "-m", "pytest", "--core", *verbs, "-m", "not slow", "-n", "2", "--dist",
-            "worksteal", "--ignore=tests/scoreboard", f"--junitxml={report}", *session.posargs,
+            "worksteal", "--ignore=tests/scoreboard", "--ignore=tests/docs", f"--junitxml={report}",
+            *session.posargs,
         )  # fmt: skip
         found["ended"] = 0
     finally:

@@ -83,7 +83,7 @@ def test_the_map_shows_what_is_there():
 @pytest.mark.skipif(bool(ABSENT), reason="it looks at every backend")
 @pytest.mark.timeout(300)
 def test_done_as_it_says_it_is_done(tmp_path, capsys):
-    for part in ("src", "tests"):
+    for part in ("src", "tests", "docs_build", "benchmarks"):
         ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
         shutil.copytree(ROOT / part, tmp_path / part, ignore=ignored)
     for file in ("pyproject.toml", "README.md", "ARCHITECTURE.md", "Makefile"):

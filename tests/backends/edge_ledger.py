@@ -70,7 +70,7 @@ def ties(inputs, values):
 
 
 FREE = "piecewise linear; where the value is NaN, the framework chooses the derivative of a piece"
-KINK = "the slope of |x| at 0, or of clip at its bound, is the framework's choice (README)"
+KINK = "the slope of |x| at 0, or of clip at its bound, is the framework's choice (gotchas.md)"
 FLUSH = "XLA's and TensorFlow's CPU kernels flush denormal numbers to 0"
 KERNEL = (
     "torch's kernel computes x·0 and x·x there; to avoid it would cost two more passes over "

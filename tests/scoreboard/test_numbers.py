@@ -101,15 +101,17 @@ def test_an_incomplete_run_says_so_everywhere(tmp_path, monkeypatch, capsys):
     with Store(".scoreboard/board.db") as store:
         cells(store, one(0), complete=False, started="2026-11-15T10:00:00Z",
               planned=[Planned("s", "test_b", "", "t.py", "a", "a")])  # fmt: skip
-    (tmp_path / "README.md").write_text("before <!-- scoreboard -->old<!-- /scoreboard --> after")
+    for name in ("README.md", "guide.md"):
+        (tmp_path / name).write_text("before <!-- scoreboard -->old<!-- /scoreboard --> after")
     for form in ("badge", "json", "md"):
-        more = ["--readme", "README.md"] if form == "md" else []
+        more = ["--readme", "README.md", "--readme", "guide.md"] if form == "md" else []
         assert main(["render", form, "-o", "out", *more]) == 0
     assert "1/2 incomplete" in (tmp_path / "out" / "scoreboard.svg").read_text()
     assert "#b4232f" in (tmp_path / "out" / "scoreboard.svg").read_text()
     assert json.loads((tmp_path / "out" / "scoreboard.json").read_text())["complete"] is False
     assert "INCOMPLETE (it did not finish)" in (tmp_path / "out/README.md").read_text()
     text = (tmp_path / "README.md").read_text()
+    assert text == (tmp_path / "guide.md").read_text()
     assert "Run 1, INCOMPLETE, tests ended 2026-11-15T10:00:00Z." in text
     assert text.startswith("before <!-- scoreboard -->\n|")
     assert text.endswith("<!-- /scoreboard --> after")

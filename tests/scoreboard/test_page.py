@@ -4,12 +4,12 @@ keyboard use, without scripts, accessibility, and hostile names.
 
 import os
 import re
-import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from browsing import axe, launched, watched
+from playwright.sync_api import expect
 
 from isomorph.scoreboard import markdown, states
 from isomorph.scoreboard.board import Board
@@ -69,15 +69,8 @@ def fill(store, age=timedelta(minutes=5)):
 
 @pytest.fixture(scope="module")
 def browser():
-    path = (
-        os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    )
-    if path is None:
-        pytest.fail("the page needs a browser: apt-get install chromium, or set CHROMIUM to one")
-    with sync_playwright() as tool:
-        launched = tool.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield launched
-        launched.close()
+    with launched() as found:
+        yield found
 
 
 @pytest.fixture
@@ -86,12 +79,7 @@ def page(browser, tmp_path, request):
     context = browser.new_context(
         viewport={"width": 1280, "height": 1000}, permissions=["clipboard-read", "clipboard-write"]
     )
-    page = context.new_page()
-    page.asked, page.wrong = [], []
-    page.on("request", lambda r: page.asked.append(r.url))
-    page.on("pageerror", lambda e: page.wrong.append(str(e)))
-    page.on("console", lambda m: page.wrong.append(m.text) if m.type == "error" else None)
-    yield page
+    yield watched(context)
     context.close()
 
 
@@ -107,14 +95,6 @@ def write(tmp_path, fill=fill, settings=SETTINGS, **kw):
 def visit(page, path, where=""):
     page.goto(path.as_uri() + where)
     page.wait_for_selector("body[data-ready]")
-
-
-def axe(page):
-    from axe_playwright_python.sync_playwright import Axe
-
-    found = Axe().run(page)
-    assert len(found.response["passes"]) > 15
-    return [(v["id"], [n["html"][:120] for n in v["nodes"]]) for v in found.response["violations"]]
 
 
 def test_five_seconds(page, tmp_path):

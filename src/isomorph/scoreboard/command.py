@@ -43,7 +43,13 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     one.add_argument("form", choices=["md", "html", "badge", "json"])
     one.add_argument("-o", "--out", type=Path, required=True, metavar="DIR")
     one.add_argument("--run", default="latest")
-    one.add_argument("--readme", type=Path, help="also put the totals between its marks here (md)")
+    one.add_argument(
+        "--readme",
+        type=Path,
+        action="append",
+        default=[],
+        help="also put the totals between the marks of this file (md)",
+    )
     one = verbs.add_parser("diff", help="show how every cell changed")
     one.add_argument("base")
     one.add_argument("head")
@@ -100,9 +106,9 @@ def _render(store: Store, settings: Config, args: argparse.Namespace) -> int:
     args.out.mkdir(parents=True, exist_ok=True)
     if args.form == "md":
         written = markdown.write(board, args.out)
-        if args.readme:
-            _put_totals(board, args.readme)
-            written.append(args.readme)
+        for path in args.readme:
+            _put_totals(board, path)
+            written.append(path)
     elif args.form == "html":
         from .page import render
 

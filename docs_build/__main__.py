@@ -1,0 +1,5 @@
+"""Write the generated pages into docs."""
+
+from . import write
+
+write()
