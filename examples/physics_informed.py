@@ -54,11 +54,11 @@ def loss(u, x, t, seen_x, seen_t, seen):
     """How far the network is from the equation and from the measurements."""
     xp = iso.namespace(x)
     missed = iso.vmap(lambda x, t: residual(u, x, t))(x, t)
-    return xp.mean(missed**2) + 10 * iso.mse(iso.vmap(u)(seen_x, seen_t), seen)
+    return xp.mean(missed**2) + 100 * iso.mse(iso.vmap(u)(seen_x, seen_t), seen)
 
 
 def run(backend, quick=False, compiled=True):
-    points, width, steps = (16, 6, 12) if quick else (150, 24, 800)
+    points, width, steps = (16, 6, 12) if quick else (150, 24, 1600)
     keys = iso.random.split(iso.random.key(0), 3)
     x, t = iso.random.uniform(keys[0], (2, points), dtype="float64")
     seen_x, seen_t = iso.random.uniform(keys[1], (2, 20), dtype="float64")
@@ -66,7 +66,7 @@ def run(backend, quick=False, compiled=True):
     data = iso.convert((x, t, seen_x, seen_t, seen), backend)
     with iso.use_backend(backend, dtype="float64"), iso.use_key(0):
         model = Temperature(width)
-    rate = iso.optimizers.cosine(0.01, steps)
+    rate = iso.optimizers.cosine(0.03, steps)
     step = iso.train_step(loss, iso.optimizers.adam(rate), compiled=compiled)
     state, losses = step.init(model), []
     for _ in range(steps):
