@@ -75,7 +75,7 @@ def negative_bound(model, x):
 
 
 def run(backend, quick=False, compiled=True):
-    count, width, epochs = (32, 12, 2) if quick else (1000, 64, 60)
+    count, size, width, epochs = (32, 8, 12, 2) if quick else (1000, 50, 64, 60)
     with iso.use_backend(backend), iso.use_key(0):
         places, noise = iso.random.split(iso.random.key(0))
         clean = spots(iso.random.uniform(places, (count, 2), minval=0.15, maxval=0.85))
@@ -84,8 +84,8 @@ def run(backend, quick=False, compiled=True):
         model = Autoencoder(network(pixels, width, 4), network(2, width, pixels))
         across = iso.linspace(-1.6, 1.6, 7)
     done = iso.fit(
-        model, (data,), negative_bound, iso.optimizers.adam(2e-3), epochs, batch_size=50 if not quick else 8,
-        compiled=compiled, progress=False,
+        model, (data,), negative_bound, iso.optimizers.adam(2e-3), epochs,
+        batch_size=size, compiled=compiled, progress=False,
     )  # fmt: skip
     xp = iso.namespace(across)
     grid = xp.reshape(xp.stack(xp.meshgrid(across, across, indexing="xy"), axis=-1), (49, 2))

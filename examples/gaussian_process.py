@@ -77,7 +77,8 @@ def run(backend, quick=False, compiled=True):
     p = state.model
     mean, deviation = predicted(p, x, y, new)
     found = {**numbers(p), "misfit": numbers(misfit(p, x, y))}
-    data = {"x": x, "y": y, "new": new, "mean": mean, "deviation": deviation, "errors": errors(p, x, y)}
+    data = {"x": x, "y": y, "new": new, "mean": mean, "deviation": deviation}
+    data["errors"] = errors(p, x, y)
     return {"found": found, "values": values, **numbers(data)}
 
 

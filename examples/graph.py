@@ -112,8 +112,9 @@ def run(backend, quick=False, compiled=True):
 
 
 def picture(result):
-    plot = Plot("Forces on atoms in new clusters", (-8, 8), (-8, 8), "force", "force, predicted", 420, 420)
-    plot.line([-8, 8], [-8, 8], GREY, width=1)
+    ends = (-8, 8)
+    plot = Plot("Forces in new clusters", ends, ends, "force", "predicted", 420, 420)
+    plot.line(ends, ends, GREY, width=1)
     return plot.points(result["wanted"], result["pulls"], BLUE, size=1.5).svg()
 
 

@@ -1,6 +1,6 @@
-"""A binned likelihood fit as in particle physics: how strong is a signal on top of a background that
-is only known up to two systematic errors? The errors come from the Hessian, and the profile of the
-likelihood is computed for all strengths at once by `iso.vmap`.
+"""A binned likelihood fit as in particle physics: how strong is a signal on top of a background
+that is only known up to two systematic errors? The errors come from the Hessian, and the profile of
+the likelihood is computed for all strengths at once by `iso.vmap`.
 
 Expected counts are strength·signal + background, where the background has an unknown size (a
 factor) and an unknown slope. Each unknown is a number with a unit normal constraint, as in

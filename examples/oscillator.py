@@ -57,7 +57,7 @@ def gauss_newton(theta, seen, h):
 
 
 def run(backend, quick=False, compiled=True):
-    count, h, rounds = (40, 0.2, 6) if quick else (200, 0.05, 8)
+    count, h, rounds = (30, 0.25, 6) if quick else (200, 0.05, 8)
     with iso.use_backend(backend, dtype="float64"):
         noise = iso.random.normal(iso.random.key(1), count)
         seen = positions(iso.asarray(TRUE), count, h) + NOISE * noise

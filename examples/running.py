@@ -1,7 +1,7 @@
 """The command line of the examples: on which backends, how long, and where the picture goes.
 
-    python examples/sinkhorn.py                      # on all backends that are installed
-    python examples/sinkhorn.py numpy torch --quick  # on two of them, in a few seconds
+python examples/sinkhorn.py                      # on all backends that are installed
+python examples/sinkhorn.py numpy torch --quick  # on two of them, in a few seconds
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def main(doc, run, show, file):
     print(table(["backend", *found, "apart", "seconds"], rows))
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / file).write_text(show(next(iter(results.values()))), "utf-8")
-    print(f"\napart: the largest relative difference from the first line. Written: {given.out / file}")
+    print("\napart: the largest relative difference from the first line")
+    print(f"written: {given.out / file}")
 
 
 def apart(found, first):
