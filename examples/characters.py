@@ -72,7 +72,7 @@ class Block(iso.Module):
 class Writer(iso.Module):
     """Logits of the next letter: at each place of a text [..., length], or after one letter."""
 
-    def __init__(self, width, heads=2, blocks=2):
+    def __init__(self, blocks, width, heads=2):
         self.width, self.heads = width, heads
         self.letters = iso.Embedding(len(LETTERS), width)
         self.blocks = [Block(width, heads) for _ in range(blocks)]
@@ -115,14 +115,14 @@ def write(model, given, keys):
 
 
 def run(backend, quick=False, compiled=True):
-    sentences, width, size, steps = (20, 8, 4, 10) if quick else (600, 32, 10, 500)
+    sentences, blocks, width, size, steps = (20, 1, 8, 4, 10) if quick else (600, 2, 32, 10, 500)
     letters = text(sentences)
     starts = np.arange(0, len(letters) - PLACES, 16)
     data = iso.convert(np.stack([letters[i : i + PLACES + 1] for i in starts]), backend)
     begun = np.full(PLACES, -1)
     begun[:4] = [LETTERS.index(letter) for letter in "the "]
     with iso.use_backend(backend, dtype="float64"), iso.use_key(0):
-        model = Writer(width)
+        model = Writer(blocks, width)
         keys = iso.random.split(iso.random.key(1), PLACES)
     rate = iso.optimizers.warmup_cosine(0.01, steps // 10, steps)
     done = iso.fit(

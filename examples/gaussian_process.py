@@ -75,19 +75,19 @@ def run(backend, quick=False, compiled=True):
         state, value = step(state, x, y)
         values.append(numbers(value))
     p = state.model
-    mean, deviation = predicted(p, x, y, new)
-    found = {**numbers(p), "misfit": numbers(misfit(p, x, y))}
+    jit = iso.jit if compiled else lambda func: func
+    mean, deviation = jit(predicted)(p, x, y, new)
+    found = {name: p[name] for name in TRUE} | {"misfit": misfit(p, x, y)}
     data = {"x": x, "y": y, "new": new, "mean": mean, "deviation": deviation}
-    data["errors"] = errors(p, x, y)
-    return {"found": found, "values": values, **numbers(data)}
+    data |= {"found": found, "errors": jit(errors)(p, x, y)}
+    return {"values": values, **numbers(data)}
 
 
 def errors(p, x, y):
     """Standard errors of the logarithms: the diagonal of the inverse Hessian of the misfit."""
     xp = iso.namespace(x)
-    names = list(p)
-    flat = lambda v: misfit({name: v[i] for i, name in enumerate(names)}, x, y)
-    hessian = iso.hessian(flat)(xp.stack([p[name] for name in names]))
+    flat = lambda v: misfit({name: v[i] for i, name in enumerate(TRUE)}, x, y)
+    hessian = iso.hessian(flat)(xp.stack([p[name] for name in TRUE]))
     return xp.sqrt(xp.linalg.diagonal(xp.linalg.inv(hessian)))
 
 

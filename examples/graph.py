@@ -103,7 +103,7 @@ def run(backend, quick=False, compiled=True):
     for _ in range(steps):
         state, value = step(state, graph)
         losses.append(numbers(value))
-    energies, pulls = forces(state.model, fresh)
+    energies, pulls = (iso.jit(forces) if compiled else forces)(state.model, fresh)
     off = lambda a, b: float(np.sqrt(np.mean((numbers(a) - numbers(b)) ** 2)))
     found = {"loss": losses[-1], "energy error": off(energies, fresh["energies"])}
     found |= {"force error": off(pulls, fresh["forces"])}

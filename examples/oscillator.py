@@ -1,12 +1,13 @@
 """A damped oscillator, fitted through its differential equation: x″ = −stiffness·x − damping·x′.
 
-The equation is solved by Runge-Kutta steps in `iso.scan`, and the Jacobian of the whole solution
-goes into Gauss-Newton steps. Four numbers come out with their errors: stiffness, damping, and where
-and how fast the motion began.
+The solution and its derivatives in the four unknowns (stiffness, damping, where and how fast the
+motion began) are computed together by Runge-Kutta steps in one `iso.scan`: `iso.jac` of the
+right-hand side says how the derivatives change. Gauss-Newton steps fit the unknowns to noisy data,
+and give their errors.
 
 What it stands for: geomstats has such steps as loops in Python (`geomstats.integrator.integrate`,
-`rk4_step`) for its geodesics, and takes derivatives through them by one module per framework
-(`geomstats/_backend/{autograd,pytorch}/autodiff.py`); on its NumPy backend there are none.
+`rk4_step`) for its geodesics, and takes derivatives by one module per framework
+(`geomstats/_backend/{autograd,pytorch}/autodiff.py`); with its NumPy backend there are none.
 """
 
 from __future__ import annotations
@@ -22,34 +23,44 @@ NOISE = 0.05
 
 
 def slope(theta, state):
-    """The derivative of position and velocity in time."""
+    """The derivative in time of position and velocity."""
     xp = iso.namespace(state)
     return xp.stack([state[1], -theta[0] * state[0] - theta[1] * state[1]])
 
 
-def runge_kutta(theta, state, h):
+def slopes(theta, rows):
+    """The same for `rows` [5, 2]: the state, and its derivatives in each of the four unknowns."""
+    xp = iso.namespace(rows)
+    state, along = rows[0], rows[1:]
+    by_theta, by_state = iso.jac(slope, (0, 1))(theta, state)  # [2, 4] and [2, 2]
+    change = xp.matrix_transpose(by_theta) + xp.matmul(along, xp.matrix_transpose(by_state))
+    return xp.concat([slope(theta, state)[None, :], change])
+
+
+def runge_kutta(theta, rows, h):
     """One step of the classical method of fourth order."""
-    a = slope(theta, state)
-    b = slope(theta, state + h / 2 * a)
-    c = slope(theta, state + h / 2 * b)
-    d = slope(theta, state + h * c)
-    return state + h / 6 * (a + 2 * b + 2 * c + d)
+    a = slopes(theta, rows)
+    b = slopes(theta, rows + h / 2 * a)
+    c = slopes(theta, rows + h / 2 * b)
+    d = slopes(theta, rows + h * c)
+    return rows + h / 6 * (a + 2 * b + 2 * c + d)
 
 
 def positions(theta, count, h):
-    """The positions at the times 0, h, … (count − 1)·h."""
-
-    def step(state, _):
-        return runge_kutta(theta, state, h), state[0]
-
-    return iso.scan(step, theta[2:], length=count)[1]
-
-
-def gauss_newton(theta, seen, h):
-    """One step towards the least squares, and the errors of the parameters."""
+    """Positions [count] at the times 0, h, 2·h …, and their derivatives [count, 4]."""
     xp = iso.namespace(theta)
-    misses = lambda theta: (positions(theta, seen.shape[0], h) - seen) / NOISE
-    miss, jacobian = misses(theta), iso.jacfwd(misses)(theta)
+    unknowns = xp.eye(4, dtype=theta.dtype)
+    start = xp.concat([theta[None, 2:], unknowns[:, 2:]])  # it begins at the last two unknowns
+    step = lambda rows, _: (runge_kutta(theta, rows, h), rows[:, 0])
+    found = iso.scan(step, start, length=count)[1]
+    return found[:, 0], found[:, 1:]
+
+
+def gauss_newton(solve, theta, seen):
+    """One step towards the least squares; the errors of the unknowns; the squares before it."""
+    xp = iso.namespace(theta)
+    found, jacobian = solve(theta)
+    miss, jacobian = (found - seen) / NOISE, jacobian / NOISE
     across = xp.matrix_transpose(jacobian)
     covariance = xp.linalg.inv(xp.matmul(across, jacobian))
     after = theta - xp.matmul(covariance, xp.matmul(across, miss))
@@ -57,24 +68,22 @@ def gauss_newton(theta, seen, h):
 
 
 def run(backend, quick=False, compiled=True):
-    count, h, rounds = (30, 0.25, 6) if quick else (200, 0.05, 8)
+    count, h, rounds = (20, 0.3, 5) if quick else (200, 0.05, 8)
+    solve = lambda theta: positions(theta, count, h)
+    solve = iso.jit(solve) if compiled else solve
     with iso.use_backend(backend, dtype="float64"):
         noise = iso.random.normal(iso.random.key(1), count)
-        seen = positions(iso.asarray(TRUE), count, h) + NOISE * noise
-        theta = iso.asarray(GUESS)
-    step = iso.jit(gauss_newton, static="h") if compiled else gauss_newton
+        seen = solve(iso.asarray(TRUE))[0] + NOISE * noise
+        theta = guess = iso.asarray(GUESS)
     squares = []
     for _ in range(rounds):
-        theta, errors, square = step(theta, seen, h=h)
+        theta, errors, square = gauss_newton(solve, theta, seen)
         squares.append(numbers(square))
-    theta, errors = numbers(theta), numbers(errors)
-    first, fitted = (
-        positions(iso.convert(iso.asarray(p, dtype="float64"), backend), count, h)
-        for p in (GUESS, theta)
-    )
+    first, fitted = (solve(p)[0] for p in (guess, theta))
+    theta = numbers(theta)
     found = dict(zip(NAMES, map(float, theta))) | {"squares": squares[-1]}
-    curves = numbers({"seen": seen, "first": first, "fitted": fitted})
-    return {"found": found, "theta": theta, "errors": errors, "squares": squares, "h": h, **curves}
+    kept = numbers({"errors": errors, "seen": seen, "first": first, "fitted": fitted})
+    return {"found": found, "theta": theta, "squares": squares, "h": h, **kept}
 
 
 def picture(result):
