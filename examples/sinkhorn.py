@@ -3,11 +3,12 @@ loop, beside an exact solver of SciPy, which becomes a function of all four fram
 `iso.host_function` and gets its gradient by one line.
 
 The points of a disc flow onto a ring along the gradient of Sinkhorn's cost; the exact cost says how
-far they still have to go. A table shows how Sinkhorn's cost approaches the exact one.
+far they still have to go. The table shows how Sinkhorn's cost approaches the exact one.
 
-What it stands for: POT wraps every operation once per framework (`ot.backend`: five classes),
-returns from `ot.emd2` to its own solver in NumPy and hands gradients back by `set_gradients`, which
-each of these classes implements; Sinkhorn's loop is `ot.bregman.sinkhorn_log`.
+What it stands for: POT wraps every operation once per framework (five classes in `ot.backend`).
+`ot.emd2` leaves the framework for a solver of NumPy arrays and hands gradients back by
+`set_gradients`, a method of each class, which has none for NumPy; Sinkhorn's loop is
+`ot.bregman.sinkhorn_log`.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def run(backend, quick=False, compiled=True):
         x = x - 0.1 * n / 2 * slope(x, y)
         paths.append(x)
     left = exact(x, y)[0]
-    found = {"exact": numbers(least), "Sinkhorn": float(table[-1]), "exact, after": numbers(left)}
+    found = {"exact": numbers(least), "exact, after the flow": numbers(left)}
+    found |= {f"epsilon {e:g}": float(cost) for e, cost in zip(EPSILONS, table)}
     paths = np.stack([numbers(x) for x in paths])
     data = numbers({"y": y, "slope": exact_slope})
     return {"found": found, "table": table, "paths": paths, **data}
