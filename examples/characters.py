@@ -115,7 +115,7 @@ def write(model, given, keys):
 
 
 def run(backend, quick=False, compiled=True):
-    sentences, blocks, width, size, steps = (20, 1, 8, 4, 10) if quick else (600, 2, 32, 10, 500)
+    sentences, blocks, width, size, steps = (20, 1, 8, 4, 10) if quick else (3000, 2, 32, 10, 500)
     letters = text(sentences)
     starts = np.arange(0, len(letters) - PLACES, 16)
     data = iso.convert(np.stack([letters[i : i + PLACES + 1] for i in starts]), backend)
@@ -152,4 +152,4 @@ def shown(result):
 
 
 if __name__ == "__main__":
-    main(__doc__, run, shown, "characters.md")
+    main(__doc__, run, shown, "characters.txt")

@@ -98,7 +98,7 @@ def images(title, pictures, columns, pixel=6, gap=4):
             place = f"M{left + x * pixel} {top + y * pixel + pixel // 2}h{pixel}"
             levels.setdefault(int(grey), []).append(place)
     parts = [
-        f'<path d="{"".join(levels[g])}" stroke="#{f"{15 - g:x}" * 3}" stroke-width="{pixel}"/>'
+        f'<path d="{"".join(levels[g])}" stroke="#{f"{g:x}" * 3}" stroke-width="{pixel}"/>'
         for g in sorted(levels)
     ]
     size = lambda count, each: count * (each * pixel + gap) + gap
