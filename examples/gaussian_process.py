@@ -75,11 +75,10 @@ def run(backend, quick=False, compiled=True):
         state, value = step(state, x, y)
         values.append(numbers(value))
     p = state.model
-    jit = iso.jit if compiled else lambda func: func
-    mean, deviation = jit(predicted)(p, x, y, new)
+    mean, deviation = predicted(p, x, y, new)
     found = {name: p[name] for name in TRUE} | {"misfit": misfit(p, x, y)}
     data = {"x": x, "y": y, "new": new, "mean": mean, "deviation": deviation}
-    data |= {"found": found, "errors": jit(errors)(p, x, y)}
+    data |= {"found": found, "errors": errors(p, x, y)}
     return {"values": values, **numbers(data)}
 
 

@@ -68,7 +68,7 @@ def gauss_newton(solve, theta, seen):
 
 
 def run(backend, quick=False, compiled=True):
-    count, h, rounds = (20, 0.3, 5) if quick else (200, 0.05, 8)
+    count, h, rounds = (20, 0.3, 7) if quick else (200, 0.05, 8)
     solve = lambda theta: positions(theta, count, h)
     solve = iso.jit(solve) if compiled else solve
     with iso.use_backend(backend, dtype="float64"):
