@@ -90,9 +90,9 @@ def run(backend, quick=False, compiled=True):
     slope = jit(iso.grad(lambda x, y: sinkhorn_cost(x, y, 0.1, rounds)))
     exact = jit(iso.value_and_grad(exact_cost))
     many = 10 if quick else 1000  # a small epsilon needs many rounds
-    entropic = jit(iso.vmap(lambda x, y, e: sinkhorn_cost(x, y, e, many), (None, None, 0)))
+    entropic = iso.vmap(lambda epsilon: sinkhorn_cost(x, y, epsilon, many))
     least, exact_slope = exact(x, y)
-    table = numbers(entropic(x, y, epsilons))
+    table = numbers(entropic(epsilons))
     paths = [x]
     for _ in range(steps):
         # a point weighs 1/n: n/2 times its slope is its way to where its partners are, on average
