@@ -17,6 +17,7 @@ RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 # The order of the files, and what each is.
 FILES = {
     "cpu": "on a CPU: calls, gradients, layers, modules, training steps, memory",
+    "waiting": "what a person waits for: first steps, small calls, eager loops, special functions",
     "h200": "on an NVIDIA H200: kernels, and a training step of GPT-2 small",
     "distribute": "what a data parallel step adds to its all-reduce",
     "modules": "what a module costs, before and after its rewrite",
