@@ -78,6 +78,7 @@ def by_differences(name):
     return found
 
 
+@pytest.mark.later_on("jax")  # it compiles every operation; test_compiled has some in one program
 @pytest.mark.parametrize("name", CASES)
 def test_values(backend, xp, name):
     check(name, xp, values_of(name, inputs(xp, [name])[name]), right(name))
