@@ -3,11 +3,9 @@ traced calls, in the variable and in every shape parameter, against mpmath.
 """
 
 import mpmath as mp
-import numpy as np
 import pytest
+from stats_calls import traced
 
-import isomorph as iso
-import isomorph.scipy as isp
 from isomorph.scipy.stats import continuous
 
 pytestmark = pytest.mark.parametrize("backend", ["numpy"], indirect=True)
@@ -143,20 +141,10 @@ def slope_of(function, args, i):
     return (8 * (moved(step) - moved(-step)) - moved(2 * step) + moved(-2 * step)) / (12 * step)
 
 
-def traced(name, method, z, shapes):
-    """The value, and the gradients in the variable, the shape parameters, loc and scale."""
-    kept = {}
+def gradients(name, method, z, shapes):
+    """The value, and the gradients in the variable, loc, scale and the shape parameters."""
     fixed = name in REFUSED and method not in ("logpdf", "pdf")
-
-    def call(v):
-        own = shapes if fixed else [v[i + 3] for i in range(len(shapes))]
-        y = getattr(getattr(isp.stats, name), method)(v[0], *own, loc=v[1], scale=v[2])
-        kept["y"] = iso.stop_gradient(y)
-        return y
-
-    with np.errstate(all="ignore"):
-        gradient = iso.grad(call)(np.array([z, 0.0, 1.0, *([] if fixed else shapes)]))
-    return kept["y"], gradient
+    return traced(name, method, z, shapes, fixed=fixed)
 
 
 @pytest.mark.parametrize("name", TAILS)
@@ -168,7 +156,7 @@ def test_shares_in_both_tails(backend, name):
             args = [mp.mpf(v) for v in (z, *shapes)]
             for method in ("cdf", "sf", "logcdf", "logsf"):
                 y, slopes = wanted(method, share, args, SHARES[method] != side)
-                value, gradient = traced(name, method, z, shapes)
+                value, gradient = gradients(name, method, z, shapes)
                 where = f"{name}.{method}({z})"
                 assert relative(value, y) < RELATIVE, where
                 slopes[1:1] = [-slopes[0], -z * slopes[0]]  # loc and scale
@@ -191,7 +179,7 @@ def test_quantiles_of_small_shares(backend, name):
         shares = (1e-6, 1e-12)  # smaller ones are closer to 1 than the next number
     for method, share, sign in (("ppf", lower, 1), ("isf", upper, -1)):
         for q in shares:
-            value, gradient = traced(name, method, q, shapes)
+            value, gradient = gradients(name, method, q, shapes)
             args = [mp.mpf(float(value)), *map(mp.mpf, shapes)]
             slope = slope_of(share, args, 0)
             where = f"{name}.{method}({q})"
