@@ -150,6 +150,21 @@ def test_inductor_still_has_its_errors(backend, func):
     assert (node.recompute_size_and_body, passes.reinplace_inplaceable_ops) == original
 
 
+def test_what_a_kernel_returns_is_checked(backend):
+    """Programs do not look at their arguments again, but at the layout of what kernels return: one
+    that is not as it was said would be read in the wrong order.
+    """
+    with torch.library._scoped_library("isomorph_tests", "FRAGMENT") as library:
+        library.define("turned(Tensor x) -> Tensor")
+        library.impl("turned", lambda x: x.t().contiguous().t(), "CompositeExplicitAutograd")
+        torch.library.register_fake(
+            "isomorph_tests::turned", lambda x: torch.empty_like(x), lib=library
+        )
+        program = iso.jit(lambda x: torch.ops.isomorph_tests.turned(x) * 2 + 1)
+        with pytest.raises(AssertionError, match="wrong|stride"):
+            program(POINTS)
+
+
 def written(graph):
     """The operations of a graph that write in place, and the kind of node that they write to."""
     return [

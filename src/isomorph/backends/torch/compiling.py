@@ -10,7 +10,9 @@ program is found by one key.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
 from operator import attrgetter
 from threading import Lock
 from typing import Any
@@ -77,17 +79,38 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         warnings.filterwarnings("ignore", category=FutureWarning)
         warnings.filterwarnings("ignore", message="Torchinductor does not support code generation")
-        with looping.inputs(graph, plain) as examples, repaired(_own_tag(graph)):
+        with (
+            looping.inputs(graph, plain) as examples,
+            repaired(_own_tag(graph)),
+            checked_once(),
+        ):
             options = {
                 "layout_optimization": not _has_turned_images(graph),
                 # this pass would move recomputed values back to where they were computed first
                 "reorder_for_locality": False,
-                "size_asserts": False,  # `signature` has looked at every argument
                 # Pairs of operations that read one array, such as a learning rate, are candidates
                 # for one loop. Neighbours are enough: a fifth of the time for a large network.
                 "max_fusion_buffer_group_pairwise_attempts": 8,
             }
             return private.inductor_compile(graph, examples, options), captured
+
+
+@contextmanager
+def checked_once() -> Iterator[None]:
+    """Programs compiled inside the block do not look at the sizes of their arguments, which
+    `signature` has done: it costs a microsecond for each. What other kernels return is checked.
+    """
+    if not private.has("codegen_input_size_asserts"):
+        yield
+        return
+    name = private.NAMES["codegen_input_size_asserts"]
+    owner = import_module(name.module).PythonWrapperCodegen
+    looking = owner.codegen_input_size_asserts
+    owner.codegen_input_size_asserts = lambda self: None
+    try:
+        yield
+    finally:
+        owner.codegen_input_size_asserts = looking
 
 
 def _own_tag(graph: torch.fx.GraphModule) -> str:

@@ -123,6 +123,12 @@ NAMES = {
     "reinplace_inplaceable_ops": Name(
         f"{COMPILER}.fx_passes.post_grad", "reinplace_inplaceable_ops", REPAIRS
     ),
+    "codegen_input_size_asserts": Name(
+        f"{COMPILER}.codegen.wrapper",
+        "PythonWrapperCodegen.codegen_input_size_asserts",
+        "programs that check their arguments once",
+        None,
+    ),
     "cond_op": Name(f"{LOOPS}.cond", "cond_op", LOOPING),
     "scan_op": Name(f"{LOOPS}.scan", "scan_op", LOOPING),
     "while_loop_op": Name(f"{LOOPS}.while_loop", "while_loop_op", LOOPING),

@@ -31,7 +31,10 @@ from ...version import __version__
 from . import private
 
 # Programs in torch's disk cache are kept apart from those compiled without the repairs.
-TAG = "isomorph: what reads waits for what writes, complex and expanded arrays are copied"
+TAG = (
+    "isomorph: what reads waits for what writes, complex and expanded arrays are copied, "
+    "arguments are checked before"
+)
 
 
 @contextmanager
