@@ -130,7 +130,7 @@ def _checked(name: str, xp: Any, query: Any, key: Any, value: Any, least: int) -
         raise TypeError(f"{name}: needed arrays as query, key and value, got {kinds}") from None
     alike = dtype is key.dtype is value.dtype  # the usual case
     if not (alike and (dtype is xp.float32 or (xp.is_float(dtype) and not xp.is_complex(dtype)))):
-        check_dtypes(name, xp, query=query, key=key, value=value)
+        check_one_dtype(name, xp, ("query", "key", "value"), (query, key, value))
     return _SCORES(name, least, q, k, v)
 
 
@@ -160,13 +160,8 @@ def _scores_shape(name: str, least: int, q: Any, k: Any, v: Any) -> tuple[tuple,
 _SCORES = remembered(_scores_shape)
 
 
-def check_dtypes(name: str, xp: Any, **arrays: Any) -> None:
-    """Check that all arrays have the same real floating dtype; None is ignored."""
-    check_one_dtype(name, xp, tuple(arrays), tuple(arrays.values()))
-
-
 def check_one_dtype(name: str, xp: Any, words: tuple[str, ...], arrays: tuple) -> None:
-    """`check_dtypes` for arrays named by `words`."""
+    """Check that all arrays have the same real floating dtype; None is ignored. `words` name them."""
     dtypes = [x.dtype for x in arrays if x is not None]
     dtype = dtypes[0]
     if dtypes.count(dtype) == len(dtypes):

@@ -16,6 +16,8 @@ from .shapes import remembered
 if TYPE_CHECKING:
     from ..array_types import A
 
+WORDS = ("x", "init_h", "init_c", "kernel", "recurrent_kernel", "bias", "recurrent_bias")
+
 
 def lstm_update(
     x: A,
@@ -100,9 +102,6 @@ def _check(
     arrays = x, h, c, kernel, recurrent, bias, recurrent_bias
     _FIT(name, gates, bool(time_major), *[None if a is None else a.shape for a in arrays])
     check_one_dtype(name, xp, WORDS, arrays)
-
-
-WORDS = ("x", "init_h", "init_c", "kernel", "recurrent_kernel", "bias", "recurrent_bias")
 
 
 def _fit(

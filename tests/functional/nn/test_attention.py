@@ -362,7 +362,8 @@ def test_not_a_number_in_queries_and_keys(backend, keys):
             scores = np.where(np.tri(keys, dtype=bool), scores, -np.inf)
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         want = np.einsum("bhij,bhjv->bhiv", weights / weights.sum(-1, keepdims=True), v)
-        np.testing.assert_allclose(found[~bad], want[~bad], rtol=1e-4, atol=1e-6)
+        # float32: sums of up to 40 products
+        np.testing.assert_allclose(found[~bad], want[~bad], rtol=1e-5, atol=1e-6)
 
 
 def test_what_is_not_a_number_shows(backend, xp):

@@ -172,7 +172,7 @@ class Torch(Layers):
         for x in arrays:  # `is_watched` of each, without a call: kernels are short
             if maybe_get_level(x) > 0 or (watching and x.requires_grad):
                 return Pointwise.apply(xp, function, *arrays)
-        kernel = KERNELS.get(function.name)
+        kernel = KERNELS.get(function.name)  # `special`, without a call where there is one
         return xp.special(function, *arrays) if kernel is None else kernel(*arrays)
 
     def map_rows(xp, func, *rows):

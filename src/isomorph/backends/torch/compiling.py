@@ -89,7 +89,7 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
                 # this pass would move recomputed values back to where they were computed first
                 "reorder_for_locality": False,
                 # Pairs of operations that read one array, such as a learning rate, are candidates
-                # for one loop. Neighbours are enough: a fifth of the time for a large network.
+                # for one loop. Neighbours are enough, and a large network compiles a fifth faster.
                 "max_fusion_buffer_group_pairwise_attempts": 8,
             }
             return private.inductor_compile(graph, examples, options), captured

@@ -13,9 +13,8 @@ from typing import Any
 
 import torch
 
-from . import private
+from . import compiling, private
 from .fused import fused
-from .private import len_torch_dispatch_stack, peek_interpreter_stack
 
 STATES = {"lstm": 2, "gru": 1}
 
@@ -49,11 +48,7 @@ def recurrent(kind: str, composed: Callable, arrays: tuple) -> tuple:
 
 def is_plain(given: list[Any]) -> bool:
     """Whether nothing traces or differentiates these tensors, and none is empty."""
-    if (
-        peek_interpreter_stack() is not None
-        or len_torch_dispatch_stack()
-        or torch.compiler.is_compiling()
-    ):
+    if compiling.is_tracing():
         return False
     watching = torch.is_grad_enabled()
     for x in given:
