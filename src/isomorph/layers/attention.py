@@ -161,7 +161,7 @@ _SCORES = remembered(_scores_shape)
 
 
 def check_one_dtype(name: str, xp: Any, words: tuple[str, ...], arrays: tuple) -> None:
-    """Check that all arrays have the same real floating dtype; None is ignored. `words` name them."""
+    """Check that all arrays, named by `words`, have one real floating dtype; None is ignored."""
     dtypes = [x.dtype for x in arrays if x is not None]
     dtype = dtypes[0]
     if dtypes.count(dtype) == len(dtypes):
