@@ -1,9 +1,12 @@
-"""An eager training step overwrites the state it is given, where the backend can."""
+"""A training step updates all arrays at once where the backend can. An eager one overwrites the
+state it is given; in a program of torch the update is one operator.
+"""
 
 import numpy as np
 import pytest
 
 import isomorph as iso
+from isomorph.optimizers.pairs import Optimizer
 
 RATE, DECAY = 0.1, 0.05
 TARGET = np.linspace(-1, 1, 12).reshape(3, 4)
@@ -34,7 +37,7 @@ def by_hand(steps, decay):
 def trained(backend, optimizer, steps, start=None, **kw):
     v = iso.convert({"w": np.zeros((3, 4)), "b": np.ones(2)}, backend)
     target = iso.convert(TARGET, backend)
-    step = iso.train_step(loss, optimizer, compiled=False, **kw)
+    step = iso.train_step(loss, optimizer, **{"compiled": False, **kw})
     state, losses = step.init(start or v), []
     for _ in range(steps):
         state, value = step(state, target)
@@ -120,3 +123,141 @@ def test_arrays_of_two_dtypes_and_gradients_in_another_order(backend):
         wanted = after(after(np.ones(g.shape), g), g)
         np.testing.assert_allclose(iso.to_numpy(state.model[key]), wanted, rtol=1e-6)
     assert iso.to_numpy(state.model["b"]).dtype == np.float32
+
+
+ALL_AT_ONCE = {
+    "AdamW": (lambda: iso.optimizers.adamw(RATE, weight_decay=DECAY), {}),
+    "chain": (
+        lambda: iso.chain(
+            iso.optimizers.clip_by_global_norm(1e6), iso.optimizers.adamw(RATE, weight_decay=DECAY)
+        ),
+        {},
+    ),
+    "guard": (lambda: iso.optimizers.adamw(RATE, weight_decay=DECAY), {"guard": True}),
+}
+
+
+@pytest.mark.parametrize("name", ALL_AT_ONCE)
+def test_programs_follow_the_formula(backend, name):
+    make, options = ALL_AT_ONCE[name]
+    wanted, values = by_hand(6, DECAY)
+    state, losses = trained(backend, make(), 6, compiled=True, **options)
+    np.testing.assert_allclose(losses, values, rtol=1e-12)
+    for key, value in state.model.items():
+        np.testing.assert_allclose(iso.to_numpy(value), wanted[key], rtol=1e-12, atol=1e-12)
+
+
+def test_programs_take_arrays_that_lie_otherwise(backend):
+    """A transposed parameter, a gradient in the other order, two dtypes."""
+    x = np.arange(6.0).reshape(2, 3)
+    w = iso.convert(np.ones((3, 2)), backend)
+    xp = iso.namespace(w)
+    v = {"w": xp.permute_dims(w, (1, 0)), "u": iso.convert(np.ones((2, 3)), backend)}
+    v["b"] = iso.convert(np.ones(2, np.float32), backend)
+    turned = iso.convert(x.T.copy(), backend)
+
+    def total(v):
+        sums = [xp.sum(xp.permute_dims(v[k], (1, 0)) * turned) for k in ("w", "u")]
+        return sums[0] + sums[1] + xp.astype(xp.sum(v["b"] * 3), xp.float64)
+
+    step = iso.train_step(total, iso.optimizers.adamw(RATE, weight_decay=DECAY))
+    state = step.init(v)
+    for _ in range(2):
+        state, _ = step(state)
+    # constant gradients: each step has the size of the rate, against the gradient's sign
+    after = lambda p, g: p * (1 - RATE * DECAY) - RATE * g / (np.abs(g) + 1e-8)
+    for key, g in (("w", x), ("u", x), ("b", np.full(2, 3.0))):
+        wanted = after(after(np.ones(g.shape), g), g)
+        np.testing.assert_allclose(iso.to_numpy(state.model[key]), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_refers_to_the_old_parameters_keeps_their_values(backend, compiled):
+    """Parameters before the step, in aux and in the state of another pair, are not overwritten."""
+
+    def remember(grads, state, v):
+        xp = iso.namespace(grads["w"])
+        return grads, {"old": iso.tree.map(lambda x: xp.asarray(x), v)}
+
+    pair = Optimizer(lambda v: {"old": iso.tree.map(lambda x: x + 0, v)}, remember)
+    optimizer = iso.chain(pair, iso.optimizers.adam(RATE))
+    step = iso.train_step(
+        lambda v, t: (loss(v, t), v["w"]), optimizer, has_aux=True, compiled=compiled
+    )
+    state = step.init(iso.convert({"w": np.zeros((3, 4)), "b": np.ones(2)}, backend))
+    target = iso.convert(TARGET, backend)
+    before = [np.zeros((3, 4)), by_hand(1, 0.0)[0]["w"], by_hand(2, 0.0)[0]["w"]]
+    for wanted in before:
+        state, (_, aux) = step(state, target)
+        np.testing.assert_allclose(iso.to_numpy(aux), wanted, rtol=1e-12, atol=1e-12)
+        found = state.arrays["optimizer"][0]["old"]["w"]
+        np.testing.assert_allclose(iso.to_numpy(found), wanted, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        iso.to_numpy(state.model["w"]), by_hand(3, 0.0)[0]["w"], rtol=1e-12, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_aux_keeps_the_old_parameters(backend, compiled):
+    """Also a view of them, and one in a nest."""
+    xp = iso.namespace(iso.convert(TARGET, backend))
+    aux = lambda v: {"w": v["w"], "views": [v["w"][1:, :2], xp.reshape(v["w"], (12,))]}
+    func = lambda v, t: (loss(v, t), aux(v))
+    step = iso.train_step(func, iso.optimizers.adam(RATE), has_aux=True, compiled=compiled)
+    state = step.init(iso.convert({"w": np.zeros((3, 4)), "b": np.ones(2)}, backend))
+    for i in range(3):
+        state, (_, seen) = step(state, iso.convert(TARGET, backend))
+        w = by_hand(i, 0.0)[0]["w"]
+        for found, wanted in zip((seen["w"], *seen["views"]), (w, w[1:, :2], w.reshape(-1))):
+            np.testing.assert_allclose(iso.to_numpy(found), wanted, rtol=1e-12, atol=1e-12)
+
+
+class Remembering(iso.Module):
+    """Its state is its parameter as it was before the last step."""
+
+    def __init__(self):
+        self.w, self.before = iso.ones((3,)), iso.State(iso.zeros((3,)))
+
+    def forward(self, target):
+        self.before.value = iso.stop_gradient(self.w)[:]  # on NumPy and torch the same memory
+        return iso.namespace(target).sum((self.w - target) ** 2)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_state_keeps_the_old_parameters(backend, compiled):
+    step = iso.train_step(lambda m, t: m(t), iso.optimizers.adam(RATE), compiled=compiled)
+    with iso.use_backend(backend):
+        state, target = step.init(Remembering()), iso.zeros((3,))
+    seen = [1.0]
+    for _ in range(3):
+        state, _ = step(state, target)
+        model = state.model
+        before = iso.to_numpy(model.before.value)
+        np.testing.assert_allclose(before, np.full(3, seen[-1]), rtol=1e-6)
+        seen.append(float(model.w[0]))
+    assert sorted(set(seen), reverse=True) == seen
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_states_side_by_side(backend, compiled):
+    """Steps inside vmap: each example has its own state, and a program has no operator for that."""
+    if compiled and backend == "numpy":
+        compiled = False  # NumPy has no compiler: the second time vmap in jit is the same
+    step = iso.train_step(loss, iso.optimizers.adam(RATE), compiled=False)
+    targets = np.stack([TARGET, 2 * TARGET])
+    state = step.init(iso.convert({"w": np.zeros((3, 4)), "b": np.ones(2)}, backend))
+
+    def two_steps(target):
+        arrays = state
+        for _ in range(2):
+            arrays, _ = step(arrays, target)
+        return arrays.model["w"]
+
+    run = iso.jit(iso.vmap(two_steps)) if compiled else iso.vmap(two_steps)
+    found = iso.to_numpy(run(iso.convert(targets, backend)))
+    np.testing.assert_allclose(found[0], by_hand(2, 0.0)[0]["w"], rtol=1e-10, atol=1e-12)
+    alone = iso.train_step(loss, iso.optimizers.adam(RATE), compiled=False)
+    state = alone.init(iso.convert({"w": np.zeros((3, 4)), "b": np.ones(2)}, backend))
+    for _ in range(2):
+        state, _ = alone(state, iso.convert(targets[1], backend))
+    np.testing.assert_allclose(found[1], iso.to_numpy(state.model["w"]), rtol=1e-10, atol=1e-12)

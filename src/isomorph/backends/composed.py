@@ -8,7 +8,7 @@ torch has one; it must agree with `Backend.conv(xp, ...)`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -228,11 +228,18 @@ class Backend(Contract):
 
     from ..meanings.adam import adam
 
-    def write_adam(xp, rows: Sequence[tuple[Any, Any, Any, Any]], numbers: AdamStep) -> bool:
+    def write_adam(
+        xp, rows: Sequence[tuple[Any, Any, Any, Any]], numbers: AdamStep, owned: bool
+    ) -> list[tuple[Any, Any, Any]] | None:
         """Adam's step with decoupled decay. Each row is a parameter, its gradient and its two
-        moments, which nothing else refers to: they are overwritten, the gradient if necessary.
-        False if that is not possible; then nothing was written.
+        moments; if they are `owned`, nothing else refers to them, and they may be overwritten, the
+        gradient always. Returns each parameter and its moments after the step; or None, if there is
+        no faster way than array by array, and then nothing was written.
         """
+        return None
+
+    def are_apart(xp, arrays: Iterable[Any], others: Iterable[Any]) -> bool:
+        """Whether it is certain that the first share no memory with the others."""
         return False
 
     def runs_ahead(xp, x: Any) -> bool:

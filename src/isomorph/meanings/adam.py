@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 class AdamStep(NamedTuple):
     """The numbers of one step of Adam with decoupled weight decay."""
 
-    step: int  # counted from 1
+    step: Any  # counted from 1; in a program an array
     lr: float
     beta1: float
     beta2: float

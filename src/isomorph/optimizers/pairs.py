@@ -11,7 +11,7 @@ step, use `iso.optimizer_update` and similar functions with `stop_gradients=Fals
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,8 +40,9 @@ class Optimizer(NamedTuple):
 
 
 class Writing(Optimizer):
-    """A pair with a faster way for callers who own all arrays: `into(grads, state, v)` overwrites
-    them and returns `(v, state)`, or None if the backend cannot do that for these arrays.
+    """A pair with a faster way to its update: `into(grads, state, v, owned)` returns `(v, state)`
+    after it, or None if the backend has none for these arrays. If the caller owns all of them, so
+    that nothing else refers to them, they may be overwritten.
     """
 
     into: Callable[..., tuple[Any, Any] | None]
@@ -80,19 +81,42 @@ def chain(*transforms: Optimizer) -> Optimizer:
     def init(v: Any) -> tuple:
         return tuple([transform.init(v) for transform in transforms])
 
-    def update(grads: Any, state: tuple, v: Any) -> tuple[Any, tuple]:
+    def passed(pairs: Sequence[Optimizer], grads: Any, state: Any, v: Any) -> tuple[Any, list]:
+        """The gradients after some of the pairs, and their states."""
         if not isinstance(state, tuple) or len(state) != len(transforms):
             got = f"{len(state)}" if isinstance(state, tuple) else f"a {type(state).__name__}"
             raise ValueError(
                 f"chain: needed the state made by init, a tuple of {len(transforms)}, got {got}"
             )
         after = []
-        for transform, old in zip(transforms, state):
-            grads, new = transform.update(grads, old, v)
+        for pair, old in zip(pairs, state):
+            grads, new = pair.update(grads, old, v)
             after.append(new)
+        return grads, after
+
+    def update(grads: Any, state: tuple, v: Any) -> tuple[Any, tuple]:
+        grads, after = passed(transforms, grads, state, v)
         return grads, tuple(after)
 
-    return Optimizer(init, update)
+    if not transforms or not isinstance(transforms[-1], Writing):
+        return Optimizer(init, update)
+    *before, last = transforms
+
+    def into(grads: Any, state: tuple, v: Any, owned: bool) -> tuple[Any, tuple]:
+        grads, after = passed(before, grads, state, v)
+        v, new = descended(last, grads, state[-1], v, False)  # the other states may refer to v
+        return v, (*after, new)
+
+    return Writing(Optimizer(init, update), into)
+
+
+def descended(pair: Optimizer, grads: Any, state: Any, v: Any, owned: bool) -> tuple[Any, Any]:
+    """The parameters and the state after an update. Arrays that are `owned` may be overwritten."""
+    written = pair.into(grads, state, v, owned) if isinstance(pair, Writing) else None
+    if written is not None:
+        return written
+    updates, state = pair.update(grads, state, v)
+    return apply_updates(v, updates), state
 
 
 def masked(opt: Optimizer, mask: Mask, /) -> Optimizer:

@@ -215,23 +215,23 @@ def _adam(name: str, beta1: float, beta2: float, epsilon: float) -> Optimizer:
 def _writing(
     name: str, pair: Optimizer, lr: Any, beta1: float, beta2: float, epsilon: float, decay: float
 ) -> Optimizer:
-    """Adam's pair, with a way to overwrite arrays if the learning rate is a number. It sets tiny
-    moments to 0, which is wrong next to a small ε, so it is not used there.
+    """Adam's pair, with a way to update all arrays at once if the learning rate is a number. It
+    sets tiny moments to 0, which is wrong next to a small ε, so it is not used there.
     """
     if not isinstance(lr, Real) or epsilon < SMALL:
         return pair
 
-    def into(grads: Any, state: tuple, v: Any) -> tuple[Any, tuple] | None:
+    def into(grads: Any, state: tuple, v: Any, owned: bool) -> tuple[Any, tuple] | None:
         first, *others = state
         step, mean, square = entries(name, first, "step", "mean", "square")
         lift = Lift(name, {"v": v, "grads": grads, "mean": mean, "square": square})
         count, kept = tick(lift, step)
-        if count is kept:
-            return None
         numbers = AdamStep(count, float(lr), beta1, beta2, epsilon, decay)
-        if not lift.xp.write_adam(list(zip(*lift.columns)), numbers):
+        rows = lift.xp.write_adam(list(zip(*lift.columns)), numbers, owned)
+        if not rows:
             return None
-        return v, ({**first, "step": kept}, *others)
+        after, mean, square = (lift.nest(column, False) for column in zip(*rows))
+        return after, ({"step": kept, "mean": mean, "square": square}, *others)
 
     return Writing(pair, into)
 

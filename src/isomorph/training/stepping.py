@@ -23,7 +23,7 @@ from ..modules.holding import gather, look
 from ..modules.module import Module
 from ..modules.skeleton import Held, Skeleton
 from ..modules.walk import STATE
-from ..optimizers.pairs import Optimizer, Writing, apply_updates, check_pair
+from ..optimizers.pairs import Optimizer, Writing, check_pair, descended
 from ..random import is_key
 from .reducing import Reduced, digests
 from .weighing import Part, averaged, counted, settled
@@ -240,7 +240,11 @@ class TrainStep:
         old = held(arrays)
         xp: Any = backend_of(part.loss)
         after = part.loss, part.grads, arrays["optimizer"], old.variables, part.count
-        loss, variables, optimizer, *good = as_one(xp, partial(self._after, xp), *after)
+        owned = isinstance(self.pair, Writing) and xp.are_apart(
+            tree.flatten(old.variables)[0], filter(find_backend, tree.flatten((state, aux))[0])
+        )  # what is returned beside the parameters may be the old ones
+        update = partial(self._after, xp, owned)
+        loss, variables, optimizer, *good = as_one(xp, update, *after)
         new = {
             "variables": variables,
             "state": kept(xp, good[0], state, old.state) if good else state,
@@ -249,7 +253,9 @@ class TrainStep:
         }
         return new, loss, aux
 
-    def _after(self, xp: Any, loss: Any, grads: Any, optimizer: Any, v: Any, count: Any) -> tuple:
+    def _after(
+        self, xp: Any, owned: bool, loss: Any, grads: Any, optimizer: Any, v: Any, count: Any
+    ) -> tuple:
         """The steps after the gradients: returns loss, variables and optimizer state; and whether
         the step is valid, unless that is certain.
         """
@@ -262,23 +268,12 @@ class TrainStep:
         if self.guard:
             fine = xp.logical_and(xp.isfinite(loss), finite(xp, grads))
             good = fine if good is None else xp.logical_and(fine, good)
-        new = self._descended(grads, optimizer, v, good is None)
+        # the old state is used up, unless the step may turn out invalid
+        new = descended(self.pair, grads, optimizer, v, owned and good is None)
         if good is None:
             return loss, *new
         loss = xp.where(good, loss, loss * math.nan)
         return loss, *kept(xp, good, new, (v, optimizer)), good
-
-    def _descended(self, grads: Any, optimizer: Any, v: Any, certain: bool) -> tuple[Any, Any]:
-        """The variables and optimizer state after an update. The old state is used up, so the
-        optimizer may overwrite its arrays where nothing is compiled (a compiler writes into donated
-        arrays itself). A step that may turn out invalid needs the old arrays unchanged.
-        """
-        if isinstance(self.pair, Writing) and certain:
-            written = self.pair.into(grads, optimizer, v)
-            if written is not None:
-                return written
-        updates, optimizer = self.pair.update(grads, optimizer, v)
-        return apply_updates(v, updates), optimizer
 
     def _objective(
         self, xp: Any, skeleton: Skeleton | None, old: Held, v: Any, state: Any, batch: tuple

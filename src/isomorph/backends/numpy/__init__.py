@@ -88,8 +88,11 @@ class NumPy(Backend):
     def without_denormals(xp, x):
         return writing.without_denormals(x)
 
-    def write_adam(xp, rows, numbers):
-        return writing.adam(rows, numbers)
+    def write_adam(xp, rows, numbers, owned):
+        return writing.adam(rows, numbers, owned)
+
+    def are_apart(xp, arrays, others):
+        return writing.are_apart(arrays, others)
 
     def expect_repeats(xp):
         # The C library of Linux returns freed memory to the system, and allocating it again costs

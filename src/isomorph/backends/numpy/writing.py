@@ -4,7 +4,7 @@ step works piece by piece, so that a piece stays in the cache during a dozen ope
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -46,14 +46,29 @@ def _before_decay(dtype: Any, beta: float) -> float:
     return float(np.finfo(dtype).tiny) / max(beta, 0.5) ** OFTEN
 
 
-def adam(rows: Sequence[tuple], numbers: AdamStep) -> bool:
-    """See `Backend.write_adam`. Returns False, and does nothing, if an array is not a plain NumPy
-    array that is contiguous and writeable.
+def are_apart(arrays: Iterable[Any], others: Iterable[Any]) -> bool:
+    """See `Backend.are_apart`."""
+    first, second = (set(map(_memory, part)) for part in (arrays, others))
+    return None not in first | second and first.isdisjoint(second)
+
+
+def _memory(x: Any) -> int | None:
+    """What is equal for arrays that share memory; None if that is not known."""
+    while type(x) is np.ndarray and x.base is not None:
+        x = x.base
+    return id(x) if isinstance(x, np.ndarray | np.generic) else None
+
+
+def adam(rows: Sequence[tuple], numbers: AdamStep, owned: bool) -> list[tuple] | None:
+    """See `Backend.write_adam`. Returns None, and does nothing, if an array may not be overwritten,
+    or is not a plain NumPy array that is contiguous and writeable.
     """
     step, lr, beta1, beta2, epsilon, decay = numbers
-    for w, _, m, v in rows:
-        if any(type(x) is not np.ndarray or not x.flags.carray for x in (w, m, v)):
-            return False
+    plain = all(type(x) is np.ndarray for row in rows for x in row)  # not inside a vmap
+    if not owned or not plain or not isinstance(step, int):
+        return None
+    if not all(x.flags.carray for w, _, m, v in rows for x in (w, m, v)):
+        return None
     # the step is rate · m / (fix · √v + ε); `fix` is divided out of both sides of the fraction
     clears = step % OFTEN == 0
     rate, fix = lr / (1 - beta1**step), (1 - beta2**step) ** -0.5
@@ -80,4 +95,4 @@ def adam(rows: Sequence[tuple], numbers: AdamStep) -> bool:
             if decay:
                 w *= 1 - lr * decay
             w -= s
-    return True
+    return [(w, m, v) for w, _, m, v in rows]

@@ -136,8 +136,11 @@ class Torch(Layers):
         torch.mul(v, fix2, out=square)
         return (m * fix1).div_(square.sqrt_().add_(epsilon)), m, v
 
-    def write_adam(xp, rows, numbers):
-        return writing.adam(rows, numbers)
+    def write_adam(xp, rows, numbers, owned):
+        return writing.adam(rows, numbers, owned)
+
+    def are_apart(xp, arrays, others):
+        return writing.are_apart(arrays, others)
 
     def runs_ahead(xp, x):
         return x.device.type != "cpu"

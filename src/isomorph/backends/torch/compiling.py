@@ -12,7 +12,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from operator import attrgetter
 from threading import Lock
 from typing import Any
@@ -25,7 +24,7 @@ from ...slow_compilation import noticed
 from . import looping, private
 from .caller import Caller
 from .private import is_any_autocast_enabled, len_torch_dispatch_stack, peek_interpreter_stack
-from .repairs import repaired
+from .repairs import owner_of, repaired, replaced
 
 HOST = "isomorph.host.default"  # the operator of `hosting`
 TRACING = Lock()  # only one thread traces at a time
@@ -103,14 +102,8 @@ def checked_once() -> Iterator[None]:
     if not private.has("codegen_input_size_asserts"):
         yield
         return
-    name = private.NAMES["codegen_input_size_asserts"]
-    owner = import_module(name.module).PythonWrapperCodegen
-    looking = owner.codegen_input_size_asserts
-    owner.codegen_input_size_asserts = lambda self: None
-    try:
+    with replaced(*owner_of("codegen_input_size_asserts"), lambda self: None):
         yield
-    finally:
-        owner.codegen_input_size_asserts = looking
 
 
 def _own_tag(graph: torch.fx.GraphModule) -> str:
@@ -239,9 +232,13 @@ def is_tracing() -> bool:
     """Whether torch.func, torch.compile, a dispatch mode or torch's forward mode is active: then
     the running code is part of what they trace.
     """
+    return is_transformed() or len_torch_dispatch_stack() > 0
+
+
+def is_transformed() -> bool:
+    """Whether torch.func, torch.compile or torch's forward mode is active."""
     return (
         peek_interpreter_stack() is not None
-        or len_torch_dispatch_stack() > 0
         or torch.compiler.is_compiling()
         or private.forward_level() >= 0
     )

@@ -123,6 +123,8 @@ NAMES = {
     "reinplace_inplaceable_ops": Name(
         f"{COMPILER}.fx_passes.post_grad", "reinplace_inplaceable_ops", REPAIRS
     ),
+    "create_kernel": Name(f"{COMPILER}.ir", "FallbackKernel.create", REPAIRS),
+    "virtual": Name(f"{COMPILER}.virtualized", "V", REPAIRS),
     "codegen_input_size_asserts": Name(
         f"{COMPILER}.codegen.wrapper",
         "PythonWrapperCodegen.codegen_input_size_asserts",

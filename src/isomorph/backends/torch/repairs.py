@@ -1,4 +1,4 @@
-"""Three bugs of torch's compiler, repaired while a program is compiled here.
+"""Four bugs of torch's compiler, repaired while a program is compiled here.
 
 Inductor's C++ programs (seen in torch 2.13, the first fixed in 2.15) are silently wrong, also in
 `torch.compile`:
@@ -13,6 +13,9 @@ Inductor's C++ programs (seen in torch 2.13, the first fixed in 2.15) are silent
 * The same happens to an expanded array, whose rows share memory: every row is written to the same
   memory (`index_put`, and operations that become one, like `index_add`; `vmap` of
   `iso.at(zeros)`). Such an array is copied first.
+* If an operator that is not torch's own writes into an array, what was computed from its old values
+  may read the new ones: it is computed as late as possible, and the compiler notices too late that
+  it must come first.
 
 Canary tests tell when a version of torch no longer has such a bug
 (`tests/core/test_compiled_writes.py`).
@@ -21,7 +24,7 @@ Canary tests tell when a version of torch no longer has such a bug
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -33,47 +36,91 @@ from . import private
 # Programs in torch's disk cache are kept apart from those compiled without the repairs.
 TAG = (
     "isomorph: what reads waits for what writes, complex and expanded arrays are copied, "
-    "arguments are checked before"
+    "arguments are checked before, what operators write is read before"
 )
+PARTS = ("recompute_size_and_body", "reinplace_inplaceable_ops", "create_kernel")
 
 
 @contextmanager
 def repaired(tag: str = "") -> Iterator[None]:
-    """Repair all three bugs in programs that are compiled inside the block. An operation whose
-    loops are changed still waits for the same writes as before. Programs with complex arrays write
-    nothing in place. An expanded array is copied before something is written into it.
-    Programs compiled with another `tag` are not taken from torch's disk cache.
+    """Repair all bugs in programs that are compiled inside the block. An operation whose loops are
+    changed still waits for the same writes as before. Programs with complex arrays write nothing in
+    place. An expanded array is copied before something is written into it. What reads an array is
+    computed before an operator writes into it. Programs compiled with another `tag` are not taken
+    from torch's disk cache.
     """
-    for word in ("recompute_size_and_body", "reinplace_inplaceable_ops"):
+    for word in PARTS:
         if not private.has(word):
             getattr(private, word)()  # raises the error
-    node, passes = parts()
-    recompute_size, reinplace = node.recompute_size_and_body, passes.reinplace_inplaceable_ops
+    originals = {word: getattr(*part) for word, part in parts().items()}
+    create = originals["create_kernel"].__func__
 
     def recompute(self: Any, *args: Any, **kw: Any) -> None:
-        recompute_size(self, *args, **kw)
+        originals["recompute_size_and_body"](self, *args, **kw)
         self.set_read_writes(self.read_writes.rename(self.mutation_renames))
 
     def rewrite(*args: Any) -> None:  # the graph; since torch 2.9 another argument comes first
         graph = args[-1]
         _unfold(graph)
         if not any(_is_complex(node) for node in graph.nodes):
-            reinplace(*args)
+            originals["reinplace_inplaceable_ops"](*args)
 
-    node.recompute_size_and_body, passes.reinplace_inplaceable_ops = recompute, rewrite
+    def created(cls: Any, kernel: Any, *args: Any, **kw: Any) -> Any:
+        for x in _written(kernel, args, kw):
+            x.realize()
+            private.virtual.graph.mark_buffer_mutated(x.get_name())  # computes what reads it
+        return create(cls, kernel, *args, **kw)
+
+    instead = recompute, rewrite, classmethod(created)
     config: Any = import_module("torch.compiler.config")
+    with ExitStack() as stack:
+        for word, new in zip(PARTS, instead):
+            stack.enter_context(replaced(*parts()[word], new))
+        stack.enter_context(
+            config.patch(cache_key_tag=f"{config.cache_key_tag} {TAG} {__version__} {tag}")
+        )
+        yield
+
+
+def parts() -> dict[str, tuple[Any, str]]:
+    """The parts of the compiler that are repaired: owner and name of each. Importing them is
+    slow.
+    """
+    return {word: owner_of(word) for word in PARTS}
+
+
+def owner_of(word: str) -> tuple[Any, str]:
+    """The module or class that has a private name, and its name there."""
+    name = private.NAMES[word]
+    *owners, last = name.attribute.split(".")
+    owner = import_module(name.module)
+    for part in owners:
+        owner = getattr(owner, part)
+    return owner, last
+
+
+@contextmanager
+def replaced(owner: Any, name: str, new: Any) -> Iterator[None]:
+    """An attribute of a module or class, replaced inside the block."""
+    old = vars(owner)[name]
+    setattr(owner, name, new)
     try:
-        with config.patch(cache_key_tag=f"{config.cache_key_tag} {TAG} {__version__} {tag}"):
-            yield
+        yield
     finally:
-        node.recompute_size_and_body, passes.reinplace_inplaceable_ops = recompute_size, reinplace
+        setattr(owner, name, old)
 
 
-def parts() -> tuple[Any, Any]:
-    """The class and the module of the compiler that are repaired. Importing them is slow."""
-    recompute, reinplace = private.NAMES["recompute_size_and_body"], "reinplace_inplaceable_ops"
-    node = import_module(recompute.module).SchedulerNode
-    return node, import_module(private.NAMES[reinplace].module)
+def _written(kernel: Any, args: tuple, kw: dict[str, Any]) -> Iterator[Any]:
+    """The arrays that an operator overwrites."""
+    schema = getattr(kernel, "_schema", None)
+    if schema is None or not schema.is_mutable:
+        return
+    for i, info in enumerate(schema.arguments):
+        if info.alias_info is not None and info.alias_info.is_write:
+            found = args[i] if i < len(args) else kw.get(info.name)
+            for x in found if isinstance(found, list | tuple) else [found]:
+                if hasattr(x, "realize"):
+                    yield x
 
 
 def _unfold(graph: torch.fx.Graph) -> None:

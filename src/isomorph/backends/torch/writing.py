@@ -1,30 +1,72 @@
-"""An optimizer step that overwrites its own arrays, by torch's fused kernel."""
+"""Adam's step for many arrays at once, by torch's fused kernel, which overwrites them. In a program
+it is one operator: the compiler schedules one operation, instead of ten for each array.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 
 from ...meanings.adam import AdamStep
-from . import compiling, private
+from . import compiling, looping, private
 
 FUSED = ("cpu", "cuda")  # devices on which torch has Adam in one kernel
+PLAIN = compiling.PLAIN
+KINDS = {*PLAIN, private.FakeTensor}
 
 
-def adam(rows: Sequence[tuple], numbers: AdamStep) -> bool:
-    """See `Backend.write_adam`. Returns False, and does nothing, if torch is tracing or has no such
-    kernel, or if the kernel does not take an array as it is in memory.
+def adam(rows: Sequence[tuple], numbers: AdamStep, owned: bool) -> list[tuple] | None:
+    """See `Backend.write_adam`. Returns None, and does nothing, if something other than `iso.jit`
+    traces, or outside of programs if arrays may not be overwritten; and if torch has no such
+    kernel, or if it does not take an array as it is in memory.
     """
-    if compiling.is_tracing() or not private.has("fused_adamw"):
+    if not private.has("fused_adamw") or not all(_fits(*row) for row in rows):
+        return None
+    step, *rates = numbers
+    if not compiling.is_tracing():
+        if not owned:
+            return None
+        ws, gs, ms, vs = map(list, zip(*rows))
+        _write(ws, gs, ms, vs, _counted(step), *rates)
+        return [(w, m, v) for w, _, m, v in rows]
+    if not looping.is_traced() or compiling.is_transformed():
+        return None
+    # The program overwrites copies. The compiler leaves out each copy of an array that is donated.
+    ws, gs, ms, vs = ([x if i == 1 else x.clone() for x in c] for i, c in enumerate(zip(*rows)))
+    _adam(ws, gs, ms, vs, _counted(step), *rates)
+    return list(zip(ws, ms, vs))
+
+
+def are_apart(arrays: Iterable[Any], others: Iterable[Any]) -> bool:
+    """See `Backend.are_apart`."""
+    both = [*arrays], [*others]
+    if compiling.is_tracing() or not all(type(x) in PLAIN for x in (*both[0], *both[1])):
         return False
-    step, lr, beta1, beta2, epsilon, decay = numbers
+    places = [{x.untyped_storage().data_ptr() for x in part if x.numel()} for part in both]
+    return places[0].isdisjoint(places[1])
+
+
+def _counted(step: Any) -> torch.Tensor:
+    """The number of a step as the kernel takes it."""
+    return torch.as_tensor(step).to(torch.float32)
+
+
+def _fits(w: torch.Tensor, g: torch.Tensor, m: torch.Tensor, v: torch.Tensor) -> bool:
+    """Whether the kernel, which walks through memory, can take a row: its arrays must have the same
+    layout. Gradients are copied if theirs is another.
+    """
+    plain = KINDS.issuperset((type(w), type(m), type(v))) and w.device.type in FUSED
+    return plain and w.stride() == m.stride() == v.stride() and compiling.is_whole(w)
+
+
+def _write(
+    ws: list[torch.Tensor], gs: list[torch.Tensor], ms: list[torch.Tensor], vs: list[torch.Tensor],
+    step: torch.Tensor, lr: float, beta1: float, beta2: float, epsilon: float, decay: float,
+) -> None:  # fmt: skip
     groups: dict[tuple, list] = {}  # one call of the fused kernel per device and dtype
-    for w, g, m, v in rows:
-        # the kernel walks through memory: all arrays of a row must have the same layout
-        plain = type(w) is type(m) is type(v) is torch.Tensor and w.device.type in FUSED
-        if not (plain and w.stride() == m.stride() == v.stride() and compiling.is_whole(w)):
-            return False
+    for w, g, m, v in zip(ws, gs, ms, vs):
         if g.stride() != w.stride():
             g = torch.empty_like(w).copy_(g)
         parts = (w, g, m, v)
@@ -32,9 +74,15 @@ def adam(rows: Sequence[tuple], numbers: AdamStep) -> bool:
         groups.setdefault((w.device, w.dtype), []).append(parts)
     with torch.no_grad():
         for (device, _), rows in groups.items():
-            now = torch.full((), float(step), device=device)
             private.fused_adamw(
-                *map(list, zip(*rows)), [], [now] * len(rows), amsgrad=False, lr=lr,
+                *map(list, zip(*rows)), [], [step.to(device)] * len(rows), amsgrad=False, lr=lr,
                 beta1=beta1, beta2=beta2, weight_decay=decay, eps=epsilon, maximize=False,
             )  # fmt: skip
-    return True
+
+
+_adam = torch.library.custom_op("isomorph::adam", mutates_args=("ws", "ms", "vs"))(_write)
+
+
+@_adam.register_fake
+def _(*args: object) -> None:
+    """Only overwrites."""
