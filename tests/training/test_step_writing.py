@@ -219,7 +219,7 @@ class Remembering(iso.Module):
         self.w, self.before = iso.ones((3,)), iso.State(iso.zeros((3,)))
 
     def forward(self, target):
-        self.before.value = iso.stop_gradient(self.w)[:]  # on NumPy and torch the same memory
+        self.before.value = iso.stop_gradient(self.w)  # on NumPy the same memory
         return iso.namespace(target).sum((self.w - target) ** 2)
 
 
