@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # Whether a function given to `jit` is running: only its result may outlive the call.
 TRACING: ContextVar[bool] = ContextVar("isomorph.tracing", default=False)
+# The arguments of the running call as its caller gave them: a framework may sort the keys of dicts.
+GIVEN: ContextVar[tuple[tuple, dict[str, Any]] | None] = ContextVar("isomorph.given", default=None)
 # Whether the modules that are taken apart now are arguments of `jit`, which looked at them before.
 LOOKED_AT: ContextVar[bool] = ContextVar("isomorph.looked_at", default=False)
 NESTS, SCALARS = {dict, list, tuple}, set(NUMBERS)
@@ -75,24 +77,27 @@ def jit(
     given = _donated(places, names, *_named(func, "donate", donate))
     programs: dict[Any, Callable] = {}
     notices: dict[int, Notice] = {}
+    after: list[Callable[[Any], Any]] = []  # what must be done to results, once that is known
     quick: dict[tuple, tuple] = {}  # programs for arguments that are `_is_plain`, by their types
     reasons = Reasons(func)
     fresh = reasons.fresh
 
     def build(backend: Contract, fixed: tuple) -> Callable[..., Any]:
         plain = _marked(func, _bound(func, fixed))
-        compiler = lambda func: backend.jit(func, *given, notices)
+        compiler = lambda func: backend.jit(func, *given, notices, after)
         if compiler(plain) is plain:  # this backend has no compiler
             return plain
         plain = reasons.noting(plain)
         if not verify:
             return compiler(plain)
-        return Verified(backend, plain, compiler, lambda args, kw: _given(args, kw, *given))
+        finished = lambda func: _finished(compiler(func), after)
+        return Verified(backend, plain, finished, lambda args, kw: _given(args, kw, *given))
 
     @wraps(func)
     def compiled(*args: Any, **kw: Any) -> Any:
-        known, token, fixed = quick.get(tuple(map(type, args))), None, ()
-        if known is None:
+        known, token, order, fixed = quick.get(tuple(map(type, args))), None, None, ()
+        nested = known is None
+        if nested:
             known = quick.get(_kinds(args))
         as_it_is = AS_IT_IS.get()
         if (
@@ -117,6 +122,8 @@ def jit(
                 quick[kinds] = program, backend, MODES.get(), HOME.get()
             else:
                 token = LOOKED_AT.set(True)
+        if nested:
+            order = GIVEN.set((args, kw))
         try:
             out = program(*args, **kw)
         except BaseException as error:
@@ -128,6 +135,10 @@ def jit(
         finally:
             if token is not None:
                 LOOKED_AT.reset(token)
+            if order is not None:
+                GIVEN.reset(order)
+        if after:
+            out = after[0](out)
         if notices:
             end(notices, True)
         if fresh:
@@ -137,19 +148,28 @@ def jit(
     return compiled
 
 
+def _finished(program: Callable[..., Any], after: list[Callable[[Any], Any]]) -> Callable[..., Any]:
+    def run(*args: Any, **kw: Any) -> Any:
+        out = program(*args, **kw)
+        return after[0](out) if after else out
+
+    return run
+
+
 def traced(
     xp: Any,
     func: Callable[..., Any],
     places: Sequence[int] = (),
     names: Sequence[str] = (),
     notices: dict[int, Notice] | None = None,
+    after: list[Callable[[Any], Any]] | None = None,
 ) -> Callable[..., Any]:
     """`jit` in terms of `xp.compile`, which takes a flat function and arrays: one program per
     structure and `xp.signature` of the arguments.
 
     `places` and `names` are the donated arguments, which a program may overwrite. `notices` is for
     programs that compile silently within a call: by thread, the slow-compilation notice to end
-    after the call.
+    after the call. `after` is for programs whose results need something done to them.
     """
     programs: dict[Any, tuple[Callable, Callable, list]] = {}
 

@@ -128,8 +128,10 @@ class Static:
 def _text(x: Any) -> str:
     if type(x) in NUMBERS:
         return f"a Python {type(x).__name__}"
-    if find_backend(x) is None:
+    backend = find_backend(x)
+    if backend is None:
         return type(x).__name__
+    x = backend.native(x)  # a literal of JAX has no shape
     return f"{dtype_of(x)} {list(x.shape)}"
 
 

@@ -15,11 +15,21 @@ from jax.errors import TracerArrayConversionError
 from jax.experimental.compilation_cache import compilation_cache
 
 from ... import tree
-from ...compiling import TRACING
+from ...compiling import GIVEN, TRACING
 from ...gradients.custom import check_outputs
 from ...slow_compilation import Notice, name_of
 from ..explaining import DECIDES, DEVICES, INDEX, LEAVES, MASK, NUMBER, add, explained
-from . import convolution, factors, indexing, jitted_layers, linalg, names, pointwise, random
+from . import (
+    convolution,
+    factors,
+    indexing,
+    jitted_layers,
+    key_order,
+    linalg,
+    names,
+    pointwise,
+    random,
+)
 from .layers import Layers
 from .literals import LITERALS, native
 
@@ -122,13 +132,19 @@ class JAX(Layers):
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
         compilation_cache.reset_cache()  # it may have decided already that there is none
 
-    def jit(xp, func, places=(), names=(), notices=None):
+    def jit(xp, func, places=(), names=(), notices=None, after=None):
         run = explained(xp, func)
 
         def traced(*args, **kw):  # a new function: jax.jit caches by function
             if notices is not None and get_ident() not in notices and not TRACING.get():
                 notices[get_ident()] = Notice(func, xp.name)
-            return run(*args, **kw)
+            args, kw = key_order.restored((args, kw), GIVEN.get())
+            out, met = run(*args, **kw), []
+            kept = key_order.kept(out, met)
+            if after is None or not met:
+                return out
+            after[:] = [key_order.released]
+            return kept
 
         traced.__name__ = name_of(func)  # shown in JAX's messages and profiles
         return jax.jit(traced, donate_argnums=places, donate_argnames=names)
