@@ -4,6 +4,7 @@ state it is given; in a program of torch the update is one operator.
 
 import numpy as np
 import pytest
+from frameworks import ours
 
 import isomorph as iso
 from isomorph.optimizers.pairs import Optimizer
@@ -20,7 +21,7 @@ def loss(v, target):
     return iso.namespace(target).sum((v["w"] - target) ** 2) / 2 + v["b"][0] * 0.5
 
 
-def by_hand(steps, decay):
+def by_hand(steps, decay, schedule=lambda step: RATE):
     """Adam by Kingma and Ba, for gradients w − target and 1/2, in float64 NumPy."""
     w, b, out = np.zeros((3, 4)), np.ones(2), []
     first, second = [0 * w, 0 * b], [0 * w, 0 * b]
@@ -30,7 +31,7 @@ def by_hand(steps, decay):
             first[i] = 0.9 * first[i] + 0.1 * g
             second[i] = 0.999 * second[i] + 0.001 * g * g
             m, v = first[i] / (1 - 0.9**t), second[i] / (1 - 0.999**t)
-            p -= RATE * (m / (np.sqrt(v) + 1e-8) + decay * p)
+            p -= schedule(t - 1) * (m / (np.sqrt(v) + 1e-8) + decay * p)
     return {"w": w, "b": b}, out
 
 
@@ -125,6 +126,11 @@ def test_arrays_of_two_dtypes_and_gradients_in_another_order(backend):
     assert iso.to_numpy(state.model["b"]).dtype == np.float32
 
 
+def falling(step):
+    """A schedule, of Python numbers or of arrays."""
+    return RATE / (1 + step)
+
+
 ALL_AT_ONCE = {
     "AdamW": (lambda: iso.optimizers.adamw(RATE, weight_decay=DECAY), {}),
     "chain": (
@@ -134,17 +140,39 @@ ALL_AT_ONCE = {
         {},
     ),
     "guard": (lambda: iso.optimizers.adamw(RATE, weight_decay=DECAY), {"guard": True}),
+    "schedule": (lambda: iso.optimizers.adamw(falling, weight_decay=DECAY), {}),
 }
 
 
 @pytest.mark.parametrize("name", ALL_AT_ONCE)
 def test_programs_follow_the_formula(backend, name):
     make, options = ALL_AT_ONCE[name]
-    wanted, values = by_hand(6, DECAY)
-    state, losses = trained(backend, make(), 6, compiled=True, **options)
-    np.testing.assert_allclose(losses, values, rtol=1e-12)
-    for key, value in state.model.items():
-        np.testing.assert_allclose(iso.to_numpy(value), wanted[key], rtol=1e-12, atol=1e-12)
+    wanted, values = by_hand(6, DECAY, *([falling] if name == "schedule" else []))
+    for compiled in (False, True):
+        state, losses = trained(backend, make(), 6, compiled=compiled, **options)
+        np.testing.assert_allclose(losses, values, rtol=1e-12)
+        for key, value in state.model.items():
+            np.testing.assert_allclose(iso.to_numpy(value), wanted[key], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+@pytest.mark.parametrize("name", ALL_AT_ONCE)
+def test_the_update_of_a_program_is_one_operator(backend, name, monkeypatch):
+    """Its graph is traced, not compiled."""
+    private = ours("torch.private")
+    graphs = []
+
+    def looked_at(graph, *rest):
+        graphs.append([str(node.target) for node in graph.graph.nodes])
+        return graph
+
+    monkeypatch.setattr(private, "inductor_compile", looked_at)
+    make, options = ALL_AT_ONCE[name]
+    _, losses = trained(backend, make(), 2, compiled=True, **options)
+    wanted = by_hand(2, DECAY, *([falling] if name == "schedule" else []))[1]
+    np.testing.assert_allclose(losses, wanted, rtol=1e-12)
+    assert [target for target in graphs[0] if "isomorph" in target] == ["isomorph.adam.default"]
+    assert not any("sqrt" in target for target in graphs[0] if name != "chain")
 
 
 def test_programs_take_arrays_that_lie_otherwise(backend):

@@ -9,7 +9,7 @@ class AdamStep(NamedTuple):
     """The numbers of one step of Adam with decoupled weight decay."""
 
     step: Any  # counted from 1; in a program an array
-    lr: float
+    lr: Any  # in a program perhaps a 0-d array
     beta1: float
     beta2: float
     epsilon: float

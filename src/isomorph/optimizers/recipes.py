@@ -9,12 +9,13 @@ from numbers import Real
 from typing import Any
 
 from .. import tree
+from ..dispatch import find_backend
 from ..keywords import checked
 from ..meanings.adam import AdamStep
 from .lifting import Lift, number
 from .masks import Mask
 from .pairs import Optimizer, Writing, chain, counter, entries, tick, zeros
-from .transforms import decayed, descending, stateless, trace
+from .transforms import at_this_step, decayed, descending, is_schedule, stateless, trace
 from .updates import adam_numbers, refuse_complex, trust_ratio, trusted
 
 # The names of `iso.optimizers` that are defined here.
@@ -215,18 +216,25 @@ def _adam(name: str, beta1: float, beta2: float, epsilon: float) -> Optimizer:
 def _writing(
     name: str, pair: Optimizer, lr: Any, beta1: float, beta2: float, epsilon: float, decay: float
 ) -> Optimizer:
-    """Adam's pair, with a way to update all arrays at once if the learning rate is a number. It
+    """Adam's pair, with a way to update all arrays at once if they have one learning rate. It
     sets tiny moments to 0, which is wrong next to a small ε, so it is not used there.
     """
-    if not isinstance(lr, Real) or epsilon < SMALL:
+    if not (isinstance(lr, Real) or is_schedule(lr)) or epsilon < SMALL:
         return pair
 
     def into(grads: Any, state: tuple, v: Any, owned: bool) -> tuple[Any, tuple] | None:
         first, *others = state
         step, mean, square = entries(name, first, "step", "mean", "square")
         lift = Lift(name, {"v": v, "grads": grads, "mean": mean, "square": square})
+        rate: Any = lr
+        if is_schedule(lr):
+            rate, others[-1] = at_this_step(name, lift, lr, others[-1])
+        if isinstance(rate, Real):
+            rate = float(number(name, "lr", rate))
+        elif find_backend(rate) is not lift.xp or rate.shape != ():
+            return None  # a rate for each array
         count, kept = tick(lift, step)
-        numbers = AdamStep(count, float(lr), beta1, beta2, epsilon, decay)
+        numbers = AdamStep(count, rate, beta1, beta2, epsilon, decay)
         rows = lift.xp.write_adam(list(zip(*lift.columns)), numbers, owned)
         if not rows:
             return None

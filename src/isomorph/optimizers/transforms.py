@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from numbers import Real
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..dispatch import find_backend
 from .lifting import Lift, cast, number
@@ -159,7 +159,7 @@ def decayed(name: str, rate: float, mask: Mask) -> Optimizer:
 
 def descending(name: str, lr: Any) -> Optimizer:
     """−lr·g, for a number, an array, a nest of them like the parameters, or a schedule."""
-    if callable(lr) and find_backend(lr) is None:
+    if is_schedule(lr):
         return scheduled(name, lr, -1)
     if isinstance(lr, Real):
         rate = number(name, "lr", lr)
@@ -176,21 +176,31 @@ def scheduled(name: str, schedule: Callable[[Any], Any], sign: int) -> Optimizer
         return {"step": counter(Lift(name, {"v": v}))}
 
     def update(grads: Any, state: dict[str, Any], v: Any) -> tuple[Any, dict[str, Any]]:
-        (step,) = entries(name, state, "step")
         lift = Lift(name, {"v": v, "grads": grads})
-        xp = lift.xp
-        count, kept = tick(lift, step)
-        if count is kept:
-            double = any(kind in (xp.float64, xp.complex128) for kind in lift.kinds)
-            now: Any = cast(xp, step, xp.float64 if double else xp.float32)
-        else:
-            now = count - 1
-        rates = lift.rates(schedule(now))
-        return lift.nest([sign * r * g for r, g in zip(rates, lift.columns[1])], True), {
-            "step": kept
-        }
+        value, state = at_this_step(name, lift, schedule, state)
+        rates = lift.rates(value)
+        return lift.nest([sign * r * g for r, g in zip(rates, lift.columns[1])], True), state
 
     return Optimizer(init, update)
+
+
+def at_this_step(
+    name: str, lift: Lift, schedule: Callable[[Any], Any], state: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """The value of a schedule, and the state after the step."""
+    (step,) = entries(name, state, "step")
+    xp = lift.xp
+    count, kept = tick(lift, step)
+    if count is kept:
+        double = any(kind in (xp.float64, xp.complex128) for kind in lift.kinds)
+        now: Any = cast(xp, step, xp.float64 if double else xp.float32)
+    else:
+        now = count - 1
+    return schedule(now), {"step": kept}
+
+
+def is_schedule(lr: Any) -> TypeGuard[Callable[[Any], Any]]:
+    return callable(lr) and find_backend(lr) is None
 
 
 def trace(name: str, momentum: float, nesterov: bool = False) -> Optimizer:

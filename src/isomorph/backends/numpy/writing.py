@@ -65,7 +65,7 @@ def adam(rows: Sequence[tuple], numbers: AdamStep, owned: bool) -> list[tuple] |
     """
     step, lr, beta1, beta2, epsilon, decay = numbers
     plain = all(type(x) is np.ndarray for row in rows for x in row)  # not inside a vmap
-    if not owned or not plain or not isinstance(step, int):
+    if not owned or not plain or not isinstance(step, int) or not isinstance(lr, float):
         return None
     if not all(x.flags.carray for w, _, m, v in rows for x in (w, m, v)):
         return None

@@ -24,18 +24,22 @@ def adam(rows: Sequence[tuple], numbers: AdamStep, owned: bool) -> list[tuple] |
     """
     if not private.has("fused_adamw") or not all(_fits(*row) for row in rows):
         return None
-    step, *rates = numbers
+    step, lr, *rates = numbers
+    rate = None if isinstance(lr, float) else lr
+    if rate is not None and any(w.is_cuda and w.dtype is torch.float64 for w, *_ in rows):
+        return None  # the kernel reads the rate as float32
+    lr = lr if rate is None else 0.0
     if not compiling.is_tracing():
         if not owned:
             return None
         ws, gs, ms, vs = map(list, zip(*rows))
-        _write(ws, gs, ms, vs, _counted(step), *rates)
+        _write(ws, gs, ms, vs, _counted(step), rate, lr, *rates)
         return [(w, m, v) for w, _, m, v in rows]
     if not looping.is_traced() or compiling.is_transformed():
         return None
     # The program overwrites copies. The compiler leaves out each copy of an array that is donated.
     ws, gs, ms, vs = ([x if i == 1 else x.clone() for x in c] for i, c in enumerate(zip(*rows)))
-    _adam(ws, gs, ms, vs, _counted(step), *rates)
+    _adam(ws, gs, ms, vs, _counted(step), rate, lr, *rates)
     return list(zip(ws, ms, vs))
 
 
@@ -63,8 +67,10 @@ def _fits(w: torch.Tensor, g: torch.Tensor, m: torch.Tensor, v: torch.Tensor) ->
 
 def _write(
     ws: list[torch.Tensor], gs: list[torch.Tensor], ms: list[torch.Tensor], vs: list[torch.Tensor],
-    step: torch.Tensor, lr: float, beta1: float, beta2: float, epsilon: float, decay: float,
+    step: torch.Tensor, rate: torch.Tensor | None, lr: float, beta1: float, beta2: float,
+    epsilon: float, decay: float,
 ) -> None:  # fmt: skip
+    """Adam's step. The learning rate is `rate`, or `lr` if that is None."""
     groups: dict[tuple, list] = {}  # one call of the fused kernel per device and dtype
     for w, g, m, v in zip(ws, gs, ms, vs):
         if g.stride() != w.stride():
@@ -74,8 +80,12 @@ def _write(
         groups.setdefault((w.device, w.dtype), []).append(parts)
     with torch.no_grad():
         for (device, _), rows in groups.items():
+            now = lr if rate is None else rate
+            if rate is not None and device.type != "cpu":
+                now = rate.to(device, torch.float32)
             private.fused_adamw(
-                *map(list, zip(*rows)), [], [step.to(device)] * len(rows), amsgrad=False, lr=lr,
+                *map(list, zip(*rows)), [], [step.to(device)] * len(rows), amsgrad=False,
+                lr=now,
                 beta1=beta1, beta2=beta2, weight_decay=decay, eps=epsilon, maximize=False,
             )  # fmt: skip
 
