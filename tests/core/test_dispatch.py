@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint
 
 import numpy as np
 import pytest
-from frameworks import NOT_INSTALLED, jax, tf, torch
+from frameworks import NOT_INSTALLED, enable_x64, jax, tf, torch
 
 import isomorph as iso
 from isomorph import dispatch
@@ -230,3 +230,26 @@ print(torch.compile(g, fullgraph=True, backend="aot_eager")(torch.tensor([1.0, 2
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == "[6.0, 12.0]", done.stderr
+
+
+@pytest.mark.parametrize("backend", ["jax"], indirect=True)
+@pytest.mark.parametrize("word", ["float64", "complex128"])
+def test_a_dtype_that_jax_would_narrow_is_refused(backend, word):
+    """Without 64-bit types, JAX makes float32 of float64, and only warns."""
+    with enable_x64(False):
+        for make in (
+            lambda: iso.zeros(2, dtype=word, backend=backend),
+            lambda: iso.asarray([1.0], dtype=np.dtype(word), backend=backend),
+            lambda: iso.asarray(iso.ones(2, backend=backend), dtype=word),
+        ):
+            with pytest.raises(TypeError, match=f"dtype: JAX has no {word} here; turn on 64-bit"):
+                make()
+        if word == "float64":
+            with (
+                pytest.raises(TypeError, match="JAX has no float64"),
+                iso.use_backend(backend, dtype=word),
+            ):
+                iso.ones(2)
+        assert iso.zeros(2, backend=backend).dtype == np.float32
+    with enable_x64(True):
+        assert iso.zeros(2, dtype=word, backend=backend).dtype == np.dtype(word)

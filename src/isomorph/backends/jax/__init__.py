@@ -31,7 +31,7 @@ from . import (
     random,
 )
 from .layers import Layers
-from .literals import LITERALS, native
+from .literals import LITERALS, native, without
 
 
 def _hosts() -> list[Any]:
@@ -247,12 +247,15 @@ class JAX(Layers):
             return jax.device_put(x, device)
         return jnp.asarray(x, device=device)
 
+    def dtype(xp, name):
+        found = super().dtype(name)
+        if found is not None and found in WIDE and not _has_64_bits():
+            raise TypeError(f"dtype: {without(np.dtype(found).name)}")
+        return found
+
     def unpack(xp, word, shape, fill, device):
         if word.endswith(("64", "128")) and word != "complex64" and not _has_64_bits():
-            raise TypeError(
-                f"JAX has no {word} here; turn on 64-bit types with "
-                'jax.config.update("jax_enable_x64", True)'
-            )
+            raise TypeError(without(word))
         return super().unpack(word, shape, fill, device)
 
     def borrow(xp, x):
@@ -389,6 +392,9 @@ def _is_of_a_sequence(error: BaseException) -> bool:
     """Whether NumPy appended its own text about a sequence to JAX's message: `a[i] = x`."""
     cause = error.__cause__
     return isinstance(error, ValueError) and isinstance(cause, jax.errors.ConcretizationTypeError)
+
+
+WIDE = (np.dtype(np.float64), np.dtype(np.complex128))  # JAX would make narrower arrays
 
 
 def _has_64_bits() -> bool:

@@ -37,3 +37,9 @@ OTHERS = frozenset((*LITERALS, *NUMBERS, np.ndarray, *np.sctypeDict.values()))
 def native(x: Any) -> Any:
     """`x` as an array of JAX, with JAX's dtype for it; arrays and tracers are unchanged."""
     return jnp.asarray(x) if type(x) in OTHERS else x
+
+
+def without(word: str) -> str:
+    """What errors say about a dtype that JAX would narrow in silence."""
+    turned_on = 'jax.config.update("jax_enable_x64", True)'
+    return f"JAX has no {word} here; turn on 64-bit types with {turned_on}"

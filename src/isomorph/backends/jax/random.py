@@ -12,6 +12,8 @@ from jax.core import Tracer
 from jax.dtypes import canonicalize_dtype
 from jax.extend.random import threefry2x32_p
 
+from .literals import without
+
 FEW = 2**18  # up to this many, NumPy draws faster than a program compiles
 
 
@@ -39,10 +41,7 @@ def is_small(key: Any, shape: tuple, args: tuple) -> bool:
     """Whether a draw is small enough for NumPy to make it, and its key is not traced."""
     for word in args:
         if word in ("float64", "int64", "uint64") and canonicalize_dtype(word) != word:
-            raise TypeError(
-                f"random: JAX has no {word} here; turn on 64-bit types with "
-                'jax.config.update("jax_enable_x64", True)'
-            )
+            raise TypeError(f"random: {without(word)}")
     return not isinstance(key, Tracer) and math.prod(shape) <= FEW
 
 
