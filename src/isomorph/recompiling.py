@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from inspect import Parameter, signature
 from threading import get_ident
+from types import CellType, FunctionType
 from typing import Any
 
 from . import tree
@@ -23,6 +25,7 @@ LOG = logging.getLogger("isomorph")
 MADE: Counter[Any] = Counter()  # compiled functions by backend and the place of their code
 REMEMBERED = 64  # programs of one function; more are a fault of the caller, which is told by then
 SHOWN = 4  # differences in one line
+EMPTY = CellType()
 
 
 class Reasons:
@@ -32,8 +35,7 @@ class Reasons:
         self.func, self.count = func, 0
         self.programs: dict[str, list[tuple[dict[str, str], Any]]] = {}  # by backend
         self.fresh: set[int] = set()  # threads in which the function was just traced
-        code = getattr(func, "__code__", None)
-        self.place = None if code is None else (code.co_filename, code.co_firstlineno, code.co_name)
+        self.place = _place(func)
 
     def noting(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         """`plain`, which notes that it runs: a compiled function runs when it is traced."""
@@ -71,15 +73,19 @@ class Reasons:
 
     def _why(self, backend: str, before: list, facts: dict[str, str], form: Any) -> str:
         if not before:
-            others = MADE[backend, self.place] if self.place else 0
-            told = f"; iso.jit was called {others} times before for the same code: call it once"
+            others = MADE[backend, self.place]
+            times = "once" if others == 1 else f"{others} times"
+            told = f"; iso.jit was called {times} before for the same code: call it once"
             return "first program of this iso.jit" + (told if others else "")
         old, old_form = min(reversed(before), key=lambda program: _distance(program[0], facts))
         found = _differences(old, facts)
         if not found and old_form != form:
             found = ["a module has other settings, such as train or eval, or another structure"]
         if not found:
-            found = ["same shapes and dtypes: another device, layout, or setting of the framework"]
+            found = [
+                "same shapes and dtypes: another device, layout, requires_grad, weak dtype or "
+                "setting of the framework"
+            ]
         more = len(found) - SHOWN
         listed = "; ".join(found[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
         return f"program {self.count} of this iso.jit: {listed}"
@@ -118,6 +124,29 @@ class Reasons:
         return [names[i] if i < len(names) else f"argument {i}" for i in range(count)]
 
 
+def _place(func: Any, depth: int = 8) -> tuple:
+    """Where the code of a function is, and that of the functions it holds: transforms, partial
+    functions and objects of a class are told apart by what they call.
+    """
+    if isinstance(func, partial):
+        return ("partial", _place(func.func, depth - 1))
+    code, held = getattr(func, "__code__", None), getattr(func, "__closure__", None) or ()
+    if code is not None:
+        held = [cell.cell_contents for cell in held if cell != EMPTY]
+    else:
+        code = getattr(type(func).__call__, "__code__", None)
+        if code is None:  # a function of a library
+            return (getattr(func, "__module__", None), getattr(func, "__qualname__", repr(func)))
+        held = [
+            x
+            for x in getattr(func, "__dict__", {}).values()
+            if isinstance(x, FunctionType | partial)
+        ]
+    inner = [x for x in held if callable(x) and not isinstance(x, type)] if depth else []
+    places = [_place(x, depth - 1) for x in inner]
+    return (code.co_filename, code, *places)
+
+
 class Static:
     """A static argument, in words."""
 
@@ -131,7 +160,7 @@ def _text(x: Any) -> str:
     backend = find_backend(x)
     if backend is None:
         return type(x).__name__
-    x = backend.native(x)  # a literal of JAX has no shape
+    x = backend.native(x)  # a literal may have no shape
     return f"{dtype_of(x)} {list(x.shape)}"
 
 

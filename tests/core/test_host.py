@@ -86,6 +86,23 @@ def test_gradients_have_the_dtype_of_the_arguments(backend, xp, mode):
     np.testing.assert_array_equal(numpy_of(grad), [2.0] * 3)
 
 
+@modes
+@pytest.mark.parametrize("nothing", [None, 0.0], ids=["None", "0.0"])
+def test_an_integer_and_none_have_no_gradient(backend, xp, mode, nothing):
+    """A Python number is an array of integers as an argument of a program."""
+    tripled = iso.host_function(lambda x, n: x * n, lambda saved, g: (g * saved[0][1], nothing))
+    total = lambda x, n: xp.sum(tripled(x, n))
+    for n in (3, 3.0) if nothing is None else (3,):
+        found = run(mode, iso.grad(total))(xp.asarray(X), n)
+        np.testing.assert_allclose(numpy_of(found), [3.0, 3.0, 3.0], rtol=1e-15)
+
+
+def test_the_form_of_gradients_is_checked(backend, xp):
+    one = iso.host_function(lambda x, y: x * y, lambda saved, g: g * saved[0][1])
+    with pytest.raises(ValueError, match="vjp to return a tuple of 2 gradients, each like its arg"):
+        iso.grad(lambda x: xp.sum(one(x, x)))(xp.asarray(X))
+
+
 def test_arrays_can_be_written_to(backend, xp):
     def scaled(x):  # C and Cython code needs writeable memory
         x = x if x.base is None else x.copy()

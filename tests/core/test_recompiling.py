@@ -2,6 +2,7 @@
 
 import logging
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -70,6 +71,43 @@ def test_a_jit_in_a_loop_is_told(backend, xp, said):
         iso.jit(lambda x: x * 2)(xp.asarray(X))
         (line,) = said()
         assert ("call it once" in line) == (turn > 0)
+
+
+class Doubled:
+    def __call__(self, x):
+        return x * 2
+
+
+@pytest.mark.parametrize("backend", ["jax", "tensorflow"], indirect=True)
+def test_only_the_same_code_is_blamed(backend, xp, said):
+    x = xp.asarray(X)
+    first, second = (lambda x: xp.sum(x * x)), (lambda x: xp.sum(abs(x)))
+    other = [iso.grad(first), iso.grad(second)]
+    same = [partial(lambda k, x: x * k, k) for k in range(2)], [Doubled(), Doubled()]
+    for pair, blamed in ((other, False), *((pair, True) for pair in same)):
+        lines = []
+        for func in pair:
+            iso.jit(func)(x)
+            lines += said()
+        assert "call it once" not in lines[0]
+        assert ("iso.jit was called once before for the same code" in lines[1]) == blamed
+    for loss in (lambda v, x: xp.sum(v * x), lambda v, x: xp.sum(v + x)):
+        iso.train_step(loss, iso.optimizers.sgd(0.1)).init(x)
+        step = iso.train_step(loss, iso.optimizers.sgd(0.1))
+        step(step.init(x), x)
+        assert not any("call it once" in line for line in said())
+
+
+@pytest.mark.parametrize("backend", ["jax", "tensorflow"], indirect=True)
+def test_a_new_module_trains_already(backend, xp, said):
+    x = xp.asarray(X)
+    with iso.use_backend(backend, dtype="float64"), iso.use_key(0):
+        model = iso.Dropout(0.5)
+    run = iso.jit(lambda m, x: m(x))
+    run(model, x)
+    assert len(said()) == 1
+    run(model.train(), x)
+    assert said() == []
 
 
 @COMPILED

@@ -3,6 +3,8 @@
 import pytest
 
 LIBRARY = """
+import subprocess, sys
+
 def assert_alike(x, y):
     if x != y:
         raise AssertionError
@@ -16,6 +18,12 @@ def assertive(x):
 class Backend:
     def assert_same(self, x, y):
         assert_alike(x, y)
+
+def compile():
+    subprocess.run([sys.executable, "-c", ""], check=True)
+    subprocess.check_call([sys.executable, "-c", ""])
+    subprocess.check_output([sys.executable, "-c", ""])
+    subprocess.run([sys.executable, "-c", ""]).check_returncode()
 """
 TESTS = """
 from __future__ import annotations
@@ -109,6 +117,9 @@ def test_hollow_returns_before_it():
 def test_hollow_run_that_is_not_checked():
     subprocess.run([sys.executable, "-c", "1 / 0"], stderr=subprocess.DEVNULL)
 
+def test_hollow_run_by_a_library():
+    mylib.testing.compile()
+
 def test_hollow_raises_another_error():
     if 1 > 2:
         raise ValueError
@@ -142,7 +153,7 @@ def test_every_kind_of_check_counts(project, workers):
     project.file("tests/test_it.py", TESTS)
     project.run("tests", "-p", "no:xdist" if not workers else "xdist", *workers)
     found = {name.rpartition("::")[2]: state for (name, _, _), state in project.states().items()}
-    assert len(found) == 19
+    assert len(found) == 20
     wanted = {name: "hollow" if "hollow" in name else "passed" for name in found}
     assert found == wanted
 

@@ -11,6 +11,8 @@ from ..dispatch import backend_of, find_backend
 from .calls import check_callable
 from .custom import bind_custom_gradient_function, ruled
 
+HIGHER = "give vjp=, or for higher orders iso.custom_vjp"
+
 
 def host_function(
     func: Callable[..., Any],
@@ -23,11 +25,12 @@ def host_function(
     too, and has a gradient if `vjp` is given.
 
     The gradient is `vjp((x, ret), upstream)`, also on NumPy arrays; with several arguments, `x` is
-    the tuple of them and `vjp` returns a tuple of gradients. `vjp` itself cannot be differentiated:
-    for second derivatives, write the rule with `custom_vjp` and `host_function`s. The arrays are
-    copies, so `func` may write to them. A compiler needs the shapes and dtypes of the results
-    beforehand. They are those of the results of `like`; without `like`, `func` itself is called
-    while compiling, with arrays of ones like the arguments.
+    the tuple of them and `vjp` returns a tuple of gradients, where None is zeros. `vjp` itself
+    cannot be differentiated, as forward mode and second derivatives need: for them, write the rule
+    with `custom_vjp`, as in the second example. The arrays are copies, so `func` may write to them.
+    A Python number stays one, except as an argument of `iso.jit`. A compiler needs the shapes and
+    dtypes of the results beforehand. They are those of the results of `like`; without `like`,
+    `func` itself is called while compiling, with arrays of ones like the arguments.
 
     >>> from math import erf
     >>> curve = iso.host_function(
@@ -35,6 +38,13 @@ def host_function(
     ... )
     >>> iso.grad(lambda x: np.sum(curve(x)))(np.array([0.0]))
     array([1.12837917])
+
+    The rule keeps the argument, and calls the function that is being defined:
+
+    >>> host = iso.host_function(np.sqrt)
+    >>> root = iso.custom_vjp(host, lambda x: (host(x), x), lambda x, g: (g / (2 * root(x)),))
+    >>> iso.grad(iso.grad(root))(np.array(4.0))
+    array(-0.03125)
     """
     for role, given in (("func", func), ("vjp", vjp), ("like", like)):
         if not callable(given) and (given is not None or role == "func"):
@@ -44,12 +54,18 @@ def host_function(
     check_callable("host_function", func)
     forward = _on_host(func, like or func)
     if vjp is None:
-        return wraps(func)(_final(forward, f"host_function: {_name(func)} was given no vjp"))
+        return wraps(func)(
+            _final(forward, f"host_function: {_name(func)} was given no vjp; {HIGHER}")
+        )
 
     def rule(saved: Any, upstream: Any) -> Any:
         back = lambda saved, upstream: _checked(vjp(saved, upstream), saved[0])
         like = lambda saved, upstream: saved[0]
-        once = f"host_function: the vjp of {_name(func)} cannot be differentiated"
+        once = (
+            f"host_function: the vjp of {_name(func)} cannot be differentiated, as forward mode "
+            "and second derivatives need; use iso.vjp or iso.jacrev, or write the rule with "
+            "iso.custom_vjp"
+        )
         grads = _final(_on_host(back, like), once)(saved, upstream)
         return tree.map(_cast, grads, saved[0])
 
@@ -93,18 +109,34 @@ def _final(call: Callable[..., Any], why: str) -> Callable[..., Any]:
     """`call`, which raises if it is differentiated."""
 
     def bwd(saved: Any, upstream: Any) -> Any:
-        raise NotImplementedError(f"{why}; give vjp=, or for higher orders iso.custom_vjp")
+        raise NotImplementedError(why)
 
     return ruled("host_function", call, lambda *args: (call(*args), None), bwd)
 
 
 def _checked(given: Any, x: Any) -> Any:
+    """Gradients in the form of the arguments. None is zeros, and integers have no gradient."""
+    several = isinstance(x, tuple)
+    if several and isinstance(given, tuple) and len(given) == len(x):
+        given = tuple([tree.map(_zeros, a) if g is None else g for g, a in zip(given, x)])
     form, given_form = tree.flatten(x)[1], tree.flatten(given)[1]
     if given_form != form:
-        raise ValueError(
-            f"host_function: needed vjp to return a nest like {form}, got {given_form}"
+        many = f"a tuple of {len(x)} gradients, each" if several else "a gradient"
+        got = (
+            f"a tuple of {len(given)}" if isinstance(given, tuple) else f"a {type(given).__name__}"
         )
-    return given
+        raise ValueError(f"host_function: needed vjp to return {many} like its argument, got {got}")
+    return tree.map(lambda g, a: g if _is_float(a) else _zeros(a), given, x)
+
+
+def _zeros(x: Any) -> Any:
+    backend = find_backend(x)
+    return 0.0 if backend is None else backend.zeros_like(x)
+
+
+def _is_float(x: Any) -> bool:
+    backend = find_backend(x)
+    return backend is None or backend.is_float(x.dtype)
 
 
 def _cast(grad: Any, x: Any) -> Any:

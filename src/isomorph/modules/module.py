@@ -347,7 +347,8 @@ class Module(Base, Called):
         array([1., 1.])
         """
         for sub in [self, *(sub for _, sub, _ in submodules(self))]:
-            sub.training = mode
+            if sub.training is not mode:  # what is written is a setting, which programs depend on
+                sub.training = mode
         return self
 
     def eval(self) -> Self:

@@ -345,6 +345,8 @@ class Store:
         places = {"latest": -1, "previous": -2}
         if which in places and len(runs) >= -places[str(which)]:
             return runs[places[str(which)]]
+        if which in places:
+            raise LookupError(f"scoreboard: there is no {which} run yet; runs: {len(runs)}")
         listed = ", ".join(str(row["run"]) for row in runs) or "none"
         raise LookupError(
             f"scoreboard: needed a run, latest or previous; got {which}; runs: {listed}"

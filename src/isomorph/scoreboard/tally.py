@@ -28,7 +28,6 @@ HELPERS: dict[str, list[str] | None] = {
     "torch.autograd": ["gradcheck", "gradgradcheck"],
     "jax.test_util": ["check_grads"],
     "isomorph": ["check_gradients"],
-    "subprocess": ["check_call", "check_output"],
 }
 ASSERTS = re.compile(r"(?:^|_)assert(?:_|$)")  # the name of an assertion of any library
 TESTING = re.compile(r"(?:^|[._])testing(?:$|[._])")  # a module with such assertions
@@ -191,8 +190,10 @@ class Counters:
             self._wrap(pytest, name)
         for name in [n for n in vars(TestCase) if n.startswith("assert")]:
             self._wrap(TestCase, name)
-        self._wrap(subprocess.CompletedProcess, "check_returncode")
-        self._put(subprocess, "run", _counting_checked(subprocess.run))
+        checking = subprocess.CompletedProcess, "check_returncode"
+        for owner, name in (checking, (subprocess, "check_call"), (subprocess, "check_output")):
+            self._wrap_checked(owner, name, True)
+        self._wrap_checked(subprocess, "run", False)
         rewrite = rewriting.rewrite_asserts
 
         def rewrite_both(module: Any, *args: Any, **kw: Any) -> None:
@@ -257,6 +258,12 @@ class Counters:
         self._put(owner, name, wrapper)
         self.swapped[id(original)] = (original, wrapper)
 
+    def _wrap_checked(self, owner: Any, name: str, always: bool) -> None:
+        original = getattr(owner, name)
+        wrapper = _counting_checked(original, always)
+        self._put(owner, name, wrapper)
+        self.swapped[id(original)] = (original, wrapper)
+
     def _put(self, owner: Any, name: str, new: Any) -> None:
         old = getattr(owner, name)
         setattr(owner, name, new)
@@ -307,12 +314,16 @@ def _counting(original: Callable[..., Any], compares: bool = False) -> Callable[
     return counted
 
 
-def _counting_checked(original: Callable[..., Any]) -> Callable[..., Any]:
-    """`subprocess.run`, which is an assertion if it checks the exit status."""
+def _counting_checked(original: Callable[..., Any], always: bool) -> Callable[..., Any]:
+    """A function of `subprocess`, which is an assertion if a test calls it and it checks the exit
+    status. Libraries start processes too: torch's compiler starts a C++ compiler.
+    """
 
     @wraps(original)
     def counted(*args: Any, **kw: Any) -> Any:
-        TALLY.asserts += kw.get("check") is True
+        if always or kw.get("check") is True:
+            frame: Any = sys._getframe(1)
+            TALLY.asserts += frame.f_code.co_filename.startswith(TALLY.roots)
         return original(*args, **kw)
 
     return counted
