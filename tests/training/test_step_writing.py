@@ -168,11 +168,14 @@ def test_the_update_of_a_program_is_one_operator(backend, name, monkeypatch):
 
     monkeypatch.setattr(private, "inductor_compile", looked_at)
     make, options = ALL_AT_ONCE[name]
-    _, losses = trained(backend, make(), 2, compiled=True, **options)
+    state, losses = trained(backend, make(), 2, compiled=True, **options)
     wanted = by_hand(2, DECAY, *([falling] if name == "schedule" else []))[1]
     np.testing.assert_allclose(losses, wanted, rtol=1e-12)
-    assert [target for target in graphs[0] if "isomorph" in target] == ["isomorph.adam.default"]
-    assert not any("sqrt" in target for target in graphs[0] if name != "chain")
+    # on a GPU the kernel takes a rate that is an array as float32
+    composed = name == "schedule" and state.model["w"].device.type != "cpu"
+    found = [target for target in graphs[0] if "isomorph" in target]
+    assert found == ([] if composed else ["isomorph.adam.default"])
+    assert composed or not any("sqrt" in target for target in graphs[0] if name != "chain")
 
 
 def test_programs_take_arrays_that_lie_otherwise(backend):
