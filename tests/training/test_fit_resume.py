@@ -332,3 +332,17 @@ def test_it_trains_in_a_thread(backend):
     want = whole(backend, 4)
     assert found[0].losses == want.losses
     assert all(np.isfinite(x).all() for x in leaves(found[0].model))
+
+
+def test_a_checkpoint_of_a_training_is_told_apart(backend, tmp_path):
+    """What the file is, and what wrote it. A training with nothing left to do gives its model."""
+    fit = lambda model, optimizer: iso.fit(
+        model, table(backend, 24), entropy, optimizer, 2, batch_size=8, checkpoint=tmp_path / "c",
+        resume=True, compiled=False, progress=False,
+    )  # fmt: skip
+    done = fit(network(backend), ADAMW)
+    with pytest.raises(iso.CheckpointError, match=r"a checkpoint of iso\.fit: iso\.fit with resum"):
+        iso.load(tmp_path / "c", network(backend))
+    with pytest.raises(iso.CheckpointError, match="written with another optimizer or schedule"):
+        fit(network(backend), iso.optimizers.sgd(0.1, momentum=0.9))
+    same_bits(fit(network(backend), ADAMW).model.v, done.model.v)

@@ -83,8 +83,8 @@ def load(path: Name, /, *like: Any, backend: BackendName | None = None, **named_
         content = layout.read(file)
         nests, named = _trees(content, file.name)
         if given:
-            named = {k: x for k, x in named.items() if k in named_like}
             _check(content, nests, named, like, named_like, file.name)
+            named = {k: x for k, x in named.items() if k in named_like}
 
         def array(node: Any, like: Any) -> Any:
             tensor = content.tensors[node["array"]]
@@ -202,5 +202,9 @@ def _check(
             found += differences(named[name], y, name, spec)
         else:
             found.append(f"{name}: missing")
+    if like and not nests and "train" in named:
+        found.append("it is a checkpoint of iso.fit: iso.fit with resume=True gives its model")
+    if any(line.startswith("train/optimizer") for line in found):
+        found.append("it was written with another optimizer or schedule")
     if found:
         raise CheckpointError(f"load: {path} does not fit the template:\n  " + "\n  ".join(found))

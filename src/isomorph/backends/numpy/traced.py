@@ -213,8 +213,8 @@ class Traced(Methods, TracedArray):
 
     def __float__(self) -> NoReturn:
         raise TypeError(
-            f"float(x), int(x) or x.item(): {LOST}; keep it as an array, use iso.at(a)[i].set(x) "
-            "to put it into one, or iso.stop_gradient(x)"
+            f"float(x), int(x), x.item() or x.tolist(): {LOST}; keep it as an array, use "
+            "iso.at(a)[i].set(x) to put it into one, or iso.stop_gradient(x)"
         )
 
     __int__ = __complex__ = item = tolist = __float__
