@@ -22,10 +22,10 @@ from .gradients.mode import with_grads
 from .slow_compilation import name_of
 
 LOG = logging.getLogger("isomorph")
-MADE: Counter[Any] = Counter()  # compiled functions by backend and the place of their code
+MADE: Counter[Any] = Counter()  # compiled functions, by backend and by what `_place` tells apart
 REMEMBERED = 64  # programs of one function; more are a fault of the caller, which is told by then
 SHOWN = 4  # differences in one line
-EMPTY = CellType()
+EMPTY = CellType()  # of a closure; it is equal to others that are empty
 
 
 class Reasons:
@@ -35,7 +35,6 @@ class Reasons:
         self.func, self.count = func, 0
         self.programs: dict[str, list[tuple[dict[str, str], Any]]] = {}  # by backend
         self.fresh: set[int] = set()  # threads in which the function was just traced
-        self.place = _place(func)
 
     def noting(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         """`plain`, which notes that it runs: a compiled function runs when it is traced."""
@@ -63,17 +62,19 @@ class Reasons:
         facts, form = self._facts(fixed, args, kw), tree.flatten_whole((args, kw))[1]
         before = self.programs.setdefault(backend, [])
         self.count += 1
-        if LOG.isEnabledFor(logging.DEBUG):
-            why = self._why(backend, before, facts, form)
-            LOG.debug("isomorph: compiled %s for %s: %s", name_of(self.func), backend, why)
+        others = 0
         if not before:
-            MADE[backend, self.place] += 1
+            place = backend, _place(self.func, set())
+            others = MADE[place]
+            MADE[place] += 1
+        if LOG.isEnabledFor(logging.DEBUG):
+            why = self._why(others, before, facts, form)
+            LOG.debug("isomorph: compiled %s for %s: %s", name_of(self.func), backend, why)
         before.append((facts, form))
         del before[:-REMEMBERED]
 
-    def _why(self, backend: str, before: list, facts: dict[str, str], form: Any) -> str:
+    def _why(self, others: int, before: list, facts: dict[str, str], form: Any) -> str:
         if not before:
-            others = MADE[backend, self.place]
             times = "once" if others == 1 else f"{others} times"
             told = f"; iso.jit was called {times} before for the same code: call it once"
             return "first program of this iso.jit" + (told if others else "")
@@ -124,27 +125,25 @@ class Reasons:
         return [names[i] if i < len(names) else f"argument {i}" for i in range(count)]
 
 
-def _place(func: Any, depth: int = 8) -> tuple:
-    """Where the code of a function is, and that of the functions it holds: transforms, partial
-    functions and objects of a class are told apart by what they call.
+def _place(func: Any, met: set[int]) -> tuple:
+    """The code of a function, and of the functions that it holds and that were not `met`: that
+    tells transforms, partial functions and objects of a class apart.
     """
     if isinstance(func, partial):
-        return ("partial", _place(func.func, depth - 1))
-    code, held = getattr(func, "__code__", None), getattr(func, "__closure__", None) or ()
+        return ("partial", _place(func.func, met))
+    met.add(id(func))
+    code = getattr(func, "__code__", None)
     if code is not None:
-        held = [cell.cell_contents for cell in held if cell != EMPTY]
+        cells = getattr(func, "__closure__", None) or ()
+        held = [cell.cell_contents for cell in cells if cell != EMPTY]
     else:
         code = getattr(type(func).__call__, "__code__", None)
         if code is None:  # a function of a library
             return (getattr(func, "__module__", None), getattr(func, "__qualname__", repr(func)))
-        held = [
-            x
-            for x in getattr(func, "__dict__", {}).values()
-            if isinstance(x, FunctionType | partial)
-        ]
-    inner = [x for x in held if callable(x) and not isinstance(x, type)] if depth else []
-    places = [_place(x, depth - 1) for x in inner]
-    return (code.co_filename, code, *places)
+        fields = getattr(func, "__dict__", {}).values()
+        held = [x for x in fields if isinstance(x, FunctionType | partial)]
+    inner = [x for x in held if callable(x) and not isinstance(x, type) and id(x) not in met]
+    return (code.co_filename, code, *[_place(x, met) for x in inner])
 
 
 class Static:

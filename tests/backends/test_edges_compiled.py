@@ -37,8 +37,6 @@ CANNOT = {
 # Cases that differ when compiled, with the reason to leave them so; checked both ways.
 OTHERWISE = {
     ("tensorflow", "divide", "specials"): "products of the largest numbers in another order",
-    ("tensorflow", "log", "complex"): "the infinite derivative at 0 is NaN",
-    ("tensorflow", "sqrt", "complex"): "the infinite derivative at 0 is NaN",
     ("tensorflow", "iso.elu", "specials"): "at NaN the derivative of a piece is arbitrary",
     ("tensorflow", "linalg.cholesky", "NaN"): "the rows before a NaN are NaN too",
     ("torch", "acosh", "specials"): "Inductor squares x, which overflows beyond 1e154",

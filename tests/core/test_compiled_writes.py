@@ -1,10 +1,10 @@
 """In-place writes in compiled torch programs: those that Inductor loses, and those that we avoid.
 
-Inductor 2.13 has four bugs (`backends/torch/repairs.py`). When it reshapes the loops of two
+Inductor 2.13 has five bugs (`backends/torch/repairs.py`). When it reshapes the loops of two
 operations to fuse them, it forgets that a third one wrote what they read. It overwrites complex
 arrays that are still read. It writes all rows of an expanded array into one. It computes from an
-array after an operator has overwritten it. Every way to write is compared with eager execution;
-canaries tell whether the compiler still has the bugs.
+array after an operator has overwritten it. It reads an array while it writes to it. Every way to
+write is compared with eager execution; canaries tell whether the compiler still has the bugs.
 """
 
 import warnings
@@ -169,17 +169,127 @@ def test_what_reads_comes_before_an_operator_that_writes(backend):
     assert found[1].data_ptr() == given.data_ptr()  # written in place
 
 
+LONG = 1000  # much longer than what a processor reads at a time
+NEXT = torch.roll(torch.arange(LONG), -1)
+NUMBERS = torch.from_numpy(np.random.default_rng(1).normal(size=LONG))
+
+# What is written depends on the array that it is written to: itself, a view, something computed.
+FROM_ITSELF = {
+    "all": lambda y: iso.at(y)[NEXT].set(y),
+    "to the right": lambda y: iso.at(y)[1:].set(y[:-1]),
+    "to the left": lambda y: iso.at(y)[:-1].set(y[1:]),
+    "means": lambda y: iso.at(y)[1:-1].set((y[2:] + y[:-2]) / 2),
+    "sums": lambda y: iso.at(y)[NEXT].add(y),
+    "sums of a part": lambda y: iso.at(y)[1:].add(y[:-1]),
+    "products": lambda y: iso.at(y)[1:].multiply(y[:-1]),
+    "largest": lambda y: iso.at(y)[NEXT].max(y),
+    "doubled": lambda y: iso.at(y)[NEXT].set(2 * y),
+    "turned": lambda y: iso.at(y)[::2].set(torch.flip(y[1::2], (0,))),
+    "taken": lambda y: iso.at(y)[NEXT].set(y[NEXT]),
+    "one for many": lambda y: iso.at(y)[y > 1].set(y[0]),
+    "one times many": lambda y: iso.at(y)[y > 1].multiply(y[-1] * 2),
+    "places": lambda y: iso.at(y)[(y * 1000).long() % LONG].set(1.0),
+    "places and numbers": lambda y: iso.at(y)[(y * 1000).long() % LONG].add(y * 2),
+    "twice": lambda y: iso.at(iso.at(y)[1:].set(y[:-1]))[0].set(y[-1]),
+    "columns": lambda y: iso.at(y.reshape(20, 50))[:, 1:].set(y.reshape(20, 50)[:, :-1]),
+    "one row": lambda y: iso.at(y.reshape(20, 50))[1:].set(y.reshape(20, 50)[0]),
+    "transposed": lambda y: iso.at(y[:400].reshape(20, 20))[...].set(y[:400].reshape(20, 20).T),
+    "index_copy": lambda y: torch.index_copy(y, 0, NEXT, y),
+    "slice_scatter": lambda y: torch.slice_scatter(y, y[:-1], 0, 1, LONG),
+}
+
+
+def from_itself(x):
+    """Each case in an array of its own, made by a kernel of torch."""
+    return [
+        func(torch.cumsum(x + 0.1 * i, 0) if i % 2 else torch.mv(torch.diag(x + i), x))
+        for i, func in enumerate(FROM_ITSELF.values())
+    ]
+
+
+def test_what_is_written_is_computed_from_the_old_values(backend):
+    wanted = from_itself(NUMBERS)
+    before = torch.mv(torch.diag(NUMBERS), NUMBERS)
+    assert off(wanted[:1], [torch.roll(before, 1)]) < 1e-15
+    assert off(iso.jit(from_itself)(NUMBERS), wanted) < 1e-12
+
+
+@pytest.mark.slow
+def test_gradients_of_what_is_computed_from_the_old_values(backend):
+    total = lambda x: sum(torch.sum(torch.sin(y)) for y in from_itself(x))
+    found, wanted = iso.jit(iso.grad(total))(NUMBERS), iso.grad(total)(NUMBERS)
+    assert off([found], [wanted]) < 1e-9 * float(wanted.abs().max())
+
+
+# Results that may take the memory of an argument, whose elements they need in another order.
+IN_OTHER_ORDER = {
+    "transposed": lambda a: a.reshape(10, 100).T.reshape(-1),
+    "axes turned": lambda a: a.reshape(10, 10, 10).permute(2, 0, 1).reshape(-1),
+    "reversed": lambda a: torch.flip(a, (0,)),
+    "rolled": lambda a: torch.roll(a, 1),
+    "rolled and added": lambda a: a + torch.roll(a, 1),
+    "transposed and added": lambda a: a.reshape(10, 100).T.reshape(-1) + 1,
+    "taken": lambda a: a[NEXT],
+    "set": FROM_ITSELF["all"],
+    "set to the right": FROM_ITSELF["to the right"],
+    "places": FROM_ITSELF["places"],
+}
+
+
+def test_donated_memory_is_read_before_it_is_written(backend):
+    funcs = IN_OTHER_ORDER.values()
+    given = [NUMBERS * (i + 1) for i in range(len(funcs))]
+    wanted = [func(x) for func, x in zip(funcs, given)]
+    several = iso.jit(lambda xs: [f(x) for f, x in zip(funcs, xs)], donate=0)
+    xs = [x.clone() for x in given]
+    found = several(xs)
+    assert off(found, wanted) < 1e-15
+    assert [y.data_ptr() for y in found] == [x.data_ptr() for x in xs]
+    swap = lambda a, b: (b.reshape(10, 100).T.reshape(-1) + 0, a.reshape(10, 100).T.reshape(-1))
+    a, b = given[:2]
+    assert off(iso.jit(swap, donate=(0, 1))(a.clone(), b.clone()), swap(a, b)) < 1e-15
+
+
+def crossed(a, b):
+    """Operators that write into copies of two arrays and read both."""
+    copies = [a.clone(), b.clone()]
+    add_all(copies, [b, a])
+    return tuple(copies)
+
+
+@torch.library.custom_op("isomorph_tests::add_all", mutates_args=("xs",))
+def add_all(xs: list[torch.Tensor], ys: list[torch.Tensor]) -> None:
+    for x, y in zip(xs, ys):
+        x.add_(y)
+
+
+def moved(x):
+    return FROM_ITSELF["all"](torch.cumsum(x, 0)), FROM_ITSELF["to the right"](torch.cumsum(x, 0))
+
+
+def test_operators_that_write_what_they_read(backend):
+    a, b = NUMBERS, torch.cos(NUMBERS)
+    theirs = lambda a, b: tuple(torch._foreach_add([a, b], [b, a]))
+    for func in (crossed, theirs):
+        for donate in ((), (0, 1)):
+            found = iso.jit(func, donate=donate)(a.clone(), b.clone())
+            assert off(found, (a + b, a + b)) < 1e-15
+
+
 @pytest.mark.skipif(
     older("torch", 2, 13) or not older("torch", 2, 14),
     reason="seen in torch 2.13, the first gone in 2.15",
 )
 @pytest.mark.parametrize(
     "func",
-    [both, *(pytest.param(func, marks=SLOW) for func in (second, expanded, raised_in_place))],
+    [
+        both,
+        *(pytest.param(func, marks=SLOW) for func in (second, expanded, raised_in_place, moved)),
+    ],
 )
 def test_inductor_still_has_its_errors(backend, func):
     """A canary: if this fails, torch has fixed the bug, and its part of `repairs.py` can go."""
-    given = POINTS.clone()
+    given = NUMBERS.clone() if func is moved else POINTS.clone()
     wanted = [x.clone() for x in func(given.clone())]
     graph = proxy_tensor.make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)(given)
     assert off(graph(given.clone()), wanted) < 1e-12

@@ -11,8 +11,6 @@ from ..dispatch import backend_of, find_backend
 from .calls import check_callable
 from .custom import bind_custom_gradient_function, ruled
 
-HIGHER = "give vjp=, or for higher orders iso.custom_vjp"
-
 
 def host_function(
     func: Callable[..., Any],
@@ -54,9 +52,8 @@ def host_function(
     check_callable("host_function", func)
     forward = _on_host(func, like or func)
     if vjp is None:
-        return wraps(func)(
-            _final(forward, f"host_function: {_name(func)} was given no vjp; {HIGHER}")
-        )
+        none = f"host_function: {_name(func)} was given no vjp; give vjp=, or use iso.custom_vjp"
+        return wraps(func)(_final(forward, none))
 
     def rule(saved: Any, upstream: Any) -> Any:
         back = lambda saved, upstream: _checked(vjp(saved, upstream), saved[0])

@@ -190,10 +190,10 @@ class Counters:
             self._wrap(pytest, name)
         for name in [n for n in vars(TestCase) if n.startswith("assert")]:
             self._wrap(TestCase, name)
-        checking = subprocess.CompletedProcess, "check_returncode"
-        for owner, name in (checking, (subprocess, "check_call"), (subprocess, "check_output")):
-            self._wrap_checked(owner, name, True)
-        self._wrap_checked(subprocess, "run", False)
+        checked = subprocess.CompletedProcess, "check_returncode"
+        for owner, name in (checked, (subprocess, "check_call"), (subprocess, "check_output")):
+            self._swap(owner, name, _counting_processes(getattr(owner, name), True))
+        self._swap(subprocess, "run", _counting_processes(subprocess.run, False))
         rewrite = rewriting.rewrite_asserts
 
         def rewrite_both(module: Any, *args: Any, **kw: Any) -> None:
@@ -253,14 +253,10 @@ class Counters:
             self.undo.pop()()
 
     def _wrap(self, owner: Any, name: str, compares: bool = False) -> None:
-        original = getattr(owner, name)
-        wrapper = _counting(original, compares)
-        self._put(owner, name, wrapper)
-        self.swapped[id(original)] = (original, wrapper)
+        self._swap(owner, name, _counting(getattr(owner, name), compares))
 
-    def _wrap_checked(self, owner: Any, name: str, always: bool) -> None:
+    def _swap(self, owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
         original = getattr(owner, name)
-        wrapper = _counting_checked(original, always)
         self._put(owner, name, wrapper)
         self.swapped[id(original)] = (original, wrapper)
 
@@ -314,7 +310,7 @@ def _counting(original: Callable[..., Any], compares: bool = False) -> Callable[
     return counted
 
 
-def _counting_checked(original: Callable[..., Any], always: bool) -> Callable[..., Any]:
+def _counting_processes(original: Callable[..., Any], always: bool) -> Callable[..., Any]:
     """A function of `subprocess`, which is an assertion if a test calls it and it checks the exit
     status. Libraries start processes too: torch's compiler starts a C++ compiler.
     """

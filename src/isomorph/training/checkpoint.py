@@ -202,9 +202,10 @@ def _check(
             found += differences(named[name], y, name, spec)
         else:
             found.append(f"{name}: missing")
-    if like and not nests and "train" in named:
-        found.append("it is a checkpoint of iso.fit: iso.fit with resume=True gives its model")
-    if any(line.startswith("train/optimizer") for line in found):
-        found.append("it was written with another optimizer or schedule")
+    if named.keys() >= {"train", "record"}:  # those of `fit`
+        if like and not nests:
+            found.append("it is a checkpoint of iso.fit: iso.fit with resume=True gives its model")
+        if any(line.startswith("train/optimizer") for line in found):
+            found.append("it was written with another optimizer or schedule")
     if found:
         raise CheckpointError(f"load: {path} does not fit the template:\n  " + "\n  ".join(found))

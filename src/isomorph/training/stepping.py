@@ -240,9 +240,11 @@ class TrainStep:
         old = held(arrays)
         xp: Any = backend_of(part.loss)
         after = part.loss, part.grads, arrays["optimizer"], old.variables, part.count
+        # results may show the old parameters, and the gradient of one may be another one
+        shown = filter(find_backend, tree.flatten((part, state, aux))[0])
         owned = isinstance(self.pair, Writing) and xp.are_apart(
-            tree.flatten(old.variables)[0], filter(find_backend, tree.flatten((state, aux))[0])
-        )  # what is returned beside the parameters may be the old ones
+            tree.flatten(old.variables)[0], shown
+        )
         update = partial(self._after, xp, owned)
         loss, variables, optimizer, *good = as_one(xp, update, *after)
         new = {

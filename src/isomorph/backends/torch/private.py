@@ -123,8 +123,7 @@ NAMES = {
     "reinplace_inplaceable_ops": Name(
         f"{COMPILER}.fx_passes.post_grad", "reinplace_inplaceable_ops", REPAIRS
     ),
-    "create_kernel": Name(f"{COMPILER}.ir", "FallbackKernel.create", REPAIRS),
-    "virtual": Name(f"{COMPILER}.virtualized", "V", REPAIRS),
+    "call_function": Name(f"{COMPILER}.graph", "GraphLowering.call_function", REPAIRS),
     "codegen_input_size_asserts": Name(
         f"{COMPILER}.codegen.wrapper",
         "PythonWrapperCodegen.codegen_input_size_asserts",

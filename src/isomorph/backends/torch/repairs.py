@@ -1,4 +1,4 @@
-"""Four bugs of torch's compiler, repaired while a program is compiled here.
+"""Five bugs of torch's compiler, repaired while a program is compiled here.
 
 Inductor's C++ programs (seen in torch 2.13, the first fixed in 2.15) are silently wrong, also in
 `torch.compile`:
@@ -16,6 +16,9 @@ Inductor's C++ programs (seen in torch 2.13, the first fixed in 2.15) are silent
 * If an operator that is not torch's own writes into an array, what was computed from its old values
   may read the new ones: it is computed as late as possible, and the compiler notices too late that
   it must come first.
+* A write in place may read what it has already overwritten: `y[1:] = y[:-1]`, `y[index] = y`, an
+  index computed from `y`, two arrays that an operator writes into and reads. What an operation
+  reads from memory that it may overwrite is copied or computed first.
 
 Canary tests tell when a version of torch no longer has such a bug
 (`tests/core/test_compiled_writes.py`).
@@ -25,7 +28,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache, partial
+from hashlib import sha256
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -33,12 +39,18 @@ import torch
 from ...version import __version__
 from . import private
 
-# Programs in torch's disk cache are kept apart from those compiled without the repairs.
-TAG = (
-    "isomorph: what reads waits for what writes, complex and expanded arrays are copied, "
-    "arguments are checked before, what operators write is read before"
-)
-PARTS = ("recompute_size_and_body", "reinplace_inplaceable_ops", "create_kernel")
+PARTS = ("recompute_size_and_body", "reinplace_inplaceable_ops", "call_function")
+
+# Operations that set a part of an array, of which the compiler may make writes in place.
+SETTING = {
+    getattr(torch.ops.aten, name).default
+    for name in (
+        "index_put", "_unsafe_index_put", "slice_scatter", "select_scatter", "diagonal_scatter",
+        "as_strided_scatter", "copy_",
+    )
+}  # fmt: skip
+OPERATOR = torch.ops.higher_order.auto_functionalized_v2  # one that is not torch's own
+BASES = "_all_bases"  # the arrays it writes into
 
 
 @contextmanager
@@ -46,14 +58,13 @@ def repaired(tag: str = "") -> Iterator[None]:
     """Repair all bugs in programs that are compiled inside the block. An operation whose loops are
     changed still waits for the same writes as before. Programs with complex arrays write nothing in
     place. An expanded array is copied before something is written into it. What reads an array is
-    computed before an operator writes into it. Programs compiled with another `tag` are not taken
+    computed before something writes into it. Programs compiled with another `tag` are not taken
     from torch's disk cache.
     """
     for word in PARTS:
         if not private.has(word):
             getattr(private, word)()  # raises the error
     originals = {word: getattr(*part) for word, part in parts().items()}
-    create = originals["create_kernel"].__func__
 
     def recompute(self: Any, *args: Any, **kw: Any) -> None:
         originals["recompute_size_and_body"](self, *args, **kw)
@@ -62,24 +73,32 @@ def repaired(tag: str = "") -> Iterator[None]:
     def rewrite(*args: Any) -> None:  # the graph; since torch 2.9 another argument comes first
         graph = args[-1]
         _unfold(graph)
+        _part(graph)
         if not any(_is_complex(node) for node in graph.nodes):
             originals["reinplace_inplaceable_ops"](*args)
 
-    def created(cls: Any, kernel: Any, *args: Any, **kw: Any) -> Any:
-        for x in _written(kernel, args, kw):
+    def lowered(self: Any, target: Any, args: Any, kw: Any) -> Any:
+        for x in _written(target, args, kw):
             x.realize()
-            private.virtual.graph.mark_buffer_mutated(x.get_name())  # computes what reads it
-        return create(cls, kernel, *args, **kw)
+            self.mark_buffer_mutated(x.get_name())  # computes what reads it
+        return originals["call_function"](self, target, args, kw)
 
-    instead = recompute, rewrite, classmethod(created)
+    instead = recompute, rewrite, lowered
     config: Any = import_module("torch.compiler.config")
     with ExitStack() as stack:
         for word, new in zip(PARTS, instead):
             stack.enter_context(replaced(*parts()[word], new))
-        stack.enter_context(
-            config.patch(cache_key_tag=f"{config.cache_key_tag} {TAG} {__version__} {tag}")
-        )
+        words = config.cache_key_tag, "isomorph", __version__, _digest(), tag
+        stack.enter_context(config.patch(cache_key_tag=" ".join(words)))
         yield
+
+
+@cache
+def _digest() -> str:
+    """What changes with this file: programs that were compiled with other repairs are not taken
+    from torch's disk cache.
+    """
+    return sha256(Path(__file__).read_bytes()).hexdigest()
 
 
 def parts() -> dict[str, tuple[Any, str]]:
@@ -110,9 +129,9 @@ def replaced(owner: Any, name: str, new: Any) -> Iterator[None]:
         setattr(owner, name, old)
 
 
-def _written(kernel: Any, args: tuple, kw: dict[str, Any]) -> Iterator[Any]:
-    """The arrays that an operator overwrites."""
-    schema = getattr(kernel, "_schema", None)
+def _written(target: Any, args: tuple, kw: dict[str, Any]) -> Iterator[Any]:
+    """The arrays that an operation of a program overwrites."""
+    schema = getattr(target, "_schema", None)
     if schema is None or not schema.is_mutable:
         return
     for i, info in enumerate(schema.arguments):
@@ -121,6 +140,45 @@ def _written(kernel: Any, args: tuple, kw: dict[str, Any]) -> Iterator[Any]:
             for x in found if isinstance(found, list | tuple) else [found]:
                 if hasattr(x, "realize"):
                     yield x
+
+
+def _part(graph: torch.fx.Graph) -> None:
+    """Copy what an operation reads from memory that it may be made to write into."""
+    for node in list(graph.nodes):
+        apart = partial(_apart, graph, node, set(map(_memory, _targets(node))) - {None})
+        if node.target is OPERATOR:
+            other = {k: torch.fx.map_arg(v, apart) for k, v in node.kwargs.items() if k != BASES}
+            node.kwargs = {**node.kwargs, **other}
+        elif node.args:
+            node.args = (node.args[0], *torch.fx.map_arg(node.args[1:], apart))
+
+
+def _targets(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """The arrays that the compiler may let an operation of a program write into."""
+    found: list[torch.fx.Node] = []
+    if node.target is OPERATOR:
+        torch.fx.map_arg(node.kwargs[BASES], found.append)
+    elif node.target in SETTING or getattr(node.target, "__name__", "").startswith("_foreach_"):
+        torch.fx.map_arg(node.args[:1], found.append)
+    return found
+
+
+def _apart(graph: torch.fx.Graph, node: Any, taken: set[int | None], x: torch.fx.Node) -> Any:
+    return _copied(graph, node, x) if _memory(x) in taken else x
+
+
+def _memory(node: torch.fx.Node) -> int | None:
+    """What is equal for arrays of a program that share memory."""
+    value = node.meta.get("val")
+    return private.storage_of(value) if isinstance(value, torch.Tensor) else None
+
+
+def _copied(graph: torch.fx.Graph, node: torch.fx.Node, x: torch.fx.Node, **kw: Any) -> Any:
+    """A copy of `x`, made before `node`."""
+    with graph.inserting_before(node):
+        copy = graph.call_function(torch.ops.aten.clone.default, (x,), kw)
+    copy.meta["val"] = x.meta["val"].clone(**kw)
+    return copy
 
 
 def _unfold(graph: torch.fx.Graph) -> None:
@@ -133,10 +191,7 @@ def _unfold(graph: torch.fx.Graph) -> None:
         x, *rest = node.args
         value = x.meta.get("val")
         if any(n > 1 and step == 0 for n, step in zip(value.shape, value.stride())):
-            with graph.inserting_before(node):
-                copy = graph.call_function(aten.clone.default, (x,), form)
-            copy.meta["val"] = value.clone(**form)
-            node.args = (copy, *rest)
+            node.args = (_copied(graph, node, x, **form), *rest)
 
 
 def _is_complex(node: torch.fx.Node) -> bool:

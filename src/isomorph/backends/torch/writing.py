@@ -38,9 +38,10 @@ def adam(rows: Sequence[tuple], numbers: AdamStep, owned: bool) -> list[tuple] |
     if not looping.is_traced() or compiling.is_transformed():
         return None
     # The program overwrites copies. The compiler leaves out each copy of an array that is donated.
-    ws, gs, ms, vs = ([x if i == 1 else x.clone() for x in c] for i, c in enumerate(zip(*rows)))
+    copies = [(w.clone(), g, m.clone(), v.clone()) for w, g, m, v in rows]
+    ws, gs, ms, vs = map(list, zip(*copies))
     _adam(ws, gs, ms, vs, _counted(step), rate, lr, *rates)
-    return list(zip(ws, ms, vs))
+    return [(w, m, v) for w, _, m, v in copies]
 
 
 def are_apart(arrays: Iterable[Any], others: Iterable[Any]) -> bool:
@@ -84,8 +85,7 @@ def _write(
             if rate is not None and device.type != "cpu":
                 now = rate.to(device, torch.float32)
             private.fused_adamw(
-                *map(list, zip(*rows)), [], [step.to(device)] * len(rows), amsgrad=False,
-                lr=now,
+                *map(list, zip(*rows)), [], [step.to(device)] * len(rows), amsgrad=False, lr=now,
                 beta1=beta1, beta2=beta2, weight_decay=decay, eps=epsilon, maximize=False,
             )  # fmt: skip
 
