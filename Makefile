@@ -22,7 +22,7 @@ test: lint browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PROVEN)
 
 test-all: lint browser
-	ISOMORPH_XLA=full $(BIN)/python -m pytest -n 2 --dist worksteal $(PROVEN)
+	ISOMORPH_SEED=$${ISOMORPH_SEED:-$$(date +%s)} ISOMORPH_XLA=full $(BIN)/python -m pytest -n 2 --dist worksteal $(PROVEN)
 
 # Quick tests for a new public name: that it is documented, exported, and tested on every backend.
 NAMES := tests/test_examples.py tests/test_architecture.py tests/core/test_public_names.py \

@@ -1,5 +1,6 @@
 """Expected values that do not come from the code under test."""
 
+import os
 from collections import Counter
 from functools import wraps
 
@@ -17,6 +18,10 @@ XLA = {
     **({"xla_cpu_use_fusion_emitters": (False, True)} if older("jax", 0, 11) else {}),
 }
 QUICK_XLA = " ".join(f"--{name}={str(quick).lower()}" for name, (quick, _) in XLA.items())
+
+# Tests that check a sample draw it with this seed. `make test` always takes the same one, so that
+# a change is what breaks it; `make test-all` takes another one each time, and prints its seed.
+SEED = int(os.environ.get("ISOMORPH_SEED", "0"))
 
 
 def central_gradient(func, x, step=1e-6):

@@ -2,11 +2,10 @@
 derivatives, in float64.
 
 `make test-all` compiles each program by itself. `make test` compiles by themselves only those that
-Inductor once got wrong, and part of a sample of all, several to a program. Each run draws another
-sample and prints its seed; ISOMORPH_SEED=number draws that sample again.
+Inductor once got wrong, and part of a sample of all, several to a program. ISOMORPH_SEED=number
+draws another sample.
 """
 
-import os
 import random
 import warnings
 
@@ -18,12 +17,11 @@ from compiled_table import LAYERS, RULES, TABLE
 import isomorph as iso
 from isomorph import tree
 from isomorph.backends.vocabulary import CONSTANTS, DTYPES, FFT, LINALG, VOCABULARY
-from oracles import as_users_have_it, numpy_of
+from oracles import SEED, as_users_have_it, numpy_of
 
 COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 SLOW = pytest.mark.slow
 ALONE = ["gaussian_process", "kernel_cholesky", "kernel_scatter"]
-SEED = int(os.environ.get("ISOMORPH_SEED", random.SystemRandom().randrange(10**6)))
 BATCHES = 2
 SAMPLE = {"jax": 8, "tensorflow": 12, "torch": 4}
 # Inductor takes minutes for the second derivative of an unrolled loop.

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from compiled_programs import INPUTS
 from compiled_table import LINALG, TABLE
-from test_compiled_eager import SEED, direction, measured
+from test_compiled_eager import direction, measured
 
 import isomorph as iso
-from oracles import numpy_of
+from oracles import SEED, numpy_of
 
 STEP = 1e-4
 SAMPLE = {"numpy": 1000, "jax": 6, "tensorflow": 8, "torch": 1000}  # sample sizes of `make test`
