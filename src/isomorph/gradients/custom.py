@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, wraps
+from threading import local
 from typing import TYPE_CHECKING, Any
 
 from .. import tree
@@ -29,7 +30,8 @@ def custom_vjp(
     framework, raises, because its gradient would be lost. Integers, strings and None among the
     outputs are kept, and residuals may be anything. Gradients flow to the arguments only: values
     that the functions capture are constants. For higher orders, the rule is used for the output
-    again, while the residuals and the code of the rule are differentiated as usual.
+    again, while the residuals and the code of the rule are differentiated as usual. `fwd` may call
+    the function that `custom_vjp` returned.
 
     >>> clipped = iso.custom_vjp(
     ...     np.exp, lambda x: (np.exp(x), np.exp(x)), lambda y, g: (np.clip(g * y, -1.0, 1.0),)
@@ -49,6 +51,8 @@ def ruled(
     """`custom_vjp`, with `name` in its error messages. With `has_aux` the output is `(out, aux)`;
     aux may be anything, and no gradient flows through it.
     """
+    # for a call by `fwd` itself: `fwd` runs again only if that call is differentiated
+    later = (lambda *args: (func(*args), args)), (lambda args, g: bwd(fwd(*args)[1], g))
 
     @wraps(func)
     def call(*args: Any) -> Any:
@@ -56,11 +60,21 @@ def ruled(
         arrays = [x for x in leaves if find_backend(x) is not None]
         if not arrays:
             return func(*args)
-        rule = Rule(name, backend_of(*arrays), func, fwd, bwd, leaves, form, has_aux)
+        pair = later if any(rule is fwd for rule in RUNNING.rules) else (fwd, bwd)
+        rule = Rule(name, backend_of(*arrays), func, *pair, leaves, form, has_aux)
         outs = rule.backend.custom_call(rule, tuple(arrays))
         return rule.rebuild_out(outs)
 
     return call
+
+
+class Running(local):
+    """The forward rules that run in this thread."""
+
+    rules: tuple[Callable, ...] = ()
+
+
+RUNNING = Running()
 
 
 class Rule:
@@ -96,7 +110,11 @@ class Rule:
 
     def fwd(self, *arrays: Any) -> tuple[tuple, tuple]:
         """The outputs and the arrays among the residuals."""
-        both = self.forward(*self._args(arrays))
+        before, RUNNING.rules = RUNNING.rules, (*RUNNING.rules, self.forward)
+        try:
+            both = self.forward(*self._args(arrays))
+        finally:
+            RUNNING.rules = before
         if not isinstance(both, tuple) or len(both) != 2:
             raise TypeError(
                 f"{self.name}: needed fwd to return (output, residuals), got {type(both).__name__}"

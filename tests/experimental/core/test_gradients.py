@@ -52,6 +52,29 @@ def test_custom_rule_compiled(backend, xp):
     np.testing.assert_allclose(float(last), 480.0, rtol=1e-12)
 
 
+def sine_forward(x):
+    y = sine(x)  # the function that has this rule, as in JAX' own documentation
+    return y, y
+
+
+sine = iso.custom_vjp(
+    lambda x: iso.namespace(x).sin(x), sine_forward, lambda y, g: (2 * g * y,)
+)  # f' = 2f, so that each order doubles
+
+
+@pytest.mark.parametrize("mode", ["eager", "jit"])
+def test_a_rule_that_calls_its_own_function(backend, xp, mode):
+    x, run = xp.asarray(X), iso.jit if mode == "jit" else lambda f: f
+    total = lambda x: xp.sum(sine(x))
+    np.testing.assert_allclose(numpy_of(run(sine)(x)), np.sin(X), rtol=1e-15)
+    for order in (1, 2, 3):
+        slope = iso.grad(total)
+        np.testing.assert_allclose(numpy_of(run(slope)(x)), 2**order * np.sin(X), rtol=1e-12)
+        total = lambda x, slope=slope: xp.sum(slope(x))
+    mapped = run(iso.vmap(iso.grad(iso.grad(sine))))(x)
+    np.testing.assert_allclose(numpy_of(mapped), 4 * np.sin(X), rtol=1e-12)
+
+
 @pytest.mark.parametrize("mode", ["eager", "jit"])
 def test_custom_rule_under_vmap(backend, xp, mode):
     rows = np.stack([X, X + 1, X - 2])
