@@ -144,11 +144,11 @@ def compare(name, backend, found, expected):
             )
 
 
-def run(backend, names, order=2):
+def run(backend, names, order=2, inputs=INPUTS):
     """Compile the programs as one, differentiated so often, and compare each with its eager
     results.
     """
-    inputs = {name: iso.convert(INPUTS[name], backend) for name in INPUTS}
+    inputs = {name: iso.convert(x, backend) for name, x in inputs.items()}
     programs = {name: TABLE[name]._replace(order=min(order, TABLE[name].order)) for name in names}
     funcs = {name: measured(program) for name, program in programs.items()}
 
@@ -178,6 +178,42 @@ def test_a_sample_of_programs(backend, part):
     drawn = random.Random(SEED).sample(names, SAMPLE[backend])[part::BATCHES]
     print(f"ISOMORPH_SEED={SEED}: {', '.join(drawn)}")
     run(backend, drawn)
+
+
+# A compiler computes many elements at a time and divides the work among threads, but not for the
+# few elements of INPUTS. Sizes that are no multiples leave a remainder.
+RNG = np.random.default_rng(11)
+LARGE = {
+    "v": RNG.uniform(-1.5, 1.5, 1037),
+    "m": RNG.uniform(-1.5, 1.5, (37, 37)),
+    "r": RNG.uniform(-1.5, 1.5, (35, 67)),
+    "t": RNG.uniform(-1.5, 1.5, (5, 19, 23)),
+    "i": RNG.uniform(-1.5, 1.5, (3, 18, 18, 4)),
+}
+ONE_SIZE = {
+    "Conv1D", "Conv3D", "Embedding", "GRU", "Heads", "LSTM", "Linear", "add_rows", "aranges", "attention",
+    "batch_norm", "bits", "broadcasts", "convolutions", "counted", "crosses", "diagonal_set",
+    "eye_added", "eye_offset", "frequencies", "fulls", "gru", "heads", "kernel_cholesky", "kernel_gather",
+    "kernel_scatter", "linear", "linspaces", "losses", "lstm", "masked", "norms", "positions",
+    "power_iteration", "rejections", "repeats", "reshapes", "sampled", "scattered_segments",
+    "segments", "transposed_convolutions", "zeros_ones",
+}  # fmt: skip
+ANY_SIZE = [name for name in TABLE if name not in ONE_SIZE]
+
+
+@COMPILED
+def test_a_sample_of_large_arrays(backend):
+    names = [n for n in ANY_SIZE if (backend, n) not in {*BESIDE_NONE, *SMALL_ONLY}]
+    drawn = random.Random(SEED).sample(names, SAMPLE[backend])
+    print(f"ISOMORPH_SEED={SEED}: {', '.join(drawn)}")
+    run(backend, drawn, 1, LARGE)
+
+
+@pytest.mark.slow
+@COMPILED
+@pytest.mark.parametrize("name", ANY_SIZE)
+def test_every_program_with_large_arrays(backend, name):
+    run(backend, [name], 1, LARGE)
 
 
 @pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
