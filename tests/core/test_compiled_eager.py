@@ -191,12 +191,12 @@ LARGE = {
     "i": RNG.uniform(-1.5, 1.5, (3, 18, 18, 4)),
 }
 ONE_SIZE = {
-    "Conv1D", "Conv3D", "Embedding", "GRU", "Heads", "LSTM", "Linear", "add_rows", "aranges", "attention",
-    "batch_norm", "bits", "broadcasts", "convolutions", "counted", "crosses", "diagonal_set",
-    "eye_added", "eye_offset", "frequencies", "fulls", "gru", "heads", "kernel_cholesky", "kernel_gather",
-    "kernel_scatter", "linear", "linspaces", "losses", "lstm", "masked", "norms", "positions",
-    "power_iteration", "rejections", "repeats", "reshapes", "sampled", "scattered_segments",
-    "segments", "transposed_convolutions", "zeros_ones",
+    "Conv1D", "Conv3D", "Embedding", "GRU", "Heads", "LSTM", "Linear", "add_rows", "aranges",
+    "attention", "batch_norm", "bits", "broadcasts", "convolutions", "counted", "crosses",
+    "diagonal_set", "eye_added", "eye_offset", "frequencies", "fulls", "gru", "heads",
+    "kernel_cholesky", "kernel_gather", "kernel_scatter", "linear", "linspaces", "losses", "lstm",
+    "masked", "norms", "positions", "power_iteration", "rejections", "repeats", "reshapes",
+    "sampled", "scattered_segments", "segments", "transposed_convolutions", "zeros_ones",
 }  # fmt: skip
 ANY_SIZE = [name for name in TABLE if name not in ONE_SIZE]
 
