@@ -130,8 +130,8 @@ def test_rows_of_an_expanded_array_are_written_apart(backend):
 
 
 @torch.library.custom_op("isomorph_tests::raise_all", mutates_args=("xs", "last"))
-def raise_all(xs: list[torch.Tensor], by: float, last: torch.Tensor | None = None) -> None:
-    for x in xs if last is None else [*xs, last]:
+def raise_all(xs: list[torch.Tensor], by: float, last: torch.Tensor) -> None:
+    for x in [*xs, last]:
         x.add_(by)
 
 
@@ -142,13 +142,13 @@ def overwritten(x):
     copy, last = product.clone(), second.clone()
     raise_all([copy], 1.0, last)
     again = copy.clone()
-    raise_all([again, torch.sin(x)], 2.0)
+    raise_all([again], 2.0, torch.sin(x))
     return half, corner, copy, last, again, torch.sum(copy - again)
 
 
 def raised(x):
     before, y = x.sum() / 2 + x[0, 0] * 3, x.clone()
-    raise_all([y], 5.0)
+    raise_all([y], 5.0, torch.cos(x))
     return before, y
 
 

@@ -90,6 +90,7 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
                 # Pairs of operations that read one array, such as a learning rate, are candidates
                 # for one loop. Neighbours are enough, and a large network compiles a fifth faster.
                 "max_fusion_buffer_group_pairwise_attempts": 8,
+                "optimize_scatter_upon_const_tensor": not _sets_wide_numbers(graph),
             }
             return private.inductor_compile(graph, examples, options), captured
 
@@ -143,6 +144,16 @@ def _has_turned_images(graph: torch.fx.GraphModule) -> bool:
     return any(
         n.target is ops.convolution.default and n.args[0].target is ops.permute.default
         for n in graph.graph.nodes
+    )
+
+
+def _sets_wide_numbers(graph: torch.fx.GraphModule) -> bool:
+    """Whether a program writes a number into places of a float64 array. If the array is constant,
+    torch 2.10 rounds the number to float32.
+    """
+    target = torch.ops.aten.scatter.value
+    return any(
+        n.target is target and n.meta["val"].dtype is torch.float64 for n in graph.graph.nodes
     )
 
 
