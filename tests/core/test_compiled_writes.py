@@ -1,10 +1,11 @@
 """In-place writes in compiled torch programs: those that Inductor loses, and those that we avoid.
 
-Inductor 2.13 has five bugs (`backends/torch/repairs.py`). When it reshapes the loops of two
+Inductor 2.13 has six bugs (`backends/torch/repairs.py`). When it reshapes the loops of two
 operations to fuse them, it forgets that a third one wrote what they read. It overwrites complex
 arrays that are still read. It writes all rows of an expanded array into one. It computes from an
-array after an operator has overwritten it. It reads an array while it writes to it. Every way to
-write is compared with eager execution; canaries tell whether the compiler still has the bugs.
+array after an operator has overwritten it. It reads an array while it writes to it. It writes one
+result over another. Every way to write is compared with eager execution; canaries tell whether the
+compiler still has the bugs.
 """
 
 import warnings
@@ -263,6 +264,44 @@ def add_all(xs: list[torch.Tensor], ys: list[torch.Tensor]) -> None:
         x.add_(y)
 
 
+def counted_up(a, b):
+    copies = [a.clone(), b.clone()]
+    raise_all(copies[:1], 1.0, copies[1])
+    return copies[1], copies[0]
+
+
+# Two results, of which the first takes the memory of `a`, and the second is computed from `a`.
+set_first = lambda x: iso.at(x)[:10].set(0.5)
+CROSSWISE = {
+    "computed": lambda a, b: (b * 2, set_first(a)),
+    "set": lambda a, b: (iso.at(b)[:10].set(1.0), set_first(a)),
+    "set by index": lambda a, b: (b + 1, iso.at(a)[NEXT[:10]].set(7.0)),
+    "doubled": lambda a, b: (set_first(a) * 2, set_first(a)),
+    "set twice": lambda a, b: (b + 1, iso.at(set_first(a))[5:20].add(3.0)),
+    "a view": lambda a, b: (b + 1, set_first(a).reshape(10, 100)),
+    "by an operator": counted_up,
+    "by an operator of torch": lambda a, b: tuple(torch._foreach_add([a, b], 1.0))[::-1],
+    "unchanged": lambda a, b: (a, iso.at(b)[:10].set(1.0) + b),
+}
+
+
+def test_one_result_is_not_written_over_another(backend):
+    """Each pair in arrays of its own."""
+    funcs = CROSSWISE.values()
+    given = [(NUMBERS * (i + 1), torch.sin(NUMBERS + i)) for i in range(len(funcs))]
+    wanted = [f(*(x.clone() for x in pair)) for f, pair in zip(funcs, given)]
+    for f, pair, result in zip(funcs, given, wanted):
+        assert off(iso.jit(f, donate=0)(*(x.clone() for x in pair)), result) < 1e-15
+    every = iso.jit(lambda pairs: [f(*pair) for f, pair in zip(funcs, pairs)], donate=0)
+    found = every([tuple(x.clone() for x in pair) for pair in given])
+    assert off([y for pair in found for y in pair], [y for pair in wanted for y in pair]) < 1e-15
+
+
+def swapped(x):
+    after = torch.slice_scatter(x, x[5:6] * 2, 0, 0, 1)
+    return after, x.copy_(torch.cos(x))
+
+
 def moved(x):
     return FROM_ITSELF["all"](torch.cumsum(x, 0)), FROM_ITSELF["to the right"](torch.cumsum(x, 0))
 
@@ -289,7 +328,7 @@ def test_operators_that_write_what_they_read(backend):
 )
 def test_inductor_still_has_its_errors(backend, func):
     """A canary: if this fails, torch has fixed the bug, and its part of `repairs.py` can go."""
-    given = NUMBERS.clone() if func is moved else POINTS.clone()
+    given = NUMBERS.clone() if func in (moved, swapped) else POINTS.clone()
     wanted = [x.clone() for x in func(given.clone())]
     graph = proxy_tensor.make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)(given)
     assert off(graph(given.clone()), wanted) < 1e-12

@@ -171,16 +171,18 @@ def reusing(func: Callable[..., tuple], given: Sequence[bool]) -> Callable[..., 
 
 def reuse(donated: Sequence[torch.Tensor], outs: tuple) -> tuple:
     """The outputs, each written into the first free donated tensor of the same shape, dtype and
-    device. The compiler turns the copy into an update in place. All outputs are computed before any
-    of them is written.
+    device, unless it is a donated tensor itself. The compiler turns the copy into an update in
+    place. All outputs are computed before any of them is written.
     """
     shown = {private.storage_of(y) for y in outs}  # memory that is returned may not be overwritten
+    given = {private.storage_of(x) for x in donated}
     # an expanded or otherwise not dense tensor cannot be overwritten directly
     whole = [x for x in donated if is_whole(x)]
     free = [x for x in whole if private.storage_of(x) not in shown]
     result = []
     for y in outs:
-        match = next((i for i, x in enumerate(free) if _is_like(x, y)), None)
+        fits = private.storage_of(y) not in given
+        match = next((i for i, x in enumerate(free) if fits and _is_like(x, y)), None)
         result.append(y if match is None else free.pop(match).copy_(y))
     return tuple(result)
 

@@ -1,4 +1,4 @@
-"""Five bugs of torch's compiler, repaired while a program is compiled here.
+"""Six bugs of torch's compiler, repaired while a program is compiled here.
 
 Inductor's C++ programs (seen in torch 2.13, the first fixed in 2.15) are silently wrong, also in
 `torch.compile`:
@@ -19,6 +19,8 @@ Inductor's C++ programs (seen in torch 2.13, the first fixed in 2.15) are silent
 * A write in place may read what it has already overwritten: `y[1:] = y[:-1]`, `y[index] = y`, an
   index computed from `y`, two arrays that an operator writes into and reads. What an operation
   reads from memory that it may overwrite is copied or computed first.
+* A write into a copy of an argument becomes a write in place because the argument is overwritten
+  later anyway; but what overwrites it is another result, and the first one is lost. The copy stays.
 
 Canary tests tell when a version of torch no longer has such a bug
 (`tests/core/test_compiled_writes.py`).
@@ -31,6 +33,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from hashlib import sha256
 from importlib import import_module
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +54,7 @@ SETTING = {
 }  # fmt: skip
 OPERATOR = torch.ops.higher_order.auto_functionalized_v2  # one that is not torch's own
 BASES = "_all_bases"  # the arrays it writes into
+COPY = torch.ops.aten.copy_.default
 
 
 @contextmanager
@@ -143,14 +147,54 @@ def _written(target: Any, args: tuple, kw: dict[str, Any]) -> Iterator[Any]:
 
 
 def _part(graph: torch.fx.Graph) -> None:
-    """Copy what an operation reads from memory that it may be made to write into."""
+    """Copy what an operation reads from memory that it may be made to write into, and what it may
+    write into if something else is written there before the result was used.
+    """
+    order = {node: i for i, node in enumerate(graph.nodes)}
+    ends = {n.args[0]: n for n in graph.nodes if n.target is COPY}  # the last writes into arguments
     for node in list(graph.nodes):
-        apart = partial(_apart, graph, node, set(map(_memory, _targets(node))) - {None})
+        targets = _targets(node)
+        if not targets:
+            continue
+        apart = partial(_apart, graph, node, set(map(_memory, targets)) - {None})
+        lost = {
+            x
+            for i, x in enumerate(targets)
+            if x in ends and node is not ends[x] and _is_lost(order, node, i, ends[x])
+        }
+        safe = lambda x, node=node, lost=lost: _copied(graph, node, x) if x in lost else x
         if node.target is OPERATOR:
             other = {k: torch.fx.map_arg(v, apart) for k, v in node.kwargs.items() if k != BASES}
-            node.kwargs = {**node.kwargs, **other}
-        elif node.args:
-            node.args = (node.args[0], *torch.fx.map_arg(node.args[1:], apart))
+            node.kwargs = {**other, BASES: torch.fx.map_arg(node.kwargs[BASES], safe)}
+        else:
+            rest = torch.fx.map_arg(node.args[1:], apart)
+            node.args = (torch.fx.map_arg(node.args[0], safe), *rest)
+
+
+def _is_lost(order: dict, node: torch.fx.Node, i: int, end: torch.fx.Node) -> bool:
+    """Whether the result for the target with number `i` of `node` is used after `end`, which
+    writes something else to the same place.
+    """
+    found = _results(node, i)
+    for x in found:
+        if x is end.args[1]:
+            return False
+        found += [y for y in x.users if y not in found and _is_part(x, y)]
+    return any(order[y] > order[end] for x in found for y in x.users)
+
+
+def _results(node: torch.fx.Node, i: int) -> list[torch.fx.Node]:
+    """What `node` computes from the target with number `i`."""
+    if node.target in SETTING:
+        return [node]
+    operator: Any = node.args[0]
+    first = max(1, len(operator._schema.returns)) if node.target is OPERATOR else 0
+    return [y for y in node.users if y.target is getitem and y.args[1] == first + i]
+
+
+def _is_part(x: torch.fx.Node, y: torch.fx.Node) -> bool:
+    """Whether `y` may be in the memory of `x`: a view of it, or written into it."""
+    return x in _targets(y) or _memory(x) == _memory(y)
 
 
 def _targets(node: torch.fx.Node) -> list[torch.fx.Node]:
