@@ -124,6 +124,7 @@ NAMES = {
         f"{COMPILER}.fx_passes.post_grad", "reinplace_inplaceable_ops", REPAIRS
     ),
     "call_function": Name(f"{COMPILER}.graph", "GraphLowering.call_function", REPAIRS),
+    "can_fuse": Name(f"{COMPILER}.scheduler", "ForeachKernelSchedulerNode.can_fuse", REPAIRS),
     "codegen_input_size_asserts": Name(
         f"{COMPILER}.codegen.wrapper",
         "PythonWrapperCodegen.codegen_input_size_asserts",

@@ -1,6 +1,6 @@
-"""Six bugs of torch's compiler, repaired while a program is compiled here.
+"""Seven bugs of torch's compiler, repaired while a program is compiled here.
 
-Inductor's C++ programs (seen in torch 2.13, the first fixed in 2.15) are silently wrong, also in
+Inductor's programs (seen in torch 2.13, the first fixed in 2.15) are silently wrong, also in
 `torch.compile`:
 
 * They may read an array before it is written. The compiler changes the loops of two operations
@@ -21,6 +21,9 @@ Inductor's C++ programs (seen in torch 2.13, the first fixed in 2.15) are silent
   reads from memory that it may overwrite is copied or computed first.
 * A write into a copy of an argument becomes a write in place because the argument is overwritten
   later anyway; but what overwrites it is another result, and the first one is lost. The copy stays.
+* On a GPU, an operation on a list of arrays (`torch._foreach_add`) is one kernel whose parts run at
+  the same time. What two parts read may be computed by one of them, too late for the other. It is
+  computed in another kernel, before.
 
 Canary tests tell when a version of torch no longer has such a bug
 (`tests/core/test_compiled_writes.py`).
@@ -42,7 +45,7 @@ import torch
 from ...version import __version__
 from . import private
 
-PARTS = ("recompute_size_and_body", "reinplace_inplaceable_ops", "call_function")
+PARTS = ("recompute_size_and_body", "reinplace_inplaceable_ops", "call_function", "can_fuse")
 
 # Operations that set a part of an array, of which the compiler may make writes in place.
 SETTING = {
@@ -62,8 +65,8 @@ def repaired(tag: str = "") -> Iterator[None]:
     """Repair all bugs in programs that are compiled inside the block. An operation whose loops are
     changed still waits for the same writes as before. Programs with complex arrays write nothing in
     place. An expanded array is copied before something is written into it. What reads an array is
-    computed before something writes into it. Programs compiled with another `tag` are not taken
-    from torch's disk cache.
+    computed before something writes into it. A part of a kernel reads nothing that another part
+    computes. Programs compiled with another `tag` are not taken from torch's disk cache.
     """
     for word in PARTS:
         if not private.has(word):
@@ -87,7 +90,10 @@ def repaired(tag: str = "") -> Iterator[None]:
             self.mark_buffer_mutated(x.get_name())  # computes what reads it
         return originals["call_function"](self, target, args, kw)
 
-    instead = recompute, rewrite, lowered
+    def joined(cls: Any, first: Any, second: Any) -> bool:
+        return _is_apart(first, second) and originals["can_fuse"](first, second)
+
+    instead = recompute, rewrite, lowered, classmethod(joined)
     config: Any = import_module("torch.compiler.config")
     with ExitStack() as stack:
         for word, new in zip(PARTS, instead):
@@ -131,6 +137,21 @@ def replaced(owner: Any, name: str, new: Any) -> Iterator[None]:
         yield
     finally:
         setattr(owner, name, old)
+
+
+def _is_apart(first: Any, second: Any) -> bool:
+    """Whether each part of a kernel, joined from these two, reads only what it computes itself."""
+    firsts, seconds = (x.snodes if x.is_foreach() else [x] for x in (first, second))
+    reads = [{read.name for read in y.read_writes.reads} for y in seconds]
+    waits = [
+        (i, j)
+        for i, x in enumerate(firsts)
+        for j, names in enumerate(reads)
+        if any(made.get_name() in names for made in x.get_outputs())
+    ]
+    if first.is_foreach() and second.is_foreach():
+        return all(i == j for i, j in waits)  # they are joined in pairs
+    return len(waits) < 2
 
 
 def _written(target: Any, args: tuple, kw: dict[str, Any]) -> Iterator[Any]:
