@@ -4,8 +4,8 @@ Inductor 2.13 has seven bugs (`backends/torch/repairs.py`). When it reshapes the
 operations to fuse them, it forgets that a third one wrote what they read. It overwrites complex
 arrays that are still read. It writes all rows of an expanded array into one. It computes from an
 array after an operator has overwritten it. It reads an array while it writes to it. It writes one
-result over another. On a GPU, a part of a kernel reads what another one computes. Every way to write is compared with eager execution; canaries tell whether the
-compiler still has the bugs.
+result over another. On a GPU, a part of a kernel reads what another part computes. Every way to
+write is compared with eager execution; canaries tell whether the compiler still has the bugs.
 """
 
 import warnings
