@@ -73,7 +73,7 @@ MAY_IMPORT = {
 # What backends and composed functions may import besides themselves: no layers.
 BELOW_BACKENDS = (
     *GROUND, *PLANS, "meanings/", "tree.py", "compiling.py", "flow.py", "gradients/",
-    "slow_compilation.py", "keywords.py", "version.py",
+    "slow_compilation.py", "keywords.py", "processor.py", "version.py",
 )  # fmt: skip
 KNOWN_OF_BACKENDS = tuple(f"backends/{n}.py" for n in ("__init__", "contract", "vocabulary"))
 

@@ -12,11 +12,10 @@ import os
 import platform
 import sys
 import warnings
-from functools import cache as memoized
-from hashlib import sha256
 from pathlib import Path
 
 from . import dispatch, slow_compilation
+from .processor import processor
 from .version import __version__
 
 
@@ -50,18 +49,6 @@ def cache(folder: str | os.PathLike[str]) -> Path:
     slow_compilation.TIMES = Times(mine / "times.json")
     dispatch.on_load("programs", lambda backend: backend.keep_programs(mine))
     return mine
-
-
-@memoized
-def processor() -> str:
-    """A short name for what programs may use: the model of the processor, and its instructions."""
-    words = {platform.processor()}
-    known = Path("/proc/cpuinfo")
-    if known.exists():
-        told = [line.partition(":") for line in known.read_text().splitlines()]
-        ends = ("model name", "flags", "Features", "implementer", "part")
-        words |= {value for name, _, value in told if name.strip().endswith(ends)}
-    return sha256("\n".join(sorted(words)).encode()).hexdigest()[:12]
 
 
 class Times(dict[str, float]):

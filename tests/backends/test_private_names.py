@@ -28,6 +28,8 @@ WORDS = [
 @pytest.mark.parametrize(("backend", "word"), WORDS, indirect=["backend"])
 def test_each_is_there(backend, word):
     names = LISTS[backend].ALL
+    if names.is_newer(word):
+        pytest.skip(f"since version {names.names[word].since}")
     assert names.found(word) is not None
     assert names.names[word].use
     assert names.names[word].since
@@ -72,6 +74,20 @@ def test_the_hunt_finds_them(tmp_path, monkeypatch):
         assert len(list(private_uses(file))) >= 1, line
     file.write_text("import torch\nfrom jax.core import Tracer\ntorch.__version__\nself._torch.x")
     assert list(private_uses(file)) == []
+
+
+def test_one_that_is_newer_than_the_framework_is_not_missed(recwarn):
+    names = Names("torch", "torch 2", {"new": Name("json", "no_such_name", "speed", None, "999.1")})
+    assert names.is_newer("new")
+    module = {"__name__": "private"}
+    assert callable(names.get(module, "new"))
+    assert not recwarn.list
+    with pytest.raises(Gone, match="speed: needed json.no_such_name"):
+        module["new"]()
+    old = Names("torch", "torch 2", {"old": Name("json", "no_such_name", "speed", None, "1.13")})
+    assert not old.is_newer("old")
+    with pytest.warns(UserWarning, match="speed: needed"):
+        old.get(module, "old")
 
 
 def test_one_that_is_gone_is_refused_with_a_sentence_or_has_something_in_its_place():

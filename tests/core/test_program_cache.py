@@ -6,13 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
+from frameworks import ours
 
 import isomorph as iso
-from isomorph.program_cache import Times, processor
+from isomorph.processor import processor
+from isomorph.program_cache import Times
 
 # Every run is a process of its own, as the frameworks read where programs are when they first
 # compile. It prints what it computed; the shift makes the programs of two runs differ only in a
@@ -105,3 +108,44 @@ def test_times_are_read_by_the_next_process(tmp_path):
     assert Times(tmp_path / "times.json") == {"loss for torch": 12.345}
     (tmp_path / "times.json").write_text("{half")
     assert Times(tmp_path / "times.json") == {}
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_what_a_processor_can_load_is_asked_once(backend, tmp_path):
+    """Torch would start another Python for each set of instructions, in every process."""
+    asked = []
+    probe = lambda self, path: asked.append(path) or "good" in path
+    paths = [str(tmp_path / part) for part in ("good.so", "bad.so")]
+    for _ in range(3):
+        loads = ours("torch.program_files").asked_once(probe)
+        assert [loads(None, path) for path in paths] == [True, False]
+    assert asked == [*paths, paths[1], paths[1]]  # what failed is tried again
+    assert [p.name for p in tmp_path.iterdir()] == [f"good.so.{processor()}.loads"]
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_no_half_library_stays_in_the_folder(backend, tmp_path, monkeypatch):
+    """A library that was not written to its end would end every process that loads it."""
+    builder = import_module("torch._inductor.cpp_builder")
+
+    def compiled(command, cwd):
+        path = Path(command.partition("-o ")[2].split()[0])
+        path.write_text("half")
+        if ended:
+            raise KeyboardInterrupt
+        path.write_text("whole")
+
+    monkeypatch.setattr(builder, "run_compile_cmd", compiled)
+    made = builder.CppBuilder("some", [str(tmp_path / "some.cpp")], output_dir=str(tmp_path),
+                              BuildOption=builder.CppOptions())  # fmt: skip
+    path, command = Path(made.get_target_file_path()), made.get_command_line()
+    with ours("torch.program_files").kept():
+        ended = True
+        with pytest.raises(KeyboardInterrupt):
+            made.build()
+        assert not [p for p in tmp_path.iterdir() if p.is_file()]
+        ended = False
+        made.build()
+    assert [p for p in tmp_path.iterdir() if p.is_file()] == [path]
+    assert path.read_text() == "whole"
+    assert made.get_command_line() == command

@@ -6,6 +6,7 @@ slower or stricter fallback; anything else raises an error that names the versio
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -56,18 +57,29 @@ class Names:
         try:
             value = self.found(word)
         except (ImportError, AttributeError):
-            warnings.warn(self.said(word), stacklevel=3)
+            if not self.is_newer(word):
+                warnings.warn(self.said(word), stacklevel=3)
             instead = self.names[word].instead
             value = self._refusing(word) if instead is None else instead
         module[word] = value
         return value
 
+    def is_newer(self, word: str) -> bool:
+        """Whether the installed version is older than the name: then it is missed by nobody."""
+        first, installed = (
+            [int(part) for part in re.findall(r"\d+", version)[:2]]
+            for version in (self.names[word].since, self.version())
+        )
+        return installed < first
+
+    def version(self) -> str:
+        return getattr(import_module(self.framework), "__version__", "")
+
     def said(self, word: str) -> str:
         name = self.names[word]
-        version = getattr(import_module(self.framework), "__version__", "")
         return (
-            f"{name.use}: needed {name.module}.{name.attribute}, which {self.framework} {version} "
-            f"does not have; isomorph was made for {self.seen}"
+            f"{name.use}: needed {name.module}.{name.attribute}, which {self.framework} "
+            f"{self.version()} does not have; isomorph was made for {self.seen}"
         )
 
     def _refusing(self, word: str) -> Callable[..., Any]:

@@ -21,7 +21,7 @@ import torch
 from torch.fx.node import map_arg
 
 from ...slow_compilation import noticed
-from . import looping, private
+from . import looping, private, program_files
 from .caller import Caller
 from .private import is_any_autocast_enabled, len_torch_dispatch_stack, peek_interpreter_stack
 from .repairs import owner_of, repaired, replaced
@@ -82,6 +82,7 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
             looping.inputs(graph, plain) as examples,
             repaired(_own_tag(graph)),
             checked_once(),
+            program_files.kept(),
         ):
             options = {
                 "layout_optimization": not _has_turned_images(graph),

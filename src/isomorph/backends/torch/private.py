@@ -131,6 +131,16 @@ NAMES = {
         "programs that check their arguments once",
         None,
     ),
+    "build": Name(
+        f"{COMPILER}.cpp_builder", "CppBuilder.build", "whole files of compiled programs", None
+    ),
+    "probe_load": Name(
+        f"{COMPILER}.cpu_vec_isa",
+        "VecISA._probe_load",
+        "programs of an earlier process without a new look at the processor",
+        None,
+        "2.13",
+    ),
     "cond_op": Name(f"{LOOPS}.cond", "cond_op", LOOPING),
     "scan_op": Name(f"{LOOPS}.scan", "scan_op", LOOPING),
     "while_loop_op": Name(f"{LOOPS}.while_loop", "while_loop_op", LOOPING),
@@ -138,7 +148,7 @@ NAMES = {
 }
 
 
-NAMES = {word: name._replace(since="2.6") for word, name in NAMES.items()}  # so far, all of them
+NAMES = {word: name._replace(since=name.since or "2.6") for word, name in NAMES.items()}
 ALL = Names("torch", "torch 2.10 to 2.15", NAMES)
 
 
