@@ -24,6 +24,7 @@ from ...slow_compilation import noticed
 from . import looping, private, program_files
 from .caller import Caller
 from .private import is_any_autocast_enabled, len_torch_dispatch_stack, peek_interpreter_stack
+from .recomputing import save_memory
 from .repairs import owner_of, repaired, replaced
 
 HOST = "isomorph.host.default"  # the operator of `hosting`
@@ -70,6 +71,9 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
     graph = private.make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)(*plain)
     looping.lift(graph)
     fold_numbers(graph)
+    if all(x.device.type == "cpu" for x in plain):
+        save_memory(graph.graph)
+        graph.recompile()
     captured = [attrgetter(n.target)(graph) for n in graph.graph.nodes if n.op == "get_attr"]
     captured = [x for x in captured if isinstance(x, torch.Tensor)]
     _check(captured)

@@ -89,9 +89,10 @@ def repaired(tag: str = "") -> Iterator[None]:
             originals["reinplace_inplaceable_ops"](*args)
 
     def lowered(self: Any, target: Any, args: Any, kw: Any) -> Any:
-        for x in _written(target, args, kw):
-            x.realize()
-            self.mark_buffer_mutated(x.get_name())  # computes what reads it
+        for x in written(target, args, kw):
+            if hasattr(x, "realize"):
+                x.realize()
+                self.mark_buffer_mutated(x.get_name())  # computes what reads it
         return originals["call_function"](self, target, args, kw)
 
     def joined(cls: Any, first: Any, second: Any) -> bool:
@@ -158,17 +159,15 @@ def _is_apart(first: Any, second: Any) -> bool:
     return len(waits) < 2
 
 
-def _written(target: Any, args: tuple, kw: dict[str, Any]) -> Iterator[Any]:
-    """The arrays that an operation of a program overwrites."""
+def written(target: Any, args: tuple, kw: Any) -> Iterator[Any]:
+    """The arguments that an operation of a program overwrites."""
     schema = getattr(target, "_schema", None)
     if schema is None or not schema.is_mutable:
         return
     for i, info in enumerate(schema.arguments):
         if info.alias_info is not None and info.alias_info.is_write:
             found = args[i] if i < len(args) else kw.get(info.name)
-            for x in found if isinstance(found, list | tuple) else [found]:
-                if hasattr(x, "realize"):
-                    yield x
+            yield from found if isinstance(found, list | tuple) else [found]
 
 
 def _part(graph: torch.fx.Graph) -> None:
@@ -181,7 +180,7 @@ def _part(graph: torch.fx.Graph) -> None:
         targets = _targets(node)
         if not targets:
             continue
-        apart = partial(_apart, graph, node, set(map(_memory, targets)) - {None})
+        apart = partial(_apart, graph, node, set(map(memory, targets)) - {None})
         lost = {
             x
             for i, x in enumerate(targets)
@@ -219,7 +218,7 @@ def _results(node: torch.fx.Node, i: int) -> list[torch.fx.Node]:
 
 def _is_part(x: torch.fx.Node, y: torch.fx.Node) -> bool:
     """Whether `y` may be in the memory of `x`: a view of it, or written into it."""
-    return x in _targets(y) or _memory(x) == _memory(y)
+    return x in _targets(y) or memory(x) == memory(y)
 
 
 def _targets(node: torch.fx.Node) -> list[torch.fx.Node]:
@@ -233,10 +232,10 @@ def _targets(node: torch.fx.Node) -> list[torch.fx.Node]:
 
 
 def _apart(graph: torch.fx.Graph, node: Any, taken: set[int | None], x: torch.fx.Node) -> Any:
-    return _copied(graph, node, x) if _memory(x) in taken else x
+    return _copied(graph, node, x) if memory(x) in taken else x
 
 
-def _memory(node: torch.fx.Node) -> int | None:
+def memory(node: torch.fx.Node) -> int | None:
     """What is equal for arrays of a program that share memory."""
     value = node.meta.get("val")
     return private.storage_of(value) if isinstance(value, torch.Tensor) else None

@@ -1,0 +1,182 @@
+"""Values that compiled torch programs compute again instead of keeping them: the programs give the
+same numbers as before, step by step, and hold less memory at a time.
+"""
+
+import numpy as np
+import pytest
+from compiled_programs import INPUTS
+from compiled_table import TABLE
+from frameworks import ours, proxy_tensor, torch
+
+import isomorph as iso
+from isomorph import tree
+
+pytestmark = pytest.mark.parametrize("backend", ["torch"], indirect=True)
+
+recomputing = ours("torch.recomputing")
+
+
+@pytest.fixture(autouse=True)
+def every_size(monkeypatch, request):
+    """Small arrays count too, unless a test is about sizes."""
+    if "sizes" not in request.node.name:
+        monkeypatch.setattr(recomputing, "SMALL", 0)
+        monkeypatch.setattr(recomputing, "PART", 10**9)
+
+
+def traced(func, *arrays):
+    trace = proxy_tensor.make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)
+    return trace(*arrays)
+
+
+def saved(func, *arrays):
+    """The program before and after."""
+    before, after = traced(func, *arrays), traced(func, *arrays)
+    recomputing.save_memory(after.graph)
+    after.graph.lint()
+    after.recompile()
+    return before, after
+
+
+def most(graph):
+    """The largest number of bytes that a program holds."""
+    return max(recomputing.Lives(graph.graph)._held())
+
+
+def count(graph, word):
+    return sum(word in str(node.target) for node in graph.graph.nodes if node.users)
+
+
+def drawn(*shape):
+    return torch.tensor(np.random.default_rng(len(shape)).normal(size=shape))
+
+
+def block(x, w1, w2, scale, shift):
+    y = torch.nn.functional.layer_norm(x, x.shape[-1:], scale, shift)
+    return x + torch.nn.functional.gelu(y @ w1) @ w2
+
+
+def deep(x, w1, w2, scale, shift):
+    """A loss of eight blocks."""
+    for _ in range(8):
+        x = block(x, w1, w2, scale, shift)
+    return torch.sum(torch.sin(x))
+
+
+ARRAYS = lambda: (drawn(32, 16), drawn(16, 64) / 4, drawn(64, 16) / 8, drawn(16), drawn(16) + 1)
+
+
+def test_a_deep_network_holds_less(backend):
+    arrays = ARRAYS()
+    step = lambda *arrays: torch.func.grad_and_value(deep, argnums=(0, 1, 2, 3, 4))(*arrays)
+    before, after = saved(step, *arrays)
+    assert most(after) < 0.8 * most(before)
+    # the last one is needed again before most memory is in use
+    assert (count(before, "aten.gelu.default"), count(after, "aten.gelu.default")) == (8, 15)
+    grads, value = after(*arrays)
+    wanted, loss = torch.func.grad_and_value(deep, argnums=(0, 1, 2, 3, 4))(*arrays)
+    assert torch.equal(value, loss)
+    for a, b in zip(grads, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_compiled_with_all_its_passes(backend):
+    """The same through `iso.jit`, with arrays large enough that it happens."""
+    arrays = [drawn(256, 64), drawn(64, 256) / 8, drawn(256, 64) / 16, drawn(64), drawn(64) + 1]
+    step = iso.value_and_grad(lambda a: deep(*a))
+    value, grads = iso.jit(step)(arrays)
+    loss, wanted = step(arrays)
+    np.testing.assert_allclose(value, loss, rtol=1e-12)
+    for a, b in zip(grads, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10)
+
+
+# Every fourth; `make test-all` runs all.
+NAMES = [
+    pytest.param(name, marks=pytest.mark.slow if i % 4 else ()) for i, name in enumerate(TABLE)
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_program_gives_the_same_numbers(backend, name):
+    """Run by Python, operation by operation: no compiler stands between."""
+    program = TABLE[name]
+    x = torch.tensor(INPUTS[program.input])
+    leaves = lambda x: tree.flatten(program.func(iso, iso.namespace(x), x))[0]
+    before, after = saved(leaves, x)
+    for a, b in zip(after(x), before(x), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12, equal_nan=True)
+
+
+def late(x, w):
+    """`y` is needed at the beginning and at the end; in between, more memory is in use."""
+    y = torch.sin(x)
+    z = (y @ w) @ torch.cat([w, w, w], 1)
+    return torch.sum(z @ z.T, 1) @ y
+
+
+def test_what_is_there_is_enough(backend):
+    x, w = drawn(16, 16), drawn(16, 16) + 1
+    before, after = saved(late, x, w)
+    assert (count(before, "aten.sin"), count(after, "aten.sin")) == (1, 2)
+    assert torch.equal(after(x, w), before(x, w))
+    # `x` itself is computed, and needed by nothing else: then keeping `y` costs no more
+    hidden = lambda x, w: late(x @ w, w)
+    before, after = saved(hidden, x, w)
+    assert count(after, "aten.sin") == 1
+    assert torch.equal(after(x, w), before(x, w))
+
+
+def test_what_was_overwritten_is_not_read_again(backend):
+    def overwriting(x, w):
+        start = x.clone()
+        y = torch.sin(start)
+        z = (y @ w) @ torch.cat([w, w, w], 1)
+        start.add_(1)
+        return torch.sum(z @ z.T, 1) @ y + start.sum(0)
+
+    x, w = drawn(16, 16), drawn(16, 16) + 1
+    before, after = saved(overwriting, x, w)
+    assert count(after, "aten.sin") == 1
+    assert torch.equal(after(x, w), before(x, w))
+
+
+@pytest.mark.parametrize(
+    "func",
+    [
+        lambda x: torch.bernoulli(torch.sigmoid(x)),
+        lambda x: torch.special.gammainc(x * x, x * x + 1),
+        lambda x: torch.cumsum(x, 0),
+    ],
+    ids=["drawn", "costly", "a sum"],
+)
+def test_what_is_not_cheap_or_drawn_is_kept(backend, func):
+    def kept(x, w):
+        y = func(x)
+        z = (y @ w) @ torch.cat([w, w, w], 1)
+        return torch.sum(z @ z.T, 1) @ y
+
+    before, after = saved(kept, drawn(16, 16), drawn(16, 16) + 1)
+    assert len(after.graph.nodes) == len(before.graph.nodes)
+
+
+def test_results_and_views_and_chains(backend):
+    def several(x, w):
+        y = torch.sin(x)
+        turned = torch.exp(y).T  # a view, of a value that is computed from another one
+        z = (turned @ w) @ torch.cat([w, w, w], 1)
+        total = torch.sum(z @ z.T, 1)
+        return total @ turned, total @ torch.tanh(turned * 2), y
+
+    x, w = drawn(16, 16), drawn(16, 16) + 1
+    before, after = saved(several, x, w)
+    assert (count(after, "aten.exp"), count(after, "aten.sin")) == (2, 1)  # `y` is a result
+    for a, b in zip(after(x, w), before(x, w), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_small_sizes_are_kept(backend):
+    before, after = saved(late, drawn(16, 16), drawn(16, 16) + 1)
+    assert len(after.graph.nodes) == len(before.graph.nodes)
+    big = drawn(100, 100)
+    assert count(saved(late, big, big)[1], "aten.sin") == 2
