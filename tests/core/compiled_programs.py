@@ -13,14 +13,17 @@ import numpy as np
 from examples import parts
 from oracles import name_of
 
-RNG = np.random.default_rng(7)
-INPUTS = {
-    "v": RNG.uniform(-1.5, 1.5, 6),
-    "m": RNG.uniform(-1.5, 1.5, (4, 4)),
-    "r": RNG.uniform(-1.5, 1.5, (3, 5)),
-    "t": RNG.uniform(-1.5, 1.5, (2, 3, 4)),
-    "i": RNG.uniform(-1.5, 1.5, (2, 6, 6, 4)),
-}
+
+def inputs(seed, *shapes):
+    """Arrays for programs: a vector, a square matrix, rows, a tensor and images."""
+    rng = np.random.default_rng(seed)
+    return {name: rng.uniform(-1.5, 1.5, shape) for name, shape in zip("vmrti", shapes)}
+
+
+INPUTS = inputs(7, 6, (4, 4), (3, 5), (2, 3, 4), (2, 6, 6, 4))
+# A compiler computes many elements at a time and divides the work among threads, but not for the
+# few elements of INPUTS. Sizes that are no multiples leave a remainder.
+LARGE = inputs(11, 1037, (37, 37), (35, 67), (5, 19, 23), (3, 18, 18, 4))
 
 
 class Program(NamedTuple):

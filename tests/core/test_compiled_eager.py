@@ -11,7 +11,7 @@ import warnings
 
 import numpy as np
 import pytest
-from compiled_programs import INPUTS
+from compiled_programs import INPUTS, LARGE
 from compiled_table import LAYERS, RULES, TABLE
 
 import isomorph as iso
@@ -180,16 +180,6 @@ def test_a_sample_of_programs(backend, part):
     run(backend, drawn)
 
 
-# A compiler computes many elements at a time and divides the work among threads, but not for the
-# few elements of INPUTS. Sizes that are no multiples leave a remainder.
-RNG = np.random.default_rng(11)
-LARGE = {
-    "v": RNG.uniform(-1.5, 1.5, 1037),
-    "m": RNG.uniform(-1.5, 1.5, (37, 37)),
-    "r": RNG.uniform(-1.5, 1.5, (35, 67)),
-    "t": RNG.uniform(-1.5, 1.5, (5, 19, 23)),
-    "i": RNG.uniform(-1.5, 1.5, (3, 18, 18, 4)),
-}
 ONE_SIZE = {
     "Conv1D", "Conv3D", "Embedding", "GRU", "Heads", "LSTM", "Linear", "add_rows", "aranges",
     "attention", "batch_norm", "bits", "broadcasts", "convolutions", "counted", "crosses",
