@@ -53,6 +53,7 @@ BENCHMARKS = {
         "The first training step, and that of a second process",
         ("equinox", "flax", "keras", "optax"), EACH,
     ),
+    "memory": Benchmark("Peak memory of a training step", ("optax",), EACH),
     "distribute": Benchmark(
         "The reduction of a data parallel step over the engine's own all-reduce", (),
         ("mpi4py", "tensorflow", "torch"),

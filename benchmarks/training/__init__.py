@@ -1,4 +1,4 @@
-"""Training steps: time compared with the peers, growth with the size, and peak memory.
+"""Training steps: time compared with the peers, and growth with the size.
 
 Run `python -m benchmarks training`. With `--quick` it uses networks of toy size, which show that
 all peers compute the same, not how fast they are.
@@ -14,19 +14,17 @@ ONE = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
 
 
 def run(quick: bool = False) -> list[Part]:
-    from . import growth, memory, steps  # these are also run as programs
+    from . import growth, steps  # these are also run as programs
 
     size = ["quick"] if quick else []
     there = {name: installed(name) for name in BACKENDS}
     there["numpy"] = there["torch"]  # NumPy is measured against torch
     names = [name for name in BACKENDS if there[name]]
     grown = each_backend(growth.__name__, names, *size, env=ONE | growth.ENV)
-    held = memory.rows(names, quick)
     return [
         Table(steps.HEAD, each_backend(steps.__name__, names, *size, env=ONE)),
         part(growth.HEAD, grown, 4),
         part(growth.HEAD, grown, 2),
-        *([Table(memory.HEAD, held)] if held else ["Peak memory is measured on Linux only."]),
     ]
 
 

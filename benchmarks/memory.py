@@ -1,5 +1,5 @@
-"""Peak memory of one training step: `python -m benchmarks.training.memory backend who [quick]`
-prints megabytes, in a separate process.
+"""Peak memory of one training step: `python -m benchmarks.memory backend who [quick]` prints
+megabytes, in a separate process.
 
 The kernel's high-water mark of the resident set is reset before a step and read after it. The
 memory that the process held before the step is subtracted: weights, optimizer state and batch do
@@ -17,8 +17,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from .cases import Case, gpt
-from .steps import one_thread, ours
+from .tables import Part, Table
+from .timing import installed
+from .training.cases import Case, gpt
+from .training.steps import one_thread, ours
 
 ENV = {
     "MALLOC_MMAP_THRESHOLD_": "65536",
@@ -59,13 +61,13 @@ def step(backend: str, who: str, quick: bool) -> Callable[[], Any]:
     if who in ("isomorph", "checkpointed"):
         return ours(one, backend)
     if backend == "jax":
-        from .jax_peers import peers
+        from .training.jax_peers import peers
     elif backend == "tensorflow":
-        from .tensorflow_peers import peers
+        from .training.tensorflow_peers import peers
     elif backend == "torch":
-        from .torch_peers import peers
+        from .training.torch_peers import peers
     else:
-        from .torch_peers import eager_peers as peers
+        from .training.torch_peers import eager_peers as peers
     return peers(one)[who]()
 
 
@@ -82,11 +84,13 @@ def peak(backend: str, who: str, quick: bool) -> float:
     return float(done.stdout.split()[-1])
 
 
-def rows(backends: list[str], quick: bool) -> list[list[str]]:
+def run(quick: bool = False) -> Part:
     if not os.path.exists("/proc/self/clear_refs"):
-        return []
+        return "Peak memory is measured on Linux only."
+    there = {name: installed(name) for name in PEERS}
+    there["numpy"] = there["torch"]  # NumPy is measured against torch
     out = []
-    for backend in backends:
+    for backend in filter(there.get, there):
         mine = peak(backend, "isomorph", quick)
         theirs, name = min((peak(backend, who, quick), who) for who in PEERS[backend])
         less = peak(backend, "checkpointed", quick)
@@ -96,7 +100,7 @@ def rows(backends: list[str], quick: bool) -> list[list[str]]:
         out.append([backend, label, *line(mine, name, theirs, budget)])
         whole = "isomorph without checkpoints"
         out.append([backend, f"{label}, checkpointed", *line(less, whole, mine, CHECKPOINTED)])
-    return out
+    return Table(HEAD, out)
 
 
 def line(mine: float, name: str, theirs: float, budget: float | None) -> list[str]:
