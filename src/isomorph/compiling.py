@@ -78,7 +78,8 @@ def jit(
     programs: dict[Any, Callable] = {}
     notices: dict[int, Notice] = {}
     after: list[Callable[[Any], Any]] = []  # what must be done to results, once that is known
-    quick: dict[tuple, tuple] = {}  # programs for arguments that are `_is_plain`, by their types
+    # The type of the arrays of the last plain call (`_kinds`), its program, and what decided it.
+    last: tuple = (None, None, None, None, None)
     reasons = Reasons(func)
     fresh = reasons.fresh
 
@@ -93,50 +94,40 @@ def jit(
         finished = lambda func: _finished(compiler(func), after)
         return Verified(backend, plain, finished, lambda args, kw: _given(args, kw, *given))
 
-    @wraps(func)
-    def compiled(*args: Any, **kw: Any) -> Any:
-        known, token, order, fixed = quick.get(tuple(map(type, args))), None, None, ()
-        nested = known is None
-        if nested:
-            known = quick.get(_kinds(args))
-        as_it_is = AS_IT_IS.get()
-        if (
-            known is not None
-            and known[2] is MODES.get()
-            and known[3] is HOME.get()
-            and not (as_it_is or kw)
-        ):
-            program, backend, _, _ = known  # most calls: a microsecond
-        elif as_it_is:
-            return func(*args, **kw)
+    def call(args: tuple, kw: dict[str, Any]) -> Any:
+        nonlocal last
+        fixed, token = (), None
+        if places or names:
+            fixed, args, kw = _split(places, names, args, kw)
+        backend = _speaker(tree.flatten_whole((args, kw))[0], args, kw)
+        key = (backend.name, with_grads(), HOME.get(), fixed)
+        program = programs.get(key)
+        if program is None:
+            program = programs[key] = build(backend, fixed)
+        kinds = set() if kw or places or names else _kinds(args)
+        if len(kinds) == 1 and BACKENDS.get(array := kinds.pop()) is backend:
+            last = array, program, backend, MODES.get(), HOME.get()
         else:
-            if places or names:
-                fixed, args, kw = _split(places, names, args, kw)
-            backend = _speaker(tree.flatten_whole((args, kw))[0], args, kw)
-            key = (backend.name, with_grads(), HOME.get(), fixed)
-            program = programs.get(key)
-            if program is None:
-                program = programs[key] = build(backend, fixed)
-            kinds = () if kw or places or names else _kinds(args)
-            if _is_plain(kinds, backend):
-                quick[kinds] = program, backend, MODES.get(), HOME.get()
-            else:
-                token = LOOKED_AT.set(True)
-        if nested:
-            order = GIVEN.set((args, kw))
+            token = LOOKED_AT.set(True)
+        order = GIVEN.set((args, kw))
         try:
             out = program(*args, **kw)
         except BaseException as error:
-            end(notices, False)
-            reasons.forget()
-            if isinstance(error, Exception):
-                backend.explain(error)
+            failed(backend, error)
             raise
         finally:
             if token is not None:
                 LOOKED_AT.reset(token)
-            if order is not None:
-                GIVEN.reset(order)
+            GIVEN.reset(order)
+        return finish(out, backend, fixed, args, kw)
+
+    def failed(backend: Contract, error: BaseException) -> None:
+        end(notices, False)
+        reasons.forget()
+        if isinstance(error, Exception):
+            backend.explain(error)
+
+    def finish(out: Any, backend: Contract, fixed: tuple, args: tuple, kw: dict[str, Any]) -> Any:
         if after:
             out = after[0](out)
         if notices:
@@ -144,6 +135,47 @@ def jit(
         if fresh:
             reasons.tell(backend.name, fixed, args, kw, TRACING.get())
         return out
+
+    @wraps(func)
+    def compiled(*args: Any, **kw: Any) -> Any:
+        # Most calls end here, after a microsecond or two: the arguments are arrays of one type and
+        # numbers, or dicts, lists and tuples of them, as in the last call.
+        array, program, backend, modes, home = last
+        plain, keyed = False, None
+        for x in args:
+            kind = type(x)
+            if kind is array:
+                plain = True
+            elif kind is dict or kind is list or kind is tuple:
+                if kind is dict:
+                    x, keyed = x.values(), args
+                for y in x:
+                    if type(y) is array:
+                        plain = True
+                    elif type(y) not in SCALARS:
+                        break
+                else:
+                    continue
+                plain = False
+                break
+            elif kind not in SCALARS:
+                plain = False
+                break
+        if AS_IT_IS.get():
+            return func(*args, **kw)
+        if kw or not plain or MODES.get() is not modes or HOME.get() is not home:
+            return call(args, kw)
+        if keyed is not None:
+            keyed = GIVEN.set((args, kw))
+        try:
+            out = program(*args)
+        except BaseException as error:
+            failed(backend, error)
+            raise
+        finally:
+            if keyed is not None:
+                GIVEN.reset(keyed)
+        return finish(out, backend, (), args, kw) if after or notices or fresh else out
 
     return compiled
 
@@ -259,24 +291,15 @@ def _speaker(leaves: list[Any], args: tuple, kw: dict[str, Any]) -> Contract:
     return backend_of(*arrays) if arrays else home().backend
 
 
-def _kinds(args: tuple) -> tuple:
-    """The types of arguments, and of what is in the dicts, lists and tuples among them."""
-    kinds = tuple(map(type, args))
-    if NESTS.isdisjoint(kinds):
-        return kinds
-    return tuple([
-        (kind, *map(type, x.values() if kind is dict else x)) if kind in NESTS else kind
-        for kind, x in zip(kinds, args)
-    ])  # fmt: skip
-
-
-def _is_plain(kinds: tuple, backend: Contract) -> bool:
-    """Whether all these types are of arrays of one backend and numbers, with at least one array:
-    then there is nothing else to be seen in arguments of these types.
+def _kinds(args: tuple) -> set[type]:
+    """The types of what is in arguments, or in dicts, lists and tuples among them, except numbers.
+    If that is one type of arrays, there is nothing else to be seen in arguments of these types.
     """
-    types = [t for kind in kinds for t in (kind[1:] if isinstance(kind, tuple) else (kind,))]
-    arrays = [t for t in types if t not in NUMBERS]
-    return bool(arrays) and all(BACKENDS.get(t) is backend for t in arrays)
+    kinds: set[type] = set()
+    for x in args:
+        inner = type(x) in NESTS
+        kinds.update(map(type, (x.values() if type(x) is dict else x) if inner else (x,)))
+    return kinds - SCALARS
 
 
 def _named(func: Callable, word: str, chosen: Any) -> tuple[set[int], set[str]]:

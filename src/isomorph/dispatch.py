@@ -154,10 +154,13 @@ def backend_of(x: Any, *others: Any) -> Contract:
 
     Internal; users get its `namespace` from `iso.namespace`.
     """
-    found = BACKENDS[type(x)]
+    kind = type(x)
+    found = BACKENDS[kind]
     if not others and found is not None:
         return found
     for other in others:
+        if other is None or type(other) is kind:  # mostly; then nothing is looked up
+            continue
         backend = BACKENDS[type(other)]
         if backend is not found and backend is not None:
             if found is not None:

@@ -8,6 +8,7 @@ import pytest
 from frameworks import enable_x64, forward_ad, tf, torch
 
 import isomorph as iso
+from isomorph import tree
 from oracles import kind_of, numpy_of
 
 X = np.array([0.5, 1.5, -2.0])
@@ -223,6 +224,35 @@ def test_numbers_alone_belong_to_the_home_of_each_call(backend, xp):
     with iso.use_backend(backend):
         assert float(double(1.5)) == 3.0
     assert type(double(1.5)) is float  # back to NumPy, unchanged
+
+
+def test_each_call_is_looked_at_again(backend, xp):
+    """A call with arrays like the last one takes a short way, any other call does not."""
+    total = iso.jit(lambda *args: [sum(tree.flatten(a)[0]) for a in args])
+    x, there, here = xp.asarray(X), kind_of(xp.asarray(X)), kind_of(X)
+    for _ in range(3):
+        for args, wanted in [
+            ([x], there),
+            ([x, 2.0], there),
+            ([{"b": x, "a": 1.0}, [x, x], (x,)], there),
+            ([{"b": x, "a": {"c": x}}], there),
+            ([X], here),
+            ([[X, 2.0], {"a": X}], here),
+            ([2.0], float),
+            ([[2.0, 3], {}, []], float),
+            ([x[:2]], there),
+        ]:
+            got = total(*args)
+            sums = [sum(map(numpy_of, tree.flatten(a)[0])) for a in args]
+            for y, expected in zip(got, sums, strict=True):
+                np.testing.assert_allclose(numpy_of(y), expected, rtol=1e-15)
+            assert (type(got[0]) if wanted is float else kind_of(got[0])) == wanted
+    with pytest.raises(TypeError, match="arrays of 2 backends" if here != there else "got a str"):
+        total(x, X if here != there else "x")
+    with pytest.raises(TypeError, match="jit: needed arrays and numbers, got a str at argument"):
+        total(x, [x, "x"])
+    with pytest.raises(TypeError, match="jit: needed arrays and numbers, got a str at argument"):
+        total({"a": x, "b": "x"}, x)
 
 
 def test_static_values_are_told_apart_within_nests(backend, xp):

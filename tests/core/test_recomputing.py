@@ -14,14 +14,14 @@ from isomorph import tree
 pytestmark = pytest.mark.parametrize("backend", ["torch"], indirect=True)
 
 recomputing = ours("torch.recomputing")
+LIMITS = {name: getattr(recomputing, name) for name in ("SMALL", "PART")}
 
 
 @pytest.fixture(autouse=True)
-def every_size(monkeypatch, request):
-    """Small arrays count too, unless a test is about sizes."""
-    if "sizes" not in request.node.name:
-        monkeypatch.setattr(recomputing, "SMALL", 0)
-        monkeypatch.setattr(recomputing, "PART", 10**9)
+def every_size(monkeypatch):
+    """Small arrays count too."""
+    monkeypatch.setattr(recomputing, "SMALL", 0)
+    monkeypatch.setattr(recomputing, "PART", 10**9)
 
 
 def traced(func, *arrays):
@@ -175,7 +175,9 @@ def test_results_and_views_and_chains(backend):
         assert torch.equal(a, b)
 
 
-def test_small_sizes_are_kept(backend):
+def test_small_sizes_are_kept(backend, monkeypatch):
+    for name, limit in LIMITS.items():
+        monkeypatch.setattr(recomputing, name, limit)
     before, after = saved(late, drawn(16, 16), drawn(16, 16) + 1)
     assert len(after.graph.nodes) == len(before.graph.nodes)
     big = drawn(100, 100)

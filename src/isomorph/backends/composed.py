@@ -54,7 +54,7 @@ class Backend(Contract):
     from ..meanings.conv import conv, conv_transpose
     from ..meanings.dropout import dropout
     from ..meanings.embedding import take_rows
-    from ..meanings.linear import linear, thirds
+    from ..meanings.linear import linear, linear_at_once, thirds
     from ..meanings.loss import cross_entropy, label_scores, picked, reduced
 
     # Linear algebra: values, and `lu` and `solve_triangular` with their derivatives.

@@ -28,7 +28,9 @@ class Plan(NamedTuple):
     first: bool  # x and the result are [batch, channels, *sizes], else [batch, *sizes, channels]
     filters_first: bool  # filters are [out, in/groups, *k], else [*k, in/groups, out]
     size: Sizes  # of the result
-    alike: Sizes | None  # the padding if it is the same at both ends and not negative
+    # Strides, padding and dilations, each as one number if it is the same for all axes; None if
+    # padding differs between the two ends, or is negative.
+    alike: tuple[int | Sizes, int | Sizes, int | Sizes] | None
 
 
 def plan_of(
@@ -42,8 +44,11 @@ def plan_of(
     size: Sizes,
 ) -> Plan:
     """The plan, with the fields that follow from the arguments."""
-    crooked = any(low != high or low < 0 for low, high in pads)
-    alike = None if crooked else tuple([low for low, _ in pads])
+    alike = None
+    if not any(low != high or low < 0 for low, high in pads):
+        ends = tuple([low for low, _ in pads])
+        one = lambda sizes: sizes[0] if len({*sizes}) == 1 else sizes
+        alike = one(strides), one(ends), one(dilations)
     return Plan(strides, pads, x_dilations, dilations, groups, first, filters_first, size, alike)
 
 
@@ -63,7 +68,14 @@ def forward(
     groups: int,
 ) -> Plan:
     """The plan of a convolution over `n` axes."""
-    shape, kernel, bias_shape = _shapes(name, x, filters, bias)
+    try:
+        shape, kernel, bias_shape = x.shape, filters.shape, None
+        usual = bias is None and x.dtype is filters.dtype
+    except AttributeError:  # a number instead of an array
+        shape = kernel = bias_shape = None
+        usual = False
+    if not usual:
+        shape, kernel, bias_shape = _shapes(name, x, filters, bias)
     if type(strides) is not int:
         strides = spread(name, "strides", strides, n)
     if type(dilations) is not int:

@@ -99,9 +99,17 @@ def _check(
     time_major: bool,
     c: Any = None,
 ) -> None:
-    arrays = x, h, c, kernel, recurrent, bias, recurrent_bias
-    _FIT(name, gates, bool(time_major), *[None if a is None else a.shape for a in arrays])
-    check_one_dtype(name, xp, WORDS, arrays)
+    dtype, alike = x.dtype, True
+    shapes: list[Any] = []
+    for a in (x, h, c, kernel, recurrent, bias, recurrent_bias):
+        if a is None:
+            shapes.append(None)
+        else:
+            shapes.append(a.shape)
+            alike = alike and a.dtype is dtype
+    _FIT(name, gates, bool(time_major), *shapes)
+    if not (alike and dtype is xp.float32):  # the usual case
+        check_one_dtype(name, xp, WORDS, (x, h, c, kernel, recurrent, bias, recurrent_bias))
 
 
 def _fit(

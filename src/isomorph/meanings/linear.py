@@ -19,6 +19,13 @@ def linear(xp: Any, x: Any, weight: Any, bias: Any) -> Any:
     return xp.reshape(y, (*outer, *inner, y.shape[-1]))
 
 
+def linear_at_once(xp: Any, x: Any, weight: Any, bias: Any) -> Any:
+    """`linear` of arrays that nobody has checked yet, if a backend sees at a glance that they fit;
+    None if it does not: then their shapes and dtypes are checked.
+    """
+    return None
+
+
 def thirds(xp: Any, x: Any) -> Sequence[Any]:
     """The three equal parts of `x` along its last axis."""
     n = x.shape[-1] // 3

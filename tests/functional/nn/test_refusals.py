@@ -142,6 +142,26 @@ REFUSED = {
         lambda a: iso.linear(a(2, 4), a(3, 4), bias=a(4)),
         "linear: needed bias [*outer, out], [3], got [4]",
     ),
+    "linear_bias_that_would_broadcast": (
+        lambda a: iso.linear(a(2, 4), a(3, 4), bias=a(1)),
+        "linear: needed bias [*outer, out], [3], got [1]",
+    ),
+    "linear_bias_for_each_row": (
+        lambda a: iso.linear(a(2, 4), a(3, 4), bias=a(2, 3)),
+        "linear: needed bias [*outer, out], [3], got [2, 3]",
+    ),
+    "linear_bias_dtype": (
+        lambda a: iso.linear(a(2, 5, 4), a(3, 4), bias=a(3, dtype=np.float64)),
+        "linear: needed x, weight and bias of the same dtype, got float32, float32, float64",
+    ),
+    "linear_of_no_axes": (
+        lambda a: iso.linear(a(), a(3, 4)),
+        "linear: needed x [*outer, *inner, in] and weight [*outer, out, in], got [] and [3, 4]",
+    ),
+    "linear_vector": (
+        lambda a: iso.linear(a(2, 4), a(4)),
+        "linear: needed x [*outer, *inner, in] and weight [*outer, out, in], got [2, 4] and [4]",
+    ),
     "linear_dtypes": (
         lambda a: iso.linear(a(2, 4), a(3, 4, dtype=np.float64)),
         "linear: needed x, weight and bias of the same dtype, got float32, float64",

@@ -23,7 +23,6 @@ from .writing import PIECE, empty
 np: Any = numpy  # its type stubs do not know traced values
 ndarray = numpy.ndarray
 KINDS = (np.dtype(np.float32), np.dtype(np.float64))
-PLAIN = (ndarray, type(None))
 INTEGERS = {np.dtype(np.float32): np.int32, np.dtype(np.float64): np.int64}
 
 
@@ -177,22 +176,26 @@ def row_sums(x: ndarray) -> ndarray:
     return (x @ np.ones(x.shape[-1], x.dtype))[..., None]
 
 
+def linear_at_once(x: Any, weight: Any, bias: Any) -> Any:
+    """`linear` of plain matrices that are seen to fit; else None."""
+    if not (type(x) is type(weight) is ndarray and x.ndim == weight.ndim == 2):
+        return None
+    dtype, (out, into) = x.dtype, weight.shape
+    if dtype is not weight.dtype or dtype not in KINDS or x.shape[1] != into:
+        return None
+    if bias is None:
+        return x @ weight.T
+    if type(bias) is not ndarray or bias.dtype is not dtype or bias.shape != (out,):
+        return None
+    y = x @ weight.T
+    y += bias
+    return y
+
+
 def linear(composed: Callable, x: Any, weight: Any, bias: Any) -> Any:
-    if weight.ndim != 2:
-        return composed(x, weight, bias)
-    if type(x) is type(weight) is ndarray and type(bias) in PLAIN and x.ndim == 2:  # the usual call
-        dtype = x.dtype
-        if (
-            dtype not in KINDS
-            or weight.dtype != dtype
-            or (bias is not None and bias.dtype != dtype)
-        ):
-            return composed(x, weight, bias)
-        y = x @ weight.T
-        if bias is not None:
-            y += bias
-        return y
-    return fused(_linear, composed, x, weight, bias)
+    return (
+        fused(_linear, composed, x, weight, bias) if weight.ndim == 2 else composed(x, weight, bias)
+    )
 
 
 def _linear(x: ndarray, w: ndarray, b: Any) -> tuple[ndarray, tuple]:

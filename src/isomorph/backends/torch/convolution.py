@@ -26,7 +26,7 @@ TURNED = {1: (1, 2, 0), 2: (2, 3, 0, 1), 3: (3, 4, 0, 1, 2)}
 
 
 def conv(xp: Any, x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> torch.Tensor:
-    strides, ends, x_dilations, dilations, groups, first, filters_first, size, pads = plan
+    strides, ends, x_dilations, dilations, groups, first, filters_first, size, alike = plan
     n = len(size)
     if x_dilations != ONES[n]:
         x = dilated(xp, x.permute(*BACK[n]) if first else x, x_dilations).permute(*TO[n])
@@ -34,7 +34,9 @@ def conv(xp: Any, x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> to
         x = x.permute(*TO[n])
     if not filters_first:
         w = _filters(w, n)
-    if pads is None:  # torch pads both ends equally
+    if alike is not None:  # torch pads both ends equally; it is faster with numbers
+        strides, pads, dilations = alike
+    else:
         pads = [max(0, min(pair)) for pair in ends]
         rest = [(low - p, high - p) for (low, high), p in zip(ends, pads)]
         x = F.pad(x, [i for pair in reversed(rest) for i in pair])

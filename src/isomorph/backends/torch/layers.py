@@ -29,6 +29,19 @@ class Layers(Backend):
     def linear(xp, x: Any, weight: Any, bias: Any) -> Any:
         return F.linear(x, weight, bias) if weight.ndim == 2 else super().linear(x, weight, bias)
 
+    def linear_at_once(xp, x: Any, weight: Any, bias: Any) -> Any:
+        dtype = weight.dtype  # a kernel may take other dtypes, and a bias of other shapes
+        if weight.ndim != 2 or x.dtype is not dtype:
+            return None
+        if bias is not None and (
+            bias.dtype is not dtype or bias.ndim != 1 or bias.shape[0] != weight.shape[0]
+        ):
+            return None
+        try:
+            return F.linear(x, weight, bias)
+        except RuntimeError:  # the checks will say why
+            return None
+
     def solve_triangular(xp, a: Any, b: Any, lower: bool, trans: str, unit: bool) -> Any:
         if trans != "N":
             a, lower = a.mH if trans == "C" else a.mT, not lower

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 
 from . import compiling, private
-from .fused import fused
+from .fused import fused, twice_differentiable
 
-STATES = {"lstm": 2, "gru": 1}
+STATES: Any = {"lstm": (2, torch.lstm), "gru": (1, torch.gru)}  # how many, and the kernel
 
 
 def recurrent(kind: str, composed: Callable, arrays: tuple) -> tuple:
@@ -24,12 +24,28 @@ def recurrent(kind: str, composed: Callable, arrays: tuple) -> tuple:
     None), and whether time is the first axis.
     """
     *given, time_major = arrays
-    if is_plain(given):
-        return _native(kind, given, time_major)
-    there = [x is not None for x in given]
-    tensors = [x for x in given if x is not None]
-    if any(0 in x.shape for x in tensors):
+    x, matrix = given[0], given[-3]  # their sizes include those of the others
+    if not x.numel() or not matrix.numel():
         return composed(*arrays)
+    if compiling.is_tracing():
+        return _traced(kind, composed, given, time_major)
+    outs = _native(kind, given, time_major)
+    if not outs[0].requires_grad:
+        return outs
+    meaning, tensors, _ = _by_tensors(composed, given, time_major)
+    return twice_differentiable(outs, meaning, tensors, ())
+
+
+def _by_tensors(composed: Callable, given: list[Any], time_major: bool) -> tuple:
+    """`composed` as a function of those arguments that are there, these, and which they are."""
+    there = [x is not None for x in given]
+    meaning = lambda *tensors: composed(*_full(tensors, there), time_major)
+    return meaning, [x for x in given if x is not None], there
+
+
+def _traced(kind: str, composed: Callable, given: list[Any], time_major: bool) -> tuple:
+    """The same within transforms and compiled programs."""
+    meaning, tensors, there = _by_tensors(composed, given, time_major)
 
     def native(*tensors: torch.Tensor) -> tuple:
         return _native(kind, _full(tensors, there), time_major)
@@ -40,21 +56,7 @@ def recurrent(kind: str, composed: Callable, arrays: tuple) -> tuple:
     def back(tensors: Sequence[torch.Tensor], grads: Sequence[torch.Tensor]) -> tuple:
         return tuple(_back(kind, list(tensors), there, time_major, list(grads)))
 
-    def plain(*tensors: torch.Tensor) -> tuple:
-        return composed(*_full(tensors, there), time_major)
-
-    return fused(native, plain, tensors, (whole, back))
-
-
-def is_plain(given: list[Any]) -> bool:
-    """Whether nothing traces or differentiates these tensors, and none is empty."""
-    if compiling.is_tracing():
-        return False
-    watching = torch.is_grad_enabled()
-    for x in given:
-        if x is not None and ((watching and x.requires_grad) or 0 in x.shape):
-            return False
-    return True
+    return fused(native, meaning, tensors, (whole, back))
 
 
 def _full(tensors: Sequence[torch.Tensor], there: Sequence[bool]) -> list[Any]:
@@ -64,19 +66,20 @@ def _full(tensors: Sequence[torch.Tensor], there: Sequence[bool]) -> list[Any]:
 
 
 def _native(kind: str, given: list[Any], time_major: bool) -> tuple:
-    x, *rest = given
-    n = STATES[kind]
-    state, (kernel, recurrent, *biases) = rest[:n], rest[n:]
+    x, *state, kernel, recurrent, bias, recurrent_bias = given
     weights = [kernel.mT, recurrent.mT]
-    biased = any(b is not None for b in biases)
+    biased = not (bias is None is recurrent_bias)
     if biased:
-        zeros = None if all(b is not None for b in biases) else kernel.new_zeros(kernel.shape[1])
-        weights += [zeros if b is None else b for b in biases]
+        if bias is None:
+            bias = torch.zeros_like(recurrent_bias)
+        elif recurrent_bias is None:
+            recurrent_bias = torch.zeros_like(bias)
+        weights += bias, recurrent_bias
     if not x.is_cpu:  # cuDNN needs its weights one after another in one piece of memory
         x, state = x.contiguous(), [h.contiguous() for h in state]
         parts = torch.cat([w.reshape(-1) for w in weights]).split([w.numel() for w in weights])
         weights = [part.view(w.shape) for part, w in zip(parts, weights)]
-    run = getattr(torch, kind)
+    n, run = STATES[kind]
     if x.ndim == 3:  # the form that torch takes, with time or batch first
         how = weights, biased, 1, 0.0, True, False, not time_major
         if n == 1:
@@ -112,7 +115,7 @@ def _(
     kind: str, arrays: list[torch.Tensor], there: list[bool], time_major: bool
 ) -> list[torch.Tensor]:
     x, h = arrays[:2]
-    last = [h.new_empty(h.shape) for _ in range(STATES[kind])]
+    last = [h.new_empty(h.shape) for _ in range(STATES[kind][0])]
     return [x.new_empty((*x.shape[:-1], h.shape[-1])), *last]
 
 
