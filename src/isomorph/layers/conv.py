@@ -48,10 +48,11 @@ def conv1d(
     array([2., 3., 3., 2.])
     """
     backend = backend_of(x, filters, bias)
-    plan = forward(
-        "conv1d", 1, x, filters, bias, strides, padding, FORMATS[1], data_format, filter_format,
-        x_dilations, dilations, 1,
+    how = (
+        "conv1d", 1, strides, padding, FORMATS[1], data_format, filter_format, x_dilations,
+        dilations, 1
     )  # fmt: skip
+    plan = forward(x, filters, bias, how)
     return backend.conv(x, filters, bias, plan)
 
 
@@ -76,10 +77,11 @@ def conv2d(
            [4., 4.]])
     """
     backend = backend_of(x, filters, bias)
-    plan = forward(
-        "conv2d", 2, x, filters, bias, strides, padding, FORMATS[2], data_format, filter_format,
-        x_dilations, dilations, 1,
+    how = (
+        "conv2d", 2, strides, padding, FORMATS[2], data_format, filter_format, x_dilations,
+        dilations, 1
     )  # fmt: skip
+    plan = forward(x, filters, bias, how)
     return backend.conv(x, filters, bias, plan)
 
 
@@ -103,10 +105,11 @@ def conv3d(
     array([24.])
     """
     backend = backend_of(x, filters, bias)
-    plan = forward(
-        "conv3d", 3, x, filters, bias, strides, padding, FORMATS[3], data_format, filter_format,
-        x_dilations, dilations, 1,
+    how = (
+        "conv3d", 3, strides, padding, FORMATS[3], data_format, filter_format, x_dilations,
+        dilations, 1
     )  # fmt: skip
+    plan = forward(x, filters, bias, how)
     return backend.conv(x, filters, bias, plan)
 
 
@@ -140,10 +143,11 @@ def depthwise_conv2d(
         )
     several = kernel[3] if len(kernel) == 4 else 1
     w = backend.reshape(filters, (*kernel[:2], 1, channels * several))
-    plan = forward(
-        name, 2, x, w, None, strides, padding, FORMATS[2], data_format, "channel_last", 1,
-        dilations, channels,
+    how = (
+        name, 2, strides, padding, FORMATS[2], data_format, "channel_last", 1, dilations,
+        channels
     )  # fmt: skip
+    plan = forward(x, w, None, how)
     return backend.conv(x, w, None, plan)
 
 
@@ -171,10 +175,11 @@ def conv_general_dilated(
     """
     name = "conv_general_dilated"
     backend = backend_of(x, filters, bias)
-    plan = forward(
-        name, rank(name, dims), x, filters, bias, strides, padding, GENERAL, data_format,
-        filter_format, x_dilations, dilations, feature_group_count,
+    how = (
+        name, rank(name, dims), strides, padding, GENERAL, data_format, filter_format,
+        x_dilations, dilations, feature_group_count
     )  # fmt: skip
+    plan = forward(x, filters, bias, how)
     return backend.conv(x, filters, bias, plan)
 
 

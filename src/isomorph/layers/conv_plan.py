@@ -9,6 +9,7 @@ from __future__ import annotations
 from operator import index
 from typing import Any, NamedTuple, SupportsIndex
 
+from ..code_readers import read_as
 from ..dispatch import dtype_of
 from .shapes import GENERAL, Pairs, Sizes, is_first, other_side, pairs, remembered, shape_of, spread
 
@@ -52,61 +53,60 @@ def plan_of(
     return Plan(strides, pads, x_dilations, dilations, groups, first, filters_first, size, alike)
 
 
-def forward(
-    name: str,
-    n: int,
-    x: Any,
-    filters: Any,
-    bias: Any,
-    strides: Any,
-    padding: Any,
-    formats: tuple[str, str],
-    data_format: str,
-    filter_format: str,
-    x_dilations: Any,
-    dilations: Any,
-    groups: int,
-) -> Plan:
-    """The plan of a convolution over `n` axes."""
+def forward(x: Any, filters: Any, bias: Any, how: tuple) -> Plan:
+    """The plan of a convolution. `how` are the function's name, the number of convolved axes,
+    strides, padding, both names of data formats, data format, filter format, dilations of x and of
+    the filters, and groups.
+    """
+    _, _, strides, padding, _, _, _, x_dilations, dilations, groups = how
+    if not (
+        type(strides) is type(x_dilations) is type(dilations) is type(groups) is int
+        and (type(padding) is int or type(padding) is str)
+    ):
+        how = _ints(*how)
+    key = plan = None
     try:
-        shape, kernel, bias_shape = x.shape, filters.shape, None
-        usual = bias is None and x.dtype is filters.dtype
-    except AttributeError:  # a number instead of an array
-        shape = kernel = bias_shape = None
-        usual = False
-    if not usual:
-        shape, kernel, bias_shape = _shapes(name, x, filters, bias)
-    if type(strides) is not int:
-        strides = spread(name, "strides", strides, n)
-    if type(dilations) is not int:
-        dilations = spread(name, "dilations", dilations, n)
-    if type(x_dilations) is not int:
-        x_dilations = spread(name, "x_dilations", x_dilations, n)
-    if type(padding) is not int and type(padding) is not str:
-        padding = pairs(name, padding, n)
-    if type(groups) is not int:
-        groups = _groups(name, groups)
-    return _FORWARD(
-        name, n, shape, kernel, bias_shape, strides, padding, formats, data_format, filter_format,
-        x_dilations, dilations, groups,
+        key = how, x.shape, filters.shape, None if bias is None else bias.shape
+        dtype = x.dtype
+        if filters.dtype is dtype and (bias is None or bias.dtype is dtype):
+            plan = PLANS.get(key)
+    except (AttributeError, TypeError):  # not an array; a size without a value has no hash
+        key = None
+    if plan is None:
+        plan = _forward(x, filters, bias, how)
+        if key is not None:
+            if len(PLANS) >= MOST:
+                PLANS.clear()
+            PLANS[key] = plan
+    return plan
+
+
+def _ints(
+    name: str, n: int, strides: Any, padding: Any, formats: Any, data: Any, filters: Any,
+    x_dilations: Any, dilations: Any, groups: Any,
+) -> tuple:  # fmt: skip
+    """The same with tuples of ints: 1.0 would find the plan for 1."""
+    return (
+        name, n, spread(name, "strides", strides, n), pairs(name, padding, n), formats, data,
+        filters, spread(name, "x_dilations", x_dilations, n),
+        spread(name, "dilations", dilations, n), _groups(name, groups),
     )  # fmt: skip
 
 
-def _forward(
-    name: str,
-    n: int,
-    shape: Any,
-    kernel: Any,
-    bias_shape: Any,
-    strides: Any,
-    padding: Any,
-    formats: tuple[str, str],
-    data_format: str,
-    filter_format: str,
-    x_dilations: Any,
-    dilations: Any,
-    groups: int,
-) -> Plan:
+def _forward(x: Any, filters: Any, bias: Any, how: tuple) -> Plan:
+    (
+        name,
+        n,
+        strides,
+        padding,
+        formats,
+        data_format,
+        filter_format,
+        x_dilations,
+        dilations,
+        groups,
+    ) = how
+    shape, kernel, bias_shape = _shapes(name, x, filters, bias)
     shape, kernel = _axes(name, n, shape, kernel)
     strides = spread(name, "strides", strides, n)
     dilations = spread(name, "dilations", dilations, n)
@@ -147,7 +147,9 @@ def _forward(
     return plan_of(strides, pads, x_dilations, dilations, groups, first, filters_first, size)
 
 
-_FORWARD = remembered(_forward)
+PLANS: dict[tuple, Plan] = {}
+MOST = 4096
+read_as(forward, _forward)
 
 
 def transposed(
@@ -244,6 +246,8 @@ _TRANSPOSED = remembered(_transposed)
 
 def rank(name: str, dims: Any) -> int:
     """The number of axes that are convolved."""
+    if type(dims) is int and dims in FORMATS:
+        return dims
     if not isinstance(dims, SupportsIndex) or dims not in FORMATS:
         raise ValueError(f"{name}: needed dims as 1, 2 or 3, got {dims!r}")
     return int(dims)

@@ -134,6 +134,38 @@ def test_bias_and_dtypes(of):
         iso.conv1d(x, w, 1, 0, bias=1.0)
 
 
+def test_a_call_like_an_earlier_one_is_still_checked(of):
+    """Plans are kept by their arguments, and 1.0 equals 1."""
+    x, w, b = of(2, 6, 6, 4), of(3, 3, 4, 4), of(4)
+    good = {"strides": 1, "padding": 1, "dilations": 1, "x_dilations": 1}
+
+    def call(x=x, w=w, bias=b, strides=1, padding=1, **kw):
+        return iso.conv2d(x, w, strides, padding, bias=bias, **kw)
+
+    for _ in range(2):
+        assert tuple(call(**good).shape) == (2, 6, 6, 4)
+        for word in ("strides", "dilations", "x_dilations"):
+            for wrong in (1.0, (1.0, 1.0), [1, 1.0]):
+                with pytest.raises(ValueError, match=f"conv2d: needed {word} as a positive int"):
+                    call(**{**good, word: wrong})
+            assert tuple(call(**{**good, word: [1, 1]}).shape) == (2, 6, 6, 4)
+        for wrong in (1.0, ((1.0, 1), (1, 1))):
+            with pytest.raises(ValueError, match="conv2d: needed padding as"):
+                call(padding=wrong)
+        with pytest.raises(ValueError, match="conv2d: needed data_format"):
+            call(data_format=["NHWC"])
+        with pytest.raises(ValueError, match="feature_group_count as a positive int, got 1.0"):
+            iso.conv_general_dilated(x, w, 1, 1, feature_group_count=1.0)
+        with pytest.raises(TypeError, match="of the same dtype, got float32, float32, float64"):
+            call(bias=of(4, dtype=np.float64))
+        with pytest.raises(TypeError, match="of the same dtype, got float32, float64, float32"):
+            call(w=of(3, 3, 4, 4, dtype=np.float64))
+        with pytest.raises(ValueError, match=r"conv2d: needed bias \[out\], \[4\], got \[1\]"):
+            call(bias=of(1))
+        with pytest.raises(ValueError, match="needed filters .* with in = 4"):
+            call(w=of(3, 3, 1, 4))
+
+
 def test_arrays_of_two_backends(backend, of):
     other = iso.convert(np.ones((2, 3, 4), np.float32), "numpy" if backend != "numpy" else "torch")
     with pytest.raises(TypeError, match="arrays of 2 backends in one call"):

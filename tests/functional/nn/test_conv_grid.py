@@ -131,13 +131,18 @@ def _public(point, layout):
 
 def _composed(backend, point, layout, x, w):
     """The composed form that every backend inherits."""
-    make = conv_plan.transposed if point.transposed else conv_plan.forward
-    rest = (None,) if point.transposed else ()
-    end = () if point.transposed else (point.x_dilation,)
-    plan = make(
-        "grid", point.dims, x, w, None, point.stride, _padding(point), *rest, FORMATS, *layout,
-        *end, point.dilation, point.groups,
-    )  # fmt: skip
+    strides, pads = point.stride, _padding(point)
+    if point.transposed:
+        plan = conv_plan.transposed(
+            "grid", point.dims, x, w, None, strides, pads, None, FORMATS, *layout, point.dilation,
+            point.groups,
+        )  # fmt: skip
+    else:
+        how = (
+            "grid", point.dims, strides, pads, FORMATS, *layout, point.x_dilation, point.dilation,
+            point.groups,
+        )  # fmt: skip
+        plan = conv_plan.forward(x, w, None, how)
     meaning, own = Backend.conv_transpose if point.transposed else Backend.conv, load(backend)
     return lambda x, w: meaning(own, x, w, None, plan)
 

@@ -4,15 +4,18 @@ array with channels last is passed as a view, and the result is returned as a vi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
+from ...code_readers import read_as
 from ...layers.conv_plan import Plan
 from ...meanings.conv import dilated
 
-FORWARD: Any = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
+conv2d: Any = F.conv2d
+FORWARD: Any = {1: F.conv1d, 2: conv2d, 3: F.conv3d}
 TRANSPOSED: Any = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
 # Orders of axes, by the number of sizes. TO: [batch, *sizes, channels] becomes
 # [batch, channels, *sizes]; BACK is the opposite. FILTERS: [*k, in, out] becomes [out, in, *k];
@@ -26,6 +29,42 @@ TURNED = {1: (1, 2, 0), 2: (2, 3, 0, 1), 3: (3, 4, 0, 1, 2)}
 
 
 def conv(xp: Any, x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> torch.Tensor:
+    return ready(plan, w)(xp, x, w, bias)
+
+
+def ready(plan: Plan, w: torch.Tensor) -> Callable[..., torch.Tensor]:
+    """The convolution of a plan, whose filters always have the shape of `w`."""
+    known = READY.get(id(plan))
+    if known is not None:
+        return known[1]
+    run = made(plan, w)
+    if all(type(n) is int for n in (*plan.size, *w.shape)):  # others belong to a compiler
+        if len(READY) >= MOST:
+            READY.clear()
+        READY[id(plan)] = plan, run  # with the plan: its id stays its own
+    return run
+
+
+def made(plan: Plan, w: torch.Tensor) -> Callable[..., torch.Tensor]:
+    n, shape = len(plan.size), w.shape
+    small = shape[-1] > 1 and shape[-2] > 1 and w.numel() < LARGE
+    last = not plan.first and not plan.filters_first and plan.x_dilations == ONES[n]
+    alike = plan.alike
+    if n == 2 and small and last and alike is not None and alike[2] == plan.groups == 1:
+        strides, pads, _ = alike
+        # written out: arguments in tuples, and those that could be left out, take a microsecond
+        return lambda xp, x, w, bias: conv2d(
+            x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1), bias, strides, pads
+        ).permute(0, 2, 3, 1)
+    return lambda xp, x, w, bias: _conv(xp, x, w, bias, plan)
+
+
+READY: dict[int, tuple[Plan, Callable[..., torch.Tensor]]] = {}
+MOST = 1024
+read_as(ready, made)
+
+
+def _conv(xp: Any, x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> torch.Tensor:
     strides, ends, x_dilations, dilations, groups, first, filters_first, size, alike = plan
     n = len(size)
     if x_dilations != ONES[n]:
