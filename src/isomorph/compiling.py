@@ -78,8 +78,8 @@ def jit(
     programs: dict[Any, Callable] = {}
     notices: dict[int, Notice] = {}
     after: list[Callable[[Any], Any]] = []  # what must be done to results, once that is known
-    # The type of the arrays of the last plain call (`_kinds`), its program, and what decided it.
-    last: tuple = (None, None, None, None, None)
+    # The types of arrays in plain calls (`_kinds`), their program, and what decided it.
+    last: tuple = (frozenset(), None, None, None, None)
     reasons = Reasons(func)
     fresh = reasons.fresh
 
@@ -104,9 +104,10 @@ def jit(
         program = programs.get(key)
         if program is None:
             program = programs[key] = build(backend, fixed)
-        kinds = set() if kw or places or names else _kinds(args)
-        if len(kinds) == 1 and BACKENDS.get(array := kinds.pop()) is backend:
-            last = array, program, backend, MODES.get(), HOME.get()
+        kinds = frozenset() if kw or places or names else _kinds(args)
+        if kinds and all(BACKENDS.get(kind) is backend for kind in kinds):
+            known = kinds | last[0] if last[1] is program else kinds
+            last = known, program, backend, MODES.get(), HOME.get()
         else:
             token = LOOKED_AT.set(True)
         order = GIVEN.set((args, kw))
@@ -138,19 +139,19 @@ def jit(
 
     @wraps(func)
     def compiled(*args: Any, **kw: Any) -> Any:
-        # Most calls end here, after a microsecond or two: the arguments are arrays of one type and
-        # numbers, or dicts, lists and tuples of them, as in the last call.
-        array, program, backend, modes, home = last
+        # Most calls end here, after a microsecond or two: the arguments are arrays and numbers, or
+        # dicts, lists and tuples of them, as in the last call.
+        arrays, program, backend, modes, home = last
         plain, keyed = False, None
         for x in args:
             kind = type(x)
-            if kind is array:
+            if kind in arrays:
                 plain = True
             elif kind is dict or kind is list or kind is tuple:
                 if kind is dict:
                     x, keyed = x.values(), args
                 for y in x:
-                    if type(y) is array:
+                    if type(y) in arrays:
                         plain = True
                     elif type(y) not in SCALARS:
                         break
@@ -291,15 +292,15 @@ def _speaker(leaves: list[Any], args: tuple, kw: dict[str, Any]) -> Contract:
     return backend_of(*arrays) if arrays else home().backend
 
 
-def _kinds(args: tuple) -> set[type]:
+def _kinds(args: tuple) -> frozenset[type]:
     """The types of what is in arguments, or in dicts, lists and tuples among them, except numbers.
-    If that is one type of arrays, there is nothing else to be seen in arguments of these types.
+    If all are types of arrays, there is nothing else to be seen in arguments of these types.
     """
     kinds: set[type] = set()
     for x in args:
         inner = type(x) in NESTS
         kinds.update(map(type, (x.values() if type(x) is dict else x) if inner else (x,)))
-    return kinds - SCALARS
+    return frozenset(kinds - SCALARS)
 
 
 def _named(func: Callable, word: str, chosen: Any) -> tuple[set[int], set[str]]:

@@ -77,14 +77,14 @@ def test_the_hunt_finds_them(tmp_path, monkeypatch):
 
 
 def test_one_that_is_newer_than_the_framework_is_not_missed(recwarn):
-    names = Names("torch", "torch 2", {"new": Name("json", "no_such_name", "speed", None, "999.1")})
+    names = Names("numpy", "numpy 2", {"new": Name("json", "no_such_name", "speed", None, "999.1")})
     assert names.is_newer("new")
     module = {"__name__": "private"}
     assert callable(names.get(module, "new"))
     assert not recwarn.list
     with pytest.raises(Gone, match="speed: needed json.no_such_name"):
         module["new"]()
-    old = Names("torch", "torch 2", {"old": Name("json", "no_such_name", "speed", None, "1.13")})
+    old = Names("numpy", "numpy 2", {"old": Name("json", "no_such_name", "speed", None, "1.13")})
     assert not old.is_newer("old")
     with pytest.warns(UserWarning, match="speed: needed"):
         old.get(module, "old")

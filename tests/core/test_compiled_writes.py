@@ -67,7 +67,8 @@ def energy(x, unit):
 
 
 def off(found, expected):
-    return max(float((a - b).abs().max()) for a, b in zip(found, expected, strict=True))
+    """The largest difference; NaN if there is one."""
+    return float(np.max([float((a - b).abs().max()) for a, b in zip(found, expected, strict=True)]))
 
 
 # The first of each kind; `make test-all` runs all.
@@ -332,8 +333,9 @@ def in_parts(a, b):
 
 
 def test_parts_of_a_kernel_wait_for_each_other(backend):
-    """On a GPU the parts run at the same time. What is not yet there is often there in tests: the
-    memory still holds what the last call has computed, hence new numbers in each call.
+    """On a GPU the parts run at the same time; a run on a CPU says nothing about that. What is not
+    yet there is often there in tests: the memory still holds what the last call has computed,
+    hence new numbers in each call.
     """
     for donate in ((), (0, 1)):
         program = iso.jit(lambda a, b: in_parts(a, b), donate=donate)

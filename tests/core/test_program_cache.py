@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
-from frameworks import ours
+from frameworks import ours, torch
 
 import isomorph as iso
 from isomorph.processor import processor
@@ -149,3 +150,26 @@ def test_no_half_library_stays_in_the_folder(backend, tmp_path, monkeypatch):
     assert [p for p in tmp_path.iterdir() if p.is_file()] == [path]
     assert path.read_text() == "whole"
     assert made.get_command_line() == command
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_compiled_programs_are_written_like_this(backend, monkeypatch):
+    """`iso.jit` compiles inside of `kept`."""
+    files, inside = ours("torch.program_files"), []
+    kept, compile_ = files.kept, ours("torch.private").inductor_compile
+
+    @contextmanager
+    def entered():
+        with kept():
+            inside.append("entered")
+            yield
+            inside.append("left")
+
+    def compiling(*args):
+        inside.append("compiled")
+        return compile_(*args)
+
+    monkeypatch.setattr(files, "kept", entered)
+    monkeypatch.setattr(ours("torch.private"), "inductor_compile", compiling)
+    assert float(iso.jit(lambda x: x * 3)(torch.tensor(2.0))) == 6.0
+    assert inside == ["entered", "compiled", "left"]

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from compiled_programs import INPUTS
 from compiled_table import TABLE
-from frameworks import ours, proxy_tensor, torch
+from frameworks import functional, ours, proxy_tensor, torch
 
 import isomorph as iso
 from isomorph import tree
 
 pytestmark = pytest.mark.parametrize("backend", ["torch"], indirect=True)
 
-recomputing = ours("torch.recomputing")
-LIMITS = {name: getattr(recomputing, name) for name in ("SMALL", "PART")}
+recomputing, repairs = ours("torch.recomputing"), ours("torch.repairs")
+LIMITS = {name: getattr(recomputing, name) for name in ("SMALL", "PART", "WORTH")}
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +22,7 @@ def every_size(monkeypatch):
     """Small arrays count too."""
     monkeypatch.setattr(recomputing, "SMALL", 0)
     monkeypatch.setattr(recomputing, "PART", 10**9)
+    monkeypatch.setattr(recomputing, "WORTH", 10.0)  # as often as it can be done
 
 
 def traced(func, *arrays):
@@ -40,7 +41,7 @@ def saved(func, *arrays):
 
 def most(graph):
     """The largest number of bytes that a program holds."""
-    return max(recomputing.Lives(graph.graph)._held())
+    return max(recomputing.Lives(graph.graph).held())
 
 
 def count(graph, word):
@@ -80,11 +81,20 @@ def test_a_deep_network_holds_less(backend):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
-def test_compiled_with_all_its_passes(backend):
+def test_compiled_with_all_its_passes(backend, monkeypatch):
     """The same through `iso.jit`, with arrays large enough that it happens."""
     arrays = [drawn(256, 64), drawn(64, 256) / 8, drawn(256, 64) / 16, drawn(64), drawn(64) + 1]
     step = iso.value_and_grad(lambda a: deep(*a))
+    sizes = []
+
+    def watched(graph):
+        sizes.append(len(graph.nodes))
+        recomputing.save_memory(graph)
+        sizes.append(len(graph.nodes))
+
+    monkeypatch.setattr(ours("torch.compiling"), "save_memory", watched)
     value, grads = iso.jit(step)(arrays)
+    assert sizes[1] > sizes[0] + 8
     loss, wanted = step(arrays)
     np.testing.assert_allclose(value, loss, rtol=1e-12)
     for a, b in zip(grads, wanted, strict=True):
@@ -106,6 +116,70 @@ def test_every_program_gives_the_same_numbers(backend, name):
     before, after = saved(leaves, x)
     for a, b in zip(after(x), before(x), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12, equal_nan=True)
+
+
+class Watching(torch.fx.Interpreter):
+    """Runs a program, and looks which arrays each operation changes."""
+
+    def call_function(self, target, args, kwargs):
+        arrays = [x for x in tree.flatten((args, kwargs))[0] if isinstance(x, torch.Tensor)]
+        before = [x.clone() for x in arrays]
+        told = {x.data_ptr() for x in repairs.written(target, args, kwargs) if x is not None}
+        out = super().call_function(target, args, kwargs)
+        for x, old in zip(arrays, before, strict=True):
+            same = torch.equal(torch.nan_to_num(x), torch.nan_to_num(old))
+            assert same or x.data_ptr() in told, target
+        return out
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_operations_write_what_they_are_known_to_write(backend, name):
+    program = TABLE[name]
+    x = torch.tensor(INPUTS[program.input])
+    leaves = lambda x: tree.flatten(program.func(iso, iso.namespace(x), x))[0]
+    Watching(traced(leaves, x)).run(x)
+
+
+def normalized(x, mean, var, w):
+    """Running statistics that are used again when less memory is in use."""
+    y, m, v = iso.batch_norm(x, mean, var, training=True)
+    grads = torch.func.grad(lambda w: torch.sum(torch.tanh(y @ w / 100) ** 2))(w)
+    return grads, m * 2.0, v * 2.0
+
+
+def overwritten(x, mean, var, w):
+    """What was computed from statistics before a layer of torch overwrites them."""
+    old, centre, spread = torch.sin(mean), mean.clone(), var.clone()
+    y = functional.batch_norm(x, centre, spread, training=True)
+    grads = torch.func.grad(lambda w: torch.sum(torch.tanh(y @ w / 100) ** 2))(w)
+    return grads, old + centre, torch.cos(spread) + old
+
+
+@pytest.mark.parametrize("func", [normalized, overwritten])
+def test_statistics_that_a_layer_overwrites(backend, func):
+    x, mean, w = drawn(8, 200) + 3, drawn(200), drawn(200, 16)
+    arrays = x, mean, torch.ones_like(mean), w
+    wanted = func(*arrays)
+    Watching(traced(func, *arrays)).run(*arrays)
+    for a, b in zip(saved(func, *arrays)[1](*arrays), wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+def turned(x, w1, w2, scale, shift):
+    """A layer whose input is in another order in memory than its result."""
+    x = torch.sin(x).transpose(0, 1)
+    for _ in range(4):
+        x = block(x, w1, w2, scale, shift)
+    return torch.sum(torch.sin(x))
+
+
+def test_layer_norm_of_another_order_in_memory(backend):
+    arrays = drawn(6, 5, 16), *ARRAYS()[1:]
+    step = lambda *arrays: torch.func.grad_and_value(turned, argnums=(0, 1, 2, 3, 4))(*arrays)
+    before, after = saved(step, *arrays)
+    assert most(after) < most(before)
+    for a, b in zip(tree.flatten(after(*arrays))[0], tree.flatten(step(*arrays))[0], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10)
 
 
 def late(x, w):
@@ -182,3 +256,19 @@ def test_small_sizes_are_kept(backend, monkeypatch):
     assert len(after.graph.nodes) == len(before.graph.nodes)
     big = drawn(100, 100)
     assert count(saved(late, big, big)[1], "aten.sin") == 2
+
+
+def test_what_saves_little_is_kept(backend, monkeypatch):
+    """`y` is a hundredth of what is in use when most memory is."""
+
+    def little(x, w):
+        y = torch.sin(x)
+        z = (y @ w) @ torch.cat([w] * 100, 1)
+        return torch.sum(z @ z.T, 1) @ y
+
+    arrays = drawn(16, 16), drawn(16, 16) + 1
+    assert count(saved(little, *arrays)[1], "aten.sin") == 2
+    monkeypatch.setattr(recomputing, "WORTH", LIMITS["WORTH"])
+    before, after = saved(little, *arrays)
+    assert len(after.graph.nodes) == len(before.graph.nodes)
+    assert most(after) == most(before)

@@ -82,3 +82,16 @@ def test_one_that_is_divided_among_processes(backend):
         [sys.executable, "-c", DIVIDED], capture_output=True, text=True, timeout=120
     )
     assert done.stdout.strip() == "done", done.stderr
+
+
+def test_errors_of_a_subclass_come_through(backend):
+    class Broken(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func is torch.nn.functional.linear:
+                raise AttributeError("no attribute 'mine'")
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x, w = (torch.ones(shape).as_subclass(Broken) for shape in ((2, 4), (3, 4)))
+    with pytest.raises(AttributeError, match="no attribute 'mine'"):
+        iso.linear(x, w)

@@ -48,9 +48,12 @@ def plan_of(
     alike = None
     if not any(low != high or low < 0 for low, high in pads):
         ends = tuple([low for low, _ in pads])
-        one = lambda sizes: sizes[0] if len({*sizes}) == 1 else sizes
+        one = lambda s: s[0] if all(type(i) is int and i == s[0] for i in s) else s
         alike = one(strides), one(ends), one(dilations)
     return Plan(strides, pads, x_dilations, dilations, groups, first, filters_first, size, alike)
+
+
+PLAN_OF = remembered(plan_of)
 
 
 def forward(x: Any, filters: Any, bias: Any, how: tuple) -> Plan:

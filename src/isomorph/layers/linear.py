@@ -28,7 +28,10 @@ def linear(x: A, weight: Shaped, /, *, bias: Shaped | None = None) -> A:
         if y is not None:
             return y
         _FITS(x.shape, weight.shape, None if bias is None else bias.shape)
-    except AttributeError:  # a number instead of an array
+    except AttributeError:
+        if all(a is None or hasattr(a, "shape") for a in (x, weight, bias)):
+            raise
+        # a number instead of an array
         kinds = " and ".join(type(a).__name__ for a in (x, weight, bias))
         raise TypeError(f"linear: needed arrays as x, weight and bias, got {kinds}") from None
     dtype = x.dtype

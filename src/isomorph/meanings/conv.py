@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from ..layers.conv_plan import Plan, plan_of
+from ..layers.conv_plan import PLAN_OF, Plan
 
 
 def conv(xp: Any, x: Any, w: Any, bias: Any, plan: Plan) -> Any:
@@ -59,7 +59,7 @@ def conv_transpose(xp: Any, x: Any, w: Any, bias: Any, plan: Plan) -> Any:
         reach = (j - 1) * d
         pads.append((reach - low, size + low - (i - 1) * s - 1))
     ones = (1,) * n
-    turned = plan_of(
+    turned = PLAN_OF(
         ones, tuple(pads), plan.strides, plan.dilations, groups, plan.first, False, plan.size
     )
     return xp.conv(x, w, bias, turned)

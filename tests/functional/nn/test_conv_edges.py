@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from frameworks import proxy_tensor, torch
 
 import isomorph as iso
 from isomorph.backends.numpy.convolution import PIECE
@@ -164,3 +165,14 @@ def test_memory_of_a_large_batch(backend, kind):
     assert used < dx.nbytes + dw.nbytes + y.nbytes + wide + 2 * PIECE
     assert dx.shape == x.shape
     assert dw.shape == w.shape
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+@pytest.mark.parametrize("conv", [iso.conv2d, iso.conv2d_transpose])
+def test_sizes_that_are_symbols(backend, conv):
+    """Such sizes have no hash and no value."""
+    x, w = torch.ones((2, 9, 9, 4), dtype=torch.float64), torch.ones((3, 3, 4, 4)).double()
+    func = lambda x, w: conv(x, w, 2, "SAME")
+    program = proxy_tensor.make_fx(func, tracing_mode="symbolic")(x, w)
+    x = torch.arange(2.0 * 9 * 9 * 4).reshape(2, 9, 9, 4).double()
+    np.testing.assert_allclose(program(x, w), func(x, w), rtol=1e-12)

@@ -71,9 +71,8 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
     graph = private.make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)(*plain)
     looping.lift(graph)
     fold_numbers(graph)
-    if all(x.device.type == "cpu" for x in plain):
-        save_memory(graph.graph)
-        graph.recompile()
+    save_memory(graph.graph)
+    graph.recompile()
     captured = [attrgetter(n.target)(graph) for n in graph.graph.nodes if n.op == "get_attr"]
     captured = [x for x in captured if isinstance(x, torch.Tensor)]
     _check(captured)

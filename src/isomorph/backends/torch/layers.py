@@ -30,17 +30,14 @@ class Layers(Backend):
         return F.linear(x, weight, bias) if weight.ndim == 2 else super().linear(x, weight, bias)
 
     def linear_at_once(xp, x: Any, weight: Any, bias: Any) -> Any:
-        dtype = weight.dtype  # a kernel may take other dtypes, and a bias of other shapes
-        if weight.ndim != 2 or x.dtype is not dtype:
+        if weight.ndim != 2 or not x.ndim:
             return None
-        if bias is not None and (
-            bias.dtype is not dtype or bias.ndim != 1 or bias.shape[0] != weight.shape[0]
-        ):
+        dtype, (out, into) = weight.dtype, weight.shape
+        if x.dtype is not dtype or x.shape[-1] != into:
             return None
-        try:
-            return F.linear(x, weight, bias)
-        except RuntimeError:  # the checks will say why
+        if bias is not None and (bias.dtype is not dtype or bias.ndim != 1 or bias.shape[0] != out):
             return None
+        return F.linear(x, weight, bias)
 
     def solve_triangular(xp, a: Any, b: Any, lower: bool, trans: str, unit: bool) -> Any:
         if trans != "N":

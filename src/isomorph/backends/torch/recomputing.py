@@ -19,6 +19,7 @@ from .repairs import memory, written
 
 SMALL = 2**16  # bytes; what is smaller is kept
 PART = 200  # so is what is smaller than this part of all memory in use
+WORTH = 0.95  # of the memory in use: if more of it is still needed, nothing is changed
 DEPTH = 4  # so many operations in a row are computed again for one value
 aten = torch.ops.aten
 COSTLY = ("gamma", "zeta", "special", "erfinv", "igam", "pow.Tensor_Tensor")  # words in their names
@@ -32,11 +33,20 @@ VIEWS = {
 
 
 def save_memory(graph: torch.fx.Graph) -> None:
-    """Let a program compute values again, as said above, if the sizes of all arrays are known."""
-    values = (node.meta.get("val") for node in graph.nodes)
-    shapes = (x.shape for x in values if isinstance(x, torch.Tensor))
-    if any(isinstance(n, torch.SymInt) for shape in shapes for n in shape):
+    """Let a program on a CPU compute values again, as said above, if all sizes are known."""
+    values = [node.meta.get("val") for node in graph.nodes]
+    arrays = [x for x in values if isinstance(x, torch.Tensor)]
+    if any(not x.is_cpu or any(isinstance(n, torch.SymInt) for n in x.shape) for x in arrays):
         return
+    trial = torch.fx.Graph()
+    trial.output(trial.graph_copy(graph, {}))
+    before = max(Lives(graph).held())
+    _shorten(trial)
+    if max(Lives(trial).held()) < WORTH * before:  # else it would only take longer to compile
+        _shorten(graph)
+
+
+def _shorten(graph: torch.fx.Graph) -> None:
     lives = Lives(graph)
     for node in reversed(list(graph.nodes)):  # what is computed from others comes before them
         lives.shorten(node)
@@ -62,11 +72,11 @@ class Lives:
             for x in written(node.target, node.args, node.kwargs):
                 if isinstance(x, torch.fx.Node) and (place := memory(x)) is not None:
                     self.written.setdefault(place, i)
-        held = self._held()
+        held = self.held()
         self.fullest = held.index(max(held))  # when most memory is in use
         self.least = max(SMALL, max(held) // PART)
 
-    def _held(self) -> list[int]:
+    def held(self) -> list[int]:
         """The bytes of all arrays that the program has made and still needs, at each step."""
         more = [0] * (len(self.order) + 2)
         for place, nodes in self.family.items():
@@ -167,7 +177,9 @@ def inputs_of(node: torch.fx.Node) -> list[torch.fx.Node] | None:
         found = statistics(node)
         wide = [x for x in (norm.args[0], norm.args[2], norm.args[3]) if x is not None]
         kinds = {x.meta["val"].dtype for x in [*wide, *found]}
-        return [*wide, *found] if len(found) == 2 and len(kinds) == 1 else None
+        # the layer returns its rows one after another in memory, whatever their order in `x` is
+        same = len(kinds) == 1 and norm.args[0].meta["val"].is_contiguous()
+        return [*wide, *found] if len(found) == 2 and same else None
     tags = getattr(node.target, "tags", ())
     cheap = torch.Tag.pointwise in tags and torch.Tag.nondeterministic_seeded not in tags
     if node.target in VIEWS or node.target is aten._to_copy.default or cheap:
