@@ -79,7 +79,7 @@ def jit(
     notices: dict[int, Notice] = {}
     after: list[Callable[[Any], Any]] = []  # what must be done to results, once that is known
     # The types of arrays in plain calls (`_kinds`), their program, and what decided it.
-    last: tuple = (frozenset(), None, None, None, None)
+    last: list[tuple] = [(frozenset(), None, None, None, None)]
     reasons = Reasons(func)
     fresh = reasons.fresh
 
@@ -95,7 +95,6 @@ def jit(
         return Verified(backend, plain, finished, lambda args, kw: _given(args, kw, *given))
 
     def call(args: tuple, kw: dict[str, Any]) -> Any:
-        nonlocal last
         fixed, token = (), None
         if places or names:
             fixed, args, kw = _split(places, names, args, kw)
@@ -106,8 +105,8 @@ def jit(
             program = programs[key] = build(backend, fixed)
         kinds = frozenset() if kw or places or names else _kinds(args)
         if kinds and all(BACKENDS.get(kind) is backend for kind in kinds):
-            known = kinds | last[0] if last[1] is program else kinds
-            last = known, program, backend, MODES.get(), HOME.get()
+            known = kinds | last[0][0] if last[0][1] is program else kinds
+            last[0] = known, program, backend, MODES.get(), HOME.get()
         else:
             token = LOOKED_AT.set(True)
         order = GIVEN.set((args, kw))
@@ -141,7 +140,7 @@ def jit(
     def compiled(*args: Any, **kw: Any) -> Any:
         # Most calls end here, after a microsecond or two: the arguments are arrays and numbers, or
         # dicts, lists and tuples of them, as in the last call.
-        arrays, program, backend, modes, home = last
+        arrays, program, backend, modes, home = last[0]
         plain, keyed = False, None
         for x in args:
             kind = type(x)

@@ -6,6 +6,7 @@ of the result are computed; a backend's convolution repeats no checks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import index
 from typing import Any, NamedTuple, SupportsIndex
 
@@ -56,34 +57,6 @@ def plan_of(
 PLAN_OF = remembered(plan_of)
 
 
-def forward(x: Any, filters: Any, bias: Any, how: tuple) -> Plan:
-    """The plan of a convolution. `how` are the function's name, the number of convolved axes,
-    strides, padding, both names of data formats, data format, filter format, dilations of x and of
-    the filters, and groups.
-    """
-    _, _, strides, padding, _, _, _, x_dilations, dilations, groups = how
-    if not (
-        type(strides) is type(x_dilations) is type(dilations) is type(groups) is int
-        and (type(padding) is int or type(padding) is str)
-    ):
-        how = _ints(*how)
-    key = plan = None
-    try:
-        key = how, x.shape, filters.shape, None if bias is None else bias.shape
-        dtype = x.dtype
-        if filters.dtype is dtype and (bias is None or bias.dtype is dtype):
-            plan = PLANS.get(key)
-    except (AttributeError, TypeError):  # not an array; a size without a value has no hash
-        key = None
-    if plan is None:
-        plan = _forward(x, filters, bias, how)
-        if key is not None:
-            if len(PLANS) >= MOST:
-                PLANS.clear()
-            PLANS[key] = plan
-    return plan
-
-
 def _ints(
     name: str, n: int, strides: Any, padding: Any, formats: Any, data: Any, filters: Any,
     x_dilations: Any, dilations: Any, groups: Any,
@@ -97,18 +70,8 @@ def _ints(
 
 
 def _forward(x: Any, filters: Any, bias: Any, how: tuple) -> Plan:
-    (
-        name,
-        n,
-        strides,
-        padding,
-        formats,
-        data_format,
-        filter_format,
-        x_dilations,
-        dilations,
-        groups,
-    ) = how
+    name, n, strides, padding, formats, *rest = how
+    data_format, filter_format, x_dilations, dilations, groups = rest
     shape, kernel, bias_shape = _shapes(name, x, filters, bias)
     shape, kernel = _axes(name, n, shape, kernel)
     strides = spread(name, "strides", strides, n)
@@ -150,9 +113,40 @@ def _forward(x: Any, filters: Any, bias: Any, how: tuple) -> Plan:
     return plan_of(strides, pads, x_dilations, dilations, groups, first, filters_first, size)
 
 
-PLANS: dict[tuple, Plan] = {}
-MOST = 4096
-read_as(forward, _forward)
+def _planner(most: int = 4096) -> Callable[[Any, Any, Any, tuple], Plan]:
+    plans: dict[tuple, Plan] = {}
+
+    def forward(x: Any, filters: Any, bias: Any, how: tuple) -> Plan:
+        """The plan of a convolution. `how` are the function's name, the number of convolved axes,
+        strides, padding, both names of data formats, data format, filter format, dilations of x
+        and of the filters, and groups.
+        """
+        _, _, strides, padding, _, _, _, x_dilations, dilations, groups = how
+        if not (
+            type(strides) is type(x_dilations) is type(dilations) is type(groups) is int
+            and (type(padding) is int or type(padding) is str)
+        ):
+            how = _ints(*how)
+        key = plan = None
+        try:
+            key = how, x.shape, filters.shape, None if bias is None else bias.shape
+            dtype = x.dtype
+            if filters.dtype is dtype and (bias is None or bias.dtype is dtype):
+                plan = plans.get(key)
+        except (AttributeError, TypeError):  # not an array; a size without a value has no hash
+            key = None
+        if plan is None:
+            plan = _forward(x, filters, bias, how)
+            if key is not None:
+                if len(plans) >= most:
+                    plans.clear()
+                plans[key] = plan
+        return plan
+
+    return read_as(forward, _forward)
+
+
+forward = _planner()
 
 
 def transposed(

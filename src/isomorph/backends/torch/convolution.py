@@ -28,23 +28,6 @@ LARGE = 60 * 60  # from this many numbers on, torch transposes a matrix in block
 TURNED = {1: (1, 2, 0), 2: (2, 3, 0, 1), 3: (3, 4, 0, 1, 2)}
 
 
-def conv(xp: Any, x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> torch.Tensor:
-    return ready(plan, w)(xp, x, w, bias)
-
-
-def ready(plan: Plan, w: torch.Tensor) -> Callable[..., torch.Tensor]:
-    """The convolution of a plan, whose filters always have the shape of `w`."""
-    known = READY.get(id(plan))
-    if known is not None:
-        return known[1]
-    run = made(plan, w)
-    if all(type(n) is int for n in (*plan.size, *w.shape)):  # others belong to a compiler
-        if len(READY) >= MOST:
-            READY.clear()
-        READY[id(plan)] = plan, run  # with the plan: its id stays its own
-    return run
-
-
 def made(plan: Plan, w: torch.Tensor) -> Callable[..., torch.Tensor]:
     n, shape = len(plan.size), w.shape
     small = shape[-1] > 1 and shape[-2] > 1 and w.numel() < LARGE
@@ -59,9 +42,29 @@ def made(plan: Plan, w: torch.Tensor) -> Callable[..., torch.Tensor]:
     return lambda xp, x, w, bias: _conv(xp, x, w, bias, plan)
 
 
-READY: dict[int, tuple[Plan, Callable[..., torch.Tensor]]] = {}
-MOST = 1024
-read_as(ready, made)
+def _keeper(most: int = 1024) -> Callable[[Plan, torch.Tensor], Callable[..., torch.Tensor]]:
+    known: dict[int, tuple[Plan, Callable[..., torch.Tensor]]] = {}
+
+    def ready(plan: Plan, w: torch.Tensor) -> Callable[..., torch.Tensor]:
+        """The convolution of a plan, whose filters always have the shape of `w`."""
+        found = known.get(id(plan))
+        if found is not None:
+            return found[1]
+        run = made(plan, w)
+        if all(type(n) is int for n in (*plan.size, *w.shape)):  # others belong to a compiler
+            if len(known) >= most:
+                known.clear()
+            known[id(plan)] = plan, run  # with the plan: its id stays its own
+        return run
+
+    return read_as(ready, made)
+
+
+ready = _keeper()
+
+
+def conv(xp: Any, x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> torch.Tensor:
+    return ready(plan, w)(xp, x, w, bias)
 
 
 def _conv(xp: Any, x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> torch.Tensor:
