@@ -141,14 +141,14 @@ def jit(
         # Most calls end here, after a microsecond or two: the arguments are arrays and numbers, or
         # dicts, lists and tuples of them, as in the last call.
         arrays, program, backend, modes, home = last[0]
-        plain, keyed = False, None
+        plain = keyed = False
         for x in args:
             kind = type(x)
             if kind in arrays:
                 plain = True
             elif kind is dict or kind is list or kind is tuple:
                 if kind is dict:
-                    x, keyed = x.values(), args
+                    x, keyed = x.values(), True
                 for y in x:
                     if type(y) in arrays:
                         plain = True
@@ -165,16 +165,15 @@ def jit(
             return func(*args, **kw)
         if kw or not plain or MODES.get() is not modes or HOME.get() is not home:
             return call(args, kw)
-        if keyed is not None:
-            keyed = GIVEN.set((args, kw))
+        order = GIVEN.set((args, kw)) if keyed else None
         try:
             out = program(*args)
         except BaseException as error:
             failed(backend, error)
             raise
         finally:
-            if keyed is not None:
-                GIVEN.reset(keyed)
+            if order is not None:
+                GIVEN.reset(order)
         return finish(out, backend, (), args, kw) if after or notices or fresh else out
 
     return compiled

@@ -249,6 +249,12 @@ def test_results_and_views_and_chains(backend):
         assert torch.equal(a, b)
 
 
+def test_programs_with_sparse_arrays(backend):
+    """Such arrays have no memory of their own that could be counted."""
+    x = drawn(5, 5)
+    np.testing.assert_allclose(iso.jit(lambda x: x.to_sparse() @ x)(x), x @ x, rtol=1e-12)
+
+
 def test_small_sizes_are_kept(backend, monkeypatch):
     for name, limit in LIMITS.items():
         monkeypatch.setattr(recomputing, name, limit)

@@ -30,6 +30,7 @@ class Plan(NamedTuple):
     first: bool  # x and the result are [batch, channels, *sizes], else [batch, *sizes, channels]
     filters_first: bool  # filters are [out, in/groups, *k], else [*k, in/groups, out]
     size: Sizes  # of the result
+    filters: Sizes  # the shape of the filters
     # Strides, padding and dilations, each as one number if it is the same for all axes; None if
     # padding differs between the two ends, or is negative.
     alike: tuple[int | Sizes, int | Sizes, int | Sizes] | None
@@ -44,6 +45,7 @@ def plan_of(
     first: bool,
     filters_first: bool,
     size: Sizes,
+    filters: Sizes,
 ) -> Plan:
     """The plan, with the fields that follow from the arguments."""
     alike = None
@@ -51,7 +53,9 @@ def plan_of(
         ends = tuple([low for low, _ in pads])
         one = lambda s: s[0] if all(type(i) is int and i == s[0] for i in s) else s
         alike = one(strides), one(ends), one(dilations)
-    return Plan(strides, pads, x_dilations, dilations, groups, first, filters_first, size, alike)
+    return Plan(
+        strides, pads, x_dilations, dilations, groups, first, filters_first, size, filters, alike
+    )
 
 
 PLAN_OF = remembered(plan_of)
@@ -110,7 +114,9 @@ def _forward(x: Any, filters: Any, bias: Any, how: tuple) -> Plan:
                 f"{[i + j for i, j in zip(room, spans)]} for x {list(shape)}"
             )
         size = tuple([r // s + 1 for r, s in zip(room, strides)])
-    return plan_of(strides, pads, x_dilations, dilations, groups, first, filters_first, size)
+    return plan_of(
+        strides, pads, x_dilations, dilations, groups, first, filters_first, size, kernel
+    )
 
 
 def _planner(most: int = 4096) -> Callable[[Any, Any, Any, tuple], Plan]:
@@ -235,7 +241,7 @@ def _transposed(
     elif pads == "VALID":
         pads = ((0, 0),) * n
     ones = (1,) * n
-    return plan_of(strides, pads, ones, dilations, groups, first, filters_first, size)
+    return plan_of(strides, pads, ones, dilations, groups, first, filters_first, size, kernel)
 
 
 _TRANSPOSED = remembered(_transposed)

@@ -60,7 +60,15 @@ def conv_transpose(xp: Any, x: Any, w: Any, bias: Any, plan: Plan) -> Any:
         pads.append((reach - low, size + low - (i - 1) * s - 1))
     ones = (1,) * n
     turned = PLAN_OF(
-        ones, tuple(pads), plan.strides, plan.dilations, groups, plan.first, False, plan.size
+        ones,
+        tuple(pads),
+        plan.strides,
+        plan.dilations,
+        groups,
+        plan.first,
+        False,
+        plan.size,
+        tuple(w.shape),
     )
     return xp.conv(x, w, bias, turned)
 

@@ -4,10 +4,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from frameworks import proxy_tensor, torch
+from frameworks import functional, proxy_tensor, torch
 
 import isomorph as iso
 from isomorph.backends.numpy.convolution import PIECE
+from isomorph.layers.conv_plan import PLAN_OF
 from oracles import numpy_of
 
 from .conv_oracles import Case, check, drawn, forward, same, transposed
@@ -176,3 +177,25 @@ def test_sizes_that_are_symbols(backend, conv):
     program = proxy_tensor.make_fx(func, tracing_mode="symbolic")(x, w)
     x = torch.arange(2.0 * 9 * 9 * 4).reshape(2, 9, 9, 4).double()
     np.testing.assert_allclose(program(x, w), func(x, w), rtol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_filters_that_differ_in_their_shape_alone(backend):
+    """A transposed convolution with negative padding is a convolution with filters turned around;
+    how it runs is decided once for each shape of filters, and not by the first one.
+    """
+    draw = np.random.default_rng(0).normal
+    for _ in range(2):
+        for into, out in ((4, 4), (4, 1), (1, 4), (24, 24), (1, 1)):
+            x, w = (
+                torch.tensor(draw(size=(2, 6, 6, into))),
+                torch.tensor(draw(size=(3, 3, into, out))),
+            )
+            y = iso.conv2d_transpose(x, w, 1, -1)
+            first = functional.conv_transpose2d(x.permute(0, 3, 1, 2), w.permute(2, 3, 0, 1))
+            wanted = functional.pad(first, (1, 1, 1, 1)).permute(0, 2, 3, 1)
+            np.testing.assert_allclose(y, wanted, rtol=1e-11, atol=1e-11)
+    how = ((1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1), 1, False, False, (6, 6))
+    one, other = (PLAN_OF(*how, (3, 3, 4, n)) for n in (4, 1))
+    assert one.filters != other.filters
+    assert PLAN_OF(*how, (3, 3, 4, 4)) is one

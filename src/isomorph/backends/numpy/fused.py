@@ -193,9 +193,9 @@ def linear_at_once(x: Any, weight: Any, bias: Any) -> Any:
 
 
 def linear(composed: Callable, x: Any, weight: Any, bias: Any) -> Any:
-    return (
-        fused(_linear, composed, x, weight, bias) if weight.ndim == 2 else composed(x, weight, bias)
-    )
+    if weight.ndim == 2:
+        return fused(_linear, composed, x, weight, bias)
+    return composed(x, weight, bias)
 
 
 def _linear(x: ndarray, w: ndarray, b: Any) -> tuple[ndarray, tuple]:

@@ -5,6 +5,7 @@ array with channels last is passed as a view, and the result is returned as a vi
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import torch
@@ -28,12 +29,16 @@ LARGE = 60 * 60  # from this many numbers on, torch transposes a matrix in block
 TURNED = {1: (1, 2, 0), 2: (2, 3, 0, 1), 3: (3, 4, 0, 1, 2)}
 
 
-def made(plan: Plan, w: torch.Tensor) -> Callable[..., torch.Tensor]:
-    n, shape = len(plan.size), w.shape
-    small = shape[-1] > 1 and shape[-2] > 1 and w.numel() < LARGE
-    last = not plan.first and not plan.filters_first and plan.x_dilations == ONES[n]
+def made(plan: Plan) -> Callable[..., torch.Tensor]:
+    """The convolution of a plan, as a function of the backend, x, filters and bias."""
+    *_, into, out = plan.filters
+    small = into > 1 and out > 1 and prod(plan.filters) < LARGE  # then filters are not copied
+    last = not plan.first and not plan.filters_first
     alike = plan.alike
-    if n == 2 and small and last and alike is not None and alike[2] == plan.groups == 1:
+    if (
+        small and last and plan.x_dilations == (1, 1) and alike is not None
+        and alike[2] == plan.groups == 1
+    ):  # fmt: skip
         strides, pads, _ = alike
         # written out: arguments in tuples, and those that could be left out, take a microsecond
         return lambda xp, x, w, bias: conv2d(
@@ -42,19 +47,19 @@ def made(plan: Plan, w: torch.Tensor) -> Callable[..., torch.Tensor]:
     return lambda xp, x, w, bias: _conv(xp, x, w, bias, plan)
 
 
-def _keeper(most: int = 1024) -> Callable[[Plan, torch.Tensor], Callable[..., torch.Tensor]]:
+def _keeper(most: int = 1024) -> Callable[[Plan], Callable[..., torch.Tensor]]:
     known: dict[int, tuple[Plan, Callable[..., torch.Tensor]]] = {}
 
-    def ready(plan: Plan, w: torch.Tensor) -> Callable[..., torch.Tensor]:
-        """The convolution of a plan, whose filters always have the shape of `w`."""
+    def ready(plan: Plan) -> Callable[..., torch.Tensor]:
+        """`made(plan)`, made once. Found by the plan's identity: its hash would take longer."""
         found = known.get(id(plan))
         if found is not None:
             return found[1]
-        run = made(plan, w)
-        if all(type(n) is int for n in (*plan.size, *w.shape)):  # others belong to a compiler
+        run = made(plan)
+        if all(type(n) is int for n in (*plan.size, *plan.filters)):  # others belong to a compiler
             if len(known) >= most:
                 known.clear()
-            known[id(plan)] = plan, run  # with the plan: its id stays its own
+            known[id(plan)] = plan, run  # with the plan, so that its identity stays its own
         return run
 
     return read_as(ready, made)
@@ -64,11 +69,11 @@ ready = _keeper()
 
 
 def conv(xp: Any, x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> torch.Tensor:
-    return ready(plan, w)(xp, x, w, bias)
+    return ready(plan)(xp, x, w, bias)
 
 
 def _conv(xp: Any, x: torch.Tensor, w: torch.Tensor, bias: Any, plan: Plan) -> torch.Tensor:
-    strides, ends, x_dilations, dilations, groups, first, filters_first, size, alike = plan
+    strides, ends, x_dilations, dilations, groups, first, filters_first, size, _, alike = plan
     n = len(size)
     if x_dilations != ONES[n]:
         x = dilated(xp, x.permute(*BACK[n]) if first else x, x_dilations).permute(*TO[n])

@@ -33,11 +33,17 @@ VIEWS = {
 
 
 def save_memory(graph: torch.fx.Graph) -> None:
-    """Let a program on a CPU compute values again, as said above, if all sizes are known."""
+    """Let a program on a CPU compute values again, as said above, if all sizes are known and no
+    array is sparse.
+    """
     values = [node.meta.get("val") for node in graph.nodes]
-    arrays = [x for x in values if isinstance(x, torch.Tensor)]
-    if any(not x.is_cpu or any(isinstance(n, torch.SymInt) for n in x.shape) for x in arrays):
-        return
+    for x in values:
+        if isinstance(x, torch.Tensor) and (
+            not x.is_cpu
+            or x.layout is not torch.strided
+            or any(isinstance(n, torch.SymInt) for n in x.shape)
+        ):
+            return
     trial = torch.fx.Graph()
     trial.output(trial.graph_copy(graph, {}))
     before = max(Lives(graph).held())
