@@ -4,8 +4,11 @@ need a missing framework are skipped and counted.
 
 `pytest --backend NAME` runs the tests that take the fixture on that backend alone, and no others.
 It may be one of another package, which registers it under `isomorph.backends`; what it says it
-lacks leaves a test out, with the reason. `pytest --device NAME` runs them on the backends that have
-this device, with their arrays there (`devices.py`).
+lacks leaves a test out, with the reason. `--backend none` runs the others. `pytest --device NAME`
+runs them on the backends that have this device, with their arrays there (`devices.py`).
+
+`pytest --quick` runs what `make test` does: the sample of a seed (`sampling.py`). `pytest --part
+2/6` runs the second of six parts.
 """
 
 import os
@@ -21,6 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import devices
 import pytest
+import sampling
 import verbs
 from frameworks import (  # noqa: F401
     ABSENT,
@@ -107,13 +111,22 @@ def pytest_addoption(parser):
     parser.addoption("--verbs", action="store_true", help="fail if a verb of a backend is not used")
     parser.addoption("--backend", metavar="NAME", help="what takes a backend, on this one alone")
     parser.addoption("--device", metavar="NAME", help="what takes a backend, on this device alone")
+    parser.addoption("--quick", action="store_true", help="the sample that ISOMORPH_SEED draws")
+    parser.addoption("--part", metavar="2/6", help="a part of the tests, of equal recorded time")
 
 
 @pytest.hookimpl(tryfirst=True)  # before the scoreboard reads its options
 def pytest_configure(config):
     asked = config.getoption("--backend")
-    if asked and asked not in names():
-        raise pytest.UsageError(f"--backend: needed one of {', '.join(names())}, got {asked!r}")
+    if asked and asked not in (*names(), "none"):
+        known = ", ".join(sorted(names()))
+        raise pytest.UsageError(f"--backend: needed one of {known}, or none, got {asked!r}")
+    try:
+        if config.getoption("--part"):
+            sampling.numbers_of(config.getoption("--part"))
+        sampling.seed_of(os.environ.get("ISOMORPH_SEED", "0"))
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from error
     if config.getoption("--verbs"):
         for name in ran_on():
             verbs.watch(name)
@@ -178,7 +191,7 @@ def xp(backend):
 def pytest_generate_tests(metafunc):
     """Use the backend of `--backend` instead of the four, unless a test names its own backends."""
     asked = metafunc.config.getoption("--backend")
-    if asked and "backend" in metafunc.fixturenames:
+    if asked not in (None, "none") and "backend" in metafunc.fixturenames:
         own = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
         if not any("backend" in re.findall(r"\w+", str(given)) for given in own):
             alone = pytest.mark.parametrize("backend", [asked], indirect=True)
@@ -188,7 +201,7 @@ def pytest_generate_tests(metafunc):
 def backends_of(config):
     """The backends that tests run on: the four, or that of `--backend`."""
     asked = config.getoption("--backend")
-    return (asked,) if asked else BACKENDS
+    return BACKENDS if asked in (None, "none") else (asked,)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -226,16 +239,6 @@ def backend_in(nodeid, backends):
     return [name for name in backends if name in words]
 
 
-def is_later(item):
-    """Whether a mark `later_on` matches the test's backend and parameters."""
-    params = item.callspec.params if hasattr(item, "callspec") else {}
-    return any(
-        params.get("backend") in mark.args
-        and all(params[name] == value for name, value in mark.kwargs.items())
-        for mark in item.iter_markers("later_on")
-    )
-
-
 def keep(config, items, is_kept):
     """Deselect all other tests."""
     config.hook.pytest_deselected(items=[item for item in items if not is_kept(item)])
@@ -244,39 +247,65 @@ def keep(config, items, is_kept):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    for item in items:
-        left = item.get_closest_marker("left_to_core") or is_later(item)
-        if left and not config.getoption("--core"):
-            item.add_marker(pytest.mark.slow)
     if config.getoption("--core"):
         chosen = tuple(f"tests/{part}" for part in CORE)
         keep(config, items, lambda item: item.nodeid.startswith(chosen))
-    asked, backends = config.getoption("--backend"), backends_of(config)
+    asked = config.getoption("--backend")
     if asked:
-        params = lambda item: (getattr(item, "callspec", None) and item.callspec.params) or {}
-        keep(config, items, lambda item: params(item).get("backend") == asked)
-    device = config.getoption("--device")
-    if device:
-        has = lambda name: devices.device_of(name, device) is not None
-        keep(config, items, lambda item: any(map(has, backend_in(item.nodeid, backends))))
-        for item in items:
-            for words in devices.WARNINGS:
-                item.add_marker(pytest.mark.filterwarnings(words))
-            for part, why in devices.HOST_ONLY.items():
-                if item.nodeid.startswith(f"tests/{part}"):
-                    item.add_marker(pytest.mark.host_only(why))
-            for mark in item.iter_markers("host_only"):
-                why, *only = mark.args
-                if not only or backend_in(item.nodeid, only):
-                    item.add_marker(pytest.mark.skip(reason=f"on the host only: {why}"))
+        wanted = None if asked == "none" else asked
+        keep(config, items, lambda item: backend_param(item) == wanted)
+    if config.getoption("--device"):
+        keep_on_device(config, items)
     for item in items:
-        named = backend_in(item.nodeid, backends)
+        named = backend_in(item.nodeid, backends_of(config))
         if "[NOTSET]" in item.nodeid:
             continue  # it has no parameters to run with
         if len(named) > 1 or (not named and "backend" in getattr(item, "fixturenames", ())):
             raise pytest.UsageError(f"{item.nodeid}: needed one backend in the id, got {named}")
         if named and named[0] in NOT_INSTALLED:
             item.add_marker(pytest.mark.skip(reason=MISSING.format(named[0])))
+    if config.getoption("--quick"):
+        keep_sample(config, items)
+    if config.getoption("--part"):
+        keep_part(config, items)
+
+
+def backend_param(item):
+    return item.callspec.params.get("backend") if hasattr(item, "callspec") else None
+
+
+def keep_on_device(config, items):
+    """Keep the tests of backends that have the device, and skip those that say why."""
+    device, backends = config.getoption("--device"), backends_of(config)
+    has = lambda name: devices.device_of(name, device) is not None
+    keep(config, items, lambda item: any(map(has, backend_in(item.nodeid, backends))))
+    for item in items:
+        for words in devices.WARNINGS:
+            item.add_marker(pytest.mark.filterwarnings(words))
+        for part, why in devices.HOST_ONLY.items():
+            if item.nodeid.startswith(f"tests/{part}"):
+                item.add_marker(pytest.mark.host_only(why))
+        for mark in item.iter_markers("host_only"):
+            why, *only = mark.args
+            if not only or backend_in(item.nodeid, only):
+                item.add_marker(pytest.mark.skip(reason=f"on the host only: {why}"))
+
+
+def keep_sample(config, items):
+    """Keep what the seed draws of the tests that are not slow."""
+    keep(config, items, lambda item: item.get_closest_marker("slow") is None)
+    seed = sampling.seed_of(os.environ.get("ISOMORPH_SEED", "0"))
+    whole = {item.nodeid for item in items if item.get_closest_marker("whole")}
+    chosen = sampling.drawn([item.nodeid for item in items], seed, whole)
+    keep(config, items, lambda item: item.nodeid in chosen)
+
+
+def keep_part(config, items):
+    """Keep one part of the tests that would run otherwise."""
+    keep_marked = config.getoption("markexpr") == "not slow"
+    ids = [i.nodeid for i in items if not (keep_marked and i.get_closest_marker("slow"))]
+    chosen = sampling.part_of(ids, *sampling.numbers_of(config.getoption("--part")))
+    keep(config, items, lambda item: item.nodeid in chosen)
 
 
 def pytest_collection_finish():

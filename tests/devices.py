@@ -41,7 +41,12 @@ HOST_ONLY = {
     "core/test_import_order.py": "imports in other processes",
     "core/test_one_behaviour.py::test_an_attribute_cannot_have_the_name": "an error before arrays",
     "core/test_properties.py::test_random_programs_are_many": "what is drawn, not computed",
+    "core/test_program_cache.py": "programs of other processes, on the host",
     "core/test_public_names.py": "names",
+    "core/test_random_edges.py::test_chances_must_suffice": "probabilities are checked where they "
+    "can be read without waiting",
+    "core/test_recomputing.py": "a pass for programs on a CPU; on a GPU it changes nothing",
+    "docs/test_generated_pages.py": "pages",
     "core/test_vmap.py::test_no_examples": "a map over nothing",
     "functional/core/test_gradients.py::test_with_grads": "a mode",
     "training/test_checkpoint_files.py::test_foreign_files_are_refused": "files",

@@ -78,13 +78,11 @@ def by_differences(name):
     return found
 
 
-@pytest.mark.later_on("jax")  # it compiles every operation; test_compiled has some in one program
 @pytest.mark.parametrize("name", CASES)
 def test_values(backend, xp, name):
     check(name, xp, values_of(name, inputs(xp, [name])[name]), right(name))
 
 
-@pytest.mark.later_on("jax")  # it compiles every operation: a minute and a half
 @pytest.mark.parametrize("name", SMOOTH)
 def test_gradients(backend, xp, name):
     found = gradients_of(xp, name, inputs(xp, [name])[name])
@@ -125,7 +123,6 @@ def test_compiled(backend, xp, part, monkeypatch):
             np.testing.assert_allclose(numpy_of(got), wanted, rtol=1e-6, atol=1e-7, err_msg=name)
 
 
-@pytest.mark.later_on("torch")  # 40 s; test_compiled has the others
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 @pytest.mark.parametrize(
     "names",
@@ -140,8 +137,6 @@ def test_compiled_by_inductor(backend, xp, names):
         check(name, xp, found[name], right(name))
 
 
-@pytest.mark.later_on("tensorflow")
-@pytest.mark.later_on("jax")
 def test_mapped(backend, xp):
     """Two examples, of which the second has other numbers: the results are those of each."""
 

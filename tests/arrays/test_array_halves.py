@@ -71,7 +71,6 @@ def halves(backend, dtype):
     return make
 
 
-@pytest.mark.later_on("jax")  # half a minute
 @pytest.mark.parametrize(
     ("backend", "dtype"),
     [

@@ -67,7 +67,6 @@ def test_a_nan_in_a_matrix_shows(backend, xp, name, n):
         np.testing.assert_allclose(y[~lost], np.asarray(wanted)[~lost], rtol=1e-10)
 
 
-@pytest.mark.later_on("jax")  # a minute for all
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("name", [*CALLS, *ON_GPU])
 def test_what_marks_a_nan_changes_nothing_else(backend, xp, name, dtype, monkeypatch):

@@ -114,7 +114,6 @@ def same(found, wanted):
             np.testing.assert_allclose(got, sure, rtol=close, atol=close / 10, err_msg=name)
 
 
-@pytest.mark.later_on("tensorflow")  # 20 s
 def test_all_backends_draw_the_same(backend, xp, monkeypatch):
     if backend == "torch":  # the graph of the program is run as it is; Inductor takes minutes
         monkeypatch.setattr(ours("torch.private"), "inductor_compile", lambda graph, *_: graph)
@@ -147,7 +146,6 @@ def test_choices_without_replacement_have_their_chances():
     assert stats.chisquare(found[some], 4000 * chances.ravel()[some]).pvalue > RARE
 
 
-@pytest.mark.later_on("jax")  # 25 s
 def test_mapped_over_keys(backend, xp):
     keys = iso.random.split(key_of(backend), 3)
     lam = xp.asarray(np.array([4.0, 30.0]))
@@ -203,7 +201,6 @@ def test_gradient_of_choice(backend, xp):
     np.testing.assert_array_equal(numpy_of(found), np.bincount(chosen, minlength=4))
 
 
-@pytest.mark.later_on("jax")  # 16 s
 def test_parameters_out_of_range(backend, xp):
     key = key_of(backend)
     bad = xp.asarray(np.array([-1.0, np.nan, 0.0, 2.0]))

@@ -111,7 +111,6 @@ def test_scan(backend, xp, mode):
     assert kind_of(ys["before"]) == kind_of(w)
 
 
-@pytest.mark.later_on("torch", mode="jit")  # test_compiled_eager.py has a scan
 @MODES
 def test_gradients_of_scan(backend, xp, mode):
     """Gradients flow to the inputs and to what the step captures, to the second order."""
@@ -142,7 +141,6 @@ def test_gradients_of_scan(backend, xp, mode):
     np.testing.assert_allclose(numpy_of(second), wanted, atol=1e-7)
 
 
-@pytest.mark.later_on("torch", mode="jit")  # the compiled gradient of scan is the harder case
 @MODES
 def test_scan_backwards_by_length_and_of_nothing(backend, xp, mode):
     def func(x):
@@ -259,7 +257,6 @@ def test_gradients_of_while_loop(backend, xp, mode):
         )
 
 
-@pytest.mark.later_on("torch", mode="jit")  # the compiled while_loop is mapped too
 @MODES
 def test_loops_for_each_example(backend, xp, mode):
     def func(w, n):
@@ -300,7 +297,6 @@ def test_loops_within_loops(backend, xp, mode):
     np.testing.assert_array_equal(numpy_of(ys), wanted[1])
 
 
-@pytest.mark.later_on("torch", mode="jit")
 @MODES
 def test_dtypes_are_kept(backend, xp, mode):
     def func(x):

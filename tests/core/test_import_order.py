@@ -49,10 +49,7 @@ ORDERS = {
 }
 
 
-@pytest.mark.later_on("torch", order="tensorflow, torch")
 @pytest.mark.skipif("tensorflow" in NOT_INSTALLED, reason=MISSING.format("tensorflow"))
-@pytest.mark.later_on("torch", order="ours")
-@pytest.mark.later_on("torch", order="torch, tensorflow")
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("backend", ["torch"])
 def test_convolutions_are_right_in_every_order_of_imports(backend, order):

@@ -67,16 +67,7 @@ def check(name, found, wanted):
     assert off(grad, slope) <= LIMIT, f"the gradient of {name} is off by {off(grad, slope):.0e}"
 
 
-FIRST = {2}  # run by `make test`; the core suite runs all
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        pytest.param(i, id=f"jax32-{i}", marks=() if i in FIRST else pytest.mark.left_to_core)
-        for i in range(len(PARTS))
-    ],
-)
+@pytest.mark.parametrize("part", [pytest.param(i, id=f"jax32-{i}") for i in range(len(PARTS))])
 def test_every_program(column, part):
     names = PARTS[part]
     given = {name: INPUTS[TABLE[name].input] for name in names}

@@ -65,7 +65,6 @@ def is_program(path):
     return path.suffix in (".so", ".pb") or path.name.endswith("-cache")
 
 
-@pytest.mark.later_on("tensorflow", "torch")  # a minute
 @pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 def test_another_process_finds_programs_and_never_wrong_ones(backend, tmp_path):
     written = []

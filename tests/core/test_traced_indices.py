@@ -90,34 +90,18 @@ def check(backend, name, compiled):
 
 
 # These cover what the others are made of; torch takes half a minute for each.
-COMPILED_FIRST = {
-    "jax": ["a number", "of the last", "two", "a slice before", "two slices", "a span and a number",
-            "a span beside an array", "with a new axis", "an array"],
-    "torch": ["a number"],
-}  # fmt: skip
-# JAX and TensorFlow both use XLA
-REPEATED = ["two", "two slices", "a span and a number", "with a new axis"]
-COMPILED_FIRST["tensorflow"] = [n for n in COMPILED_FIRST["jax"] if n not in REPEATED]
-LATER = dict.fromkeys(["a slice and a number", *REPEATED], pytest.mark.left_to_core)
+BASIC = ["a number", "two", "two slices", "a slice and a number", "a span and a number",
+         "with a new axis"]  # fmt: skip
+BASIC_BY_XLA = [*BASIC, "of the last", "a slice before", "a span beside an array", "an array"]
+COMPILED_NAMES = {"jax": BASIC_BY_XLA, "tensorflow": BASIC_BY_XLA, "torch": BASIC}
 CELLS = [
-    pytest.param(
-        backend,
-        name,
-        marks=() if name in COMPILED_FIRST[backend] else LATER.get(name, pytest.mark.slow),
-    )
-    for backend in COMPILED_FIRST
+    pytest.param(backend, name, marks=() if name in names else pytest.mark.slow)
+    for backend, names in COMPILED_NAMES.items()
     for name in INDICES
 ]
 
 
-# JAX compiles each eager operation for each shape: of those compiled below, two are enough.
-JAX_LATER = {*COMPILED_FIRST["jax"], "of two axes"} - {"a number", "an array"}
-AS_THEY_ARE = [
-    pytest.param(n, marks=pytest.mark.later_on("jax") if n in JAX_LATER else ()) for n in INDICES
-]
-
-
-@pytest.mark.parametrize("name", AS_THEY_ARE)
+@pytest.mark.parametrize("name", INDICES)
 def test_as_they_are(backend, name):
     check(backend, name, compiled=False)
 
@@ -127,7 +111,6 @@ def test_compiled_one_program_for_all_values(backend, name):
     check(backend, name, compiled=True)
 
 
-@pytest.mark.later_on("torch", compiled=True)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_filling_an_output_in_a_loop(backend, compiled):
     xs = iso.convert(np.arange(1.0, 7.0), backend)

@@ -116,7 +116,6 @@ def compared(backend, model, other, shape, first=False):
     np.testing.assert_allclose(found, expected.cpu().numpy(), rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.later_on("jax")
 @pytest.mark.parametrize("form", FORMS)
 def test_a_sequential_computes_what_torch_does(backend, form):
     (ours, theirs), shape = FORMS[form]

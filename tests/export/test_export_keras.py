@@ -183,7 +183,6 @@ def test_keras_that_says_it_runs_on_another_backend_is_refused(backend, monkeypa
         iso.export.to_keras(iso.Linear(2, 1, key=0))
 
 
-@pytest.mark.left_to_core
 # whether or not Keras runs on it
 @pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
 @pytest.mark.skipif("torch" in NOT_INSTALLED, reason="torch is not installed")

@@ -91,7 +91,6 @@ def leaves(y):
     return [x for part in y for x in leaves(part)] if isinstance(y, (tuple, list)) else [y]
 
 
-@pytest.mark.later_on("jax", dtype="float64")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_layer_computes_what_torch_does(backend, layer, dtype):

@@ -38,7 +38,7 @@ PROGRAMS = {
     )
 }
 
-# Slow cells that `make test` runs too.
+# Slow cells that `make test-full` runs too.
 SAMPLE = {
     ("jax", "eager"): {("graph_network", "float32")},
     ("jax", "compiled"): {
@@ -54,12 +54,6 @@ SAMPLE = {
     ("tensorflow", "compiled"): {("graph_network", "float32"), ("mixture", "float64")},
     ("torch", "compiled"): {("reinforce", "float32"), ("mixture", "float64"), ("maml", "float64")},
 }
-# Cells of the sample that another cell of that backend covers: left to the core suite.
-REPEATED = {
-    ("tensorflow", "eager", "mixture"),
-    ("torch", "compiled", "mixture"),
-    ("torch", "compiled", "maml"),
-}
 
 
 def cells():
@@ -69,8 +63,7 @@ def cells():
             for name in PROGRAMS:
                 for dtype in LIMITS:
                     quick = (name, dtype) in SAMPLE.get((backend, mode), {(name, dtype)})
-                    core = pytest.mark.left_to_core if (backend, mode, name) in REPEATED else ()
-                    marks = core if quick else pytest.mark.slow
+                    marks = () if quick else pytest.mark.slow
                     yield pytest.param(backend, mode, name, dtype, marks=marks)
 
 

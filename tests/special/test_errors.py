@@ -132,7 +132,6 @@ def test_values_of_arrays_with_gaps(backend):
         check(name, found, arguments, high, rest, np.inf if backend == "numpy" else STATED)
 
 
-@pytest.mark.later_on("torch")  # a minute
 @pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 def test_compiled_values(backend):
     """All functions in one program."""

@@ -47,8 +47,6 @@ def test_no_moment_is_denormal(backend, name):
     assert min(gone) == 1  # only the element with a gradient
 
 
-@pytest.mark.later_on("numpy", name="adam, masked")
-@pytest.mark.later_on("numpy", name="adam, scheduled")
 @ONLY
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_the_results_are_those_of_wider_numbers(backend, name):

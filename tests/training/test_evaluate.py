@@ -85,7 +85,6 @@ def test_the_model_is_in_eval(backend):
     assert got["entropy"] == pytest.approx(want, rel=1e-5)  # float32
 
 
-@pytest.mark.later_on("jax")
 def test_validation_in_fit_is_evaluate(backend):
     data = table(backend)
     metrics = {"accuracy": iso.metrics.accuracy, "perplexity": iso.metrics.perplexity}

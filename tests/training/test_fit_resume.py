@@ -70,7 +70,6 @@ def heard():
 
 
 # the file is the same, and so is the code that writes it
-@pytest.mark.later_on("jax", "tensorflow", "torch")
 def test_interrupted_and_killed_it_ends_as_if_never_stopped(backend, tmp_path):
     """SIGINT, then SIGKILL at a random moment, in a separate process."""
     rng, steps = random.Random(os.getpid()), STEPS[backend]
@@ -123,7 +122,6 @@ def test_stopped_anywhere_it_ends_the_same(backend, tmp_path):
         same_bits(got.model, want.model)
 
 
-@pytest.mark.later_on("torch")  # test_state_resume.py resumes with torch's program
 def test_compiled_it_ends_the_same(backend, tmp_path):
     def fit(steps, **kw):
         with iso.use_backend(backend), iso.use_key(1):

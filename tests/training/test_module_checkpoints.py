@@ -52,8 +52,6 @@ def steps(net, optimizer, state, n):
     return np.array(losses), state
 
 
-@pytest.mark.later_on("numpy", "jax", step=1)
-@pytest.mark.later_on("numpy", "jax", step=2)
 @pytest.mark.parametrize("step", [1, 2, 3])
 def test_training_goes_on_in_another_framework(backend, step, tmp_path):
     """All twelve ordered pairs: dropout, running statistics and Adam's moments move along."""

@@ -59,7 +59,6 @@ def same_state(found, wanted, steps):
         np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.later_on("torch", "tensorflow", compiled=True)
 @pytest.mark.parametrize("compiled", [True, False])
 def test_on_one_backend(backend, compiled, tmp_path):
     want = fit(backend, 5, compiled=compiled)

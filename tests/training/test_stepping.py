@@ -244,7 +244,6 @@ def test_frozen_variables_stay(backend, xp, compute):
 # ---- guard ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.later_on("torch", compiled=True)  # test_unequal_parts.py compiles a guard
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_loss_that_is_not_finite(backend, xp, compiled):
     bad = np.where(X > 1, np.nan, X)
@@ -310,8 +309,6 @@ class Counting(iso.Module):
         return self.linear(x)
 
 
-@pytest.mark.later_on("torch", compiled=True)  # a program of 21 counters
-@pytest.mark.later_on("jax", compiled=False)  # JAX compiles for every dtype
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_guard_takes_no_counter_for_a_key(backend, xp, compiled):
     """State of every dtype stays unchanged after a step that is not finite. Being unsigned does not

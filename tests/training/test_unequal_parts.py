@@ -119,7 +119,6 @@ def test_in_parts_or_whole_it_is_one_training(backend, optimizer, accumulate, gu
     assert np.isfinite(wanted[6])
 
 
-@pytest.mark.later_on("torch", guard=False)
 @pytest.mark.parametrize("guard", [False, True])
 def test_compiled_it_is_the_same_training(backend, guard):
     """One program for all layouts: only at run time is it known which part counts nothing.
@@ -183,7 +182,6 @@ def net_entropy(model, x, labels):
     return iso.cross_entropy(model(x), labels, ignore_index=NONE, reduction="counted")
 
 
-@pytest.mark.later_on("torch", compiled=True)
 @pytest.mark.parametrize(("accumulate", "compiled"), [(1, True), (2, False)])
 def test_a_step_that_counts_nothing_changes_nothing(backend, accumulate, compiled):
     """Weights, moments, step number and running statistics stay equal to the last bit; keys
@@ -380,7 +378,6 @@ def test_the_loss_of_an_epoch_is_that_of_its_examples(backend):
     assert got.history[0]["validation"]["loss"] == pytest.approx(13.0, rel=1e-14)
 
 
-@pytest.mark.later_on("tensorflow", compiled=True)  # JAX covers XLA
 @pytest.mark.parametrize("compiled", [False, True])
 def test_the_loss_of_an_epoch_is_that_of_what_counts(backend, compiled):
     batches, labels = stream(backend)
@@ -399,7 +396,6 @@ def test_the_loss_of_an_epoch_is_that_of_what_counts(backend, compiled):
     assert np.isnan(iso.evaluate(v, batches, {"mean": mean}, compiled=False)["mean"])
 
 
-@pytest.mark.later_on("jax")
 def test_a_batch_that_counts_nothing_does_not_end_a_training(backend, tmp_path):
     """Training goes on as if the batch did not exist, its log record is NaN, and a run resumed in
     the middle ends with the same bits.

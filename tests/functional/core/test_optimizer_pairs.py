@@ -18,20 +18,13 @@ COMPILED = (
 )  # fmt: skip
 
 
-# Pairs that the next test compiles; where eager steps are slow, only `make test-all` repeats them.
-REPEATED = [
-    pytest.param(name, marks=pytest.mark.later_on("jax", "tensorflow")) for name in COMPILED
-]
-
-
-@pytest.mark.parametrize("name", [*(name for name in PAIRS if name not in COMPILED), *REPEATED])
+@pytest.mark.parametrize("name", PAIRS)
 def test_a_hundred_steps_are_those_of_another_library(name, backend, xp):
     v, state = run(xp, PAIRS[name][0]())
     assert_close(v, expected(name))
     assert {kind_of(x) for x in optree.tree_leaves((v, state))} == {backend}
 
 
-@pytest.mark.later_on("tensorflow")
 def test_a_hundred_compiled_steps_are_those_of_another_library(backend, xp):
     """Pairs of each kind in one program, compiled once: the step number is an array in the state.
     torch needs seconds per array, so most pairs have only the first leaf there.

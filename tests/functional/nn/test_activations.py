@@ -64,7 +64,6 @@ def test_values_and_gradients(backend, xp, name):
     np.testing.assert_allclose(numpy_of(narrow), value, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.later_on("torch", "tensorflow")  # test_compiled_eager.py has them in one program
 def test_all_of_them_compiled(backend, xp):
     """One program, because compiling takes long: values, first and second derivatives."""
     ends = {"logsumexp": (1, 1)}

@@ -129,7 +129,6 @@ def test_other_derivatives_of_attention(backend, xp):
 
 
 # test_layers.py compiles attention over a short sequence
-@pytest.mark.later_on("torch", compiled=True)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_long_sequences(backend, xp, compiled):
     """Long enough for torch's own kernel, which has no second derivative."""
@@ -186,10 +185,6 @@ def test_grouped_query_attention(backend, xp):
         iso.grouped_query_attention(*map(xp.asarray, (q[:, :5], k, v)))
 
 
-@pytest.mark.later_on("jax", options="cross")
-@pytest.mark.later_on("jax", options="biases")
-@pytest.mark.later_on("jax", options="zeros")
-@pytest.mark.later_on("jax", options="static")
 @pytest.mark.parametrize("options", ["self", "cross", "biases", "zeros", "both", "static"])
 def test_options_of_multi_head_attention(backend, xp, options):
     n, length, keys, width, heads = 2, 4, 5, 6, 2
@@ -271,7 +266,6 @@ def test_multi_head_attention_without_a_batch_and_with_dropout(backend, xp):
     np.testing.assert_allclose(numpy_of(y), wanted, rtol=1e-11, atol=1e-13)
 
 
-@pytest.mark.later_on("jax")
 def test_gradients_of_all_that_multi_head_attention_takes(backend, xp):
     """Two extra keys, keys of another array, an additive mask; then one array for query, key and
     value.

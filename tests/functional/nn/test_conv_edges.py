@@ -176,7 +176,7 @@ def test_sizes_that_are_symbols(backend, conv):
     func = lambda x, w: conv(x, w, 2, "SAME")
     program = proxy_tensor.make_fx(func, tracing_mode="symbolic")(x, w)
     x = torch.arange(2.0 * 9 * 9 * 4).reshape(2, 9, 9, 4).double()
-    np.testing.assert_allclose(program(x, w), func(x, w), rtol=1e-12)
+    np.testing.assert_allclose(numpy_of(program(x, w)), numpy_of(func(x, w)), rtol=1e-12)
 
 
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
@@ -194,7 +194,7 @@ def test_filters_that_differ_in_their_shape_alone(backend):
             y = iso.conv2d_transpose(x, w, 1, -1)
             first = functional.conv_transpose2d(x.permute(0, 3, 1, 2), w.permute(2, 3, 0, 1))
             wanted = functional.pad(first, (1, 1, 1, 1)).permute(0, 2, 3, 1)
-            np.testing.assert_allclose(y, wanted, rtol=1e-11, atol=1e-11)
+            np.testing.assert_allclose(numpy_of(y), numpy_of(wanted), rtol=1e-11, atol=1e-11)
     how = ((1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1), 1, False, False, (6, 6))
     one, other = (PLAN_OF(*how, (3, 3, 4, n)) for n in (4, 1))
     assert one.filters != other.filters

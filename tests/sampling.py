@@ -1,0 +1,91 @@
+"""Which tests `make test` runs, and how a run is divided.
+
+`tests/times.json` holds the seconds that each test took in a recorded run of all of them. A test
+that takes no longer than ALLOWANCE always runs. One that takes `n` times as long is drawn by every
+n-th seed, and at least by every ROUNDS-th, so that ROUNDS seeds in a row draw every test. Of each
+test function at least one case runs, and everything marked `whole`. A test that is not in the file
+is new: it always runs.
+
+`make times` writes the file again.
+"""
+
+import json
+import math
+from collections import defaultdict
+from datetime import date
+from functools import cache
+from pathlib import Path
+from zlib import crc32
+
+TIMES = Path(__file__).with_name("times.json")
+ALLOWANCE = 0.1  # seconds
+ROUNDS = 30
+SHORT = 2.0  # seconds; a longer test of `make test` says why (the mark `takes`)
+
+
+@cache
+def recorded():
+    """The seconds of each test by its id, without those that took very little."""
+    table = json.loads(TIMES.read_text())["seconds"]
+    return {
+        f"{file}::{name}{case}": seconds
+        for file, names in table.items()
+        for name, cases in names.items()
+        for case, seconds in cases.items()
+    }
+
+
+def seed_of(word):
+    """The number of a seed: of `today`, the days since the year 1."""
+    if word == "today":
+        return date.today().toordinal()
+    if not word.isdecimal():
+        raise ValueError(f"seed: needed a whole number or today, got {word!r}")
+    return int(word)
+
+
+def period(seconds, allowance=ALLOWANCE):
+    """A test of so many seconds is drawn by one seed in so many."""
+    return min(ROUNDS, max(1, math.ceil(seconds / allowance)))
+
+
+def wait(name, seconds, seed, allowance=ALLOWANCE):
+    """How many seeds from this one a test is drawn; 0 if by this one."""
+    return -(seed + crc32(name.encode())) % period(seconds, allowance)
+
+
+def drawn(ids, seed, always=frozenset(), seconds=None, allowance=ALLOWANCE):
+    """The ids that a seed draws, and `always`. A function none of whose cases is drawn gets the one
+    whose turn is next.
+    """
+    seconds = recorded() if seconds is None else seconds
+    functions = defaultdict(dict)
+    for name in ids:
+        turn = wait(name, seconds.get(name, 0.0), seed, allowance)
+        functions[name.partition("[")[0]][name] = turn
+    chosen = set(always)
+    for waits in functions.values():
+        soonest = min(waits.values())
+        next_one = min(waits, key=waits.__getitem__)
+        chosen |= {next_one} if soonest else {n for n, turn in waits.items() if turn == 0}
+    return chosen
+
+
+def part_of(ids, part, parts, seconds=None):
+    """Part number `part` (from 1) of all tests in their order, divided by recorded time."""
+    seconds = recorded() if seconds is None else seconds
+    each = [seconds.get(name, ALLOWANCE / 3) for name in ids]
+    total, before, chosen = sum(each), 0.0, set()
+    for name, time in zip(ids, each):
+        if int((before + time / 2) / total * parts) == part - 1:
+            chosen.add(name)
+        before += time
+    return chosen
+
+
+def numbers_of(text):
+    """`2/6` as (2, 6)."""
+    part, _, parts = text.partition("/")
+    if part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts):
+        return int(part), int(parts)
+    raise ValueError(f"--part: needed a part of a number of parts, like 2/6, got {text!r}")
