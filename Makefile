@@ -1,4 +1,5 @@
-# make demo: two models trained on this machine; make test: all four frameworks, linters, type checker and tests.
+# make demo: two models trained on this machine; make test: all four frameworks, linters, type checker and a sample
+# of the tests. CONTRIBUTING.md says what the other test targets run, and how long they take.
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +9,8 @@ export TF_CPP_MIN_LOG_LEVEL := 3
 export ONEDNN_JIT_PROFILE := 0
 export SCOREBOARD_ARTIFACTS ?= $(CURDIR)/.scoreboard/screenshots
 
-.PHONY: demo test test-all names lint docs docs-serve bench scoreboard browser versions release conformance clean
+.PHONY: demo test test-full test-all test-changed times names lint docs docs-serve bench scoreboard browser versions \
+	release conformance clean
 
 # make demo uses the frameworks that are installed; BACKENDS=all installs all four; BACKENDS="numpy jax" chooses.
 demo: $(VENV)/$(if $(filter all,$(BACKENDS)),all,core)
@@ -18,11 +20,28 @@ demo: $(VENV)/$(if $(filter all,$(BACKENDS)),all,core)
 PROVEN := --scoreboard --scoreboard-fail-on hollow,xpassed
 BOARD := $(BIN)/isomorph scoreboard
 
-test: lint browser
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PROVEN)
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
+# The sample that SEED draws: a number, or today. 30 seeds in a row draw every test.
+SEED ?= $(or $(ISOMORPH_SEED),0)
+test: lint browser
+	ISOMORPH_SEED=$(patsubst today,$$(($$(date +%s) / 86400)),$(SEED)) $(PYTEST) --quick $(PROVEN)
+
+# All but the full grids: as a whole, on one backend (BACKEND=torch; none: tests without a backend), or one of several
+# parts that take the same time (PART=2/6). Parts of one commit are one run on the board.
+SHARE := $(and $(BACKEND)$(PART),--scoreboard-run-key "full $(shell git describe --always --dirty 2>/dev/null)" \
+	--scoreboard-job-key "backend $(or $(BACKEND),any) part $(or $(PART),1/1)" \
+	$(addprefix --backend=,$(BACKEND)) $(addprefix --part=,$(PART)))
+test-full: lint browser
+	$(PYTEST) -m "not slow" $(PROVEN) $(SHARE)
+
+# The full grids too, with another seed each time.
 test-all: lint browser
-	ISOMORPH_SEED=$${ISOMORPH_SEED:-$$(date +%s)} ISOMORPH_XLA=full $(BIN)/python -m pytest -n 2 --dist worksteal $(PROVEN)
+	ISOMORPH_SEED=$${ISOMORPH_SEED:-$$(date +%s)} ISOMORPH_XLA=full $(PYTEST) $(PROVEN)
+
+# Write tests/times.json from the newest whole run on the board; make test draws its sample by these times.
+times: $(VENV)/test
+	$(BOARD) slowest --run latest --json - | $(BIN)/python tests/sampling.py
 
 # Quick tests for a new public name: that it is documented, exported, and tested on every backend.
 NAMES := tests/test_examples.py tests/test_architecture.py tests/core/test_public_names.py \
@@ -37,7 +56,7 @@ names: lint
 # Run all but the slow tests, then write the results to docs/scoreboard and compare them with the seed tables.
 scoreboard: $(VENV)/test browser
 	$(BOARD) import seeds
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PROVEN); status=$$?; \
+	$(PYTEST) -m "not slow" $(PROVEN); status=$$?; \
 	$(BOARD) render md -o docs/scoreboard --readme README.md --readme docs/scoreboard.md && \
 	$(BOARD) render html -o docs/scoreboard && $(BOARD) render badge -o docs/scoreboard && \
 	($(BOARD) diff 0 latest || test $$? -eq 1) && exit $$status
@@ -98,7 +117,7 @@ $(VENV)/all: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) -e '.[demo,all]' && touch $@
 
 $(VENV)/test: $(BIN)/python pyproject.toml constraints.txt
-	$(PIP) -e '.[test]' && touch $@
+	@start=$$(date +%s); $(PIP) -e '.[test]' && touch $@ && echo "installation: $$(($$(date +%s) - start)) s"
 
 $(VENV)/docs: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) -e '.[docs]' && touch $@

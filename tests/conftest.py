@@ -23,6 +23,7 @@ os.environ.setdefault("ONEDNN_JIT_PROFILE", "0")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import devices
+import memory
 import pytest
 import sampling
 import verbs
@@ -123,7 +124,7 @@ def pytest_configure(config):
         raise pytest.UsageError(f"--backend: needed one of {known}, or none, got {asked!r}")
     try:
         if config.getoption("--part"):
-            sampling.numbers_of(config.getoption("--part"))
+            sampling.part_and_parts(config.getoption("--part"))
         sampling.seed_of(os.environ.get("ISOMORPH_SEED", "0"))
     except ValueError as error:
         raise pytest.UsageError(str(error)) from error
@@ -165,6 +166,14 @@ def watch(name):
         load(name).jit = noted(load(name).jit)
     elif name != "numpy":
         load(name).compile = noted(load(name).compile)
+
+
+KEEPER = memory.Keeper()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown():
+    KEEPER.look()
 
 
 @pytest.fixture(params=BACKENDS)
@@ -304,7 +313,7 @@ def keep_part(config, items):
     """Keep one part of the tests that would run otherwise."""
     keep_marked = config.getoption("markexpr") == "not slow"
     ids = [i.nodeid for i in items if not (keep_marked and i.get_closest_marker("slow"))]
-    chosen = sampling.part_of(ids, *sampling.numbers_of(config.getoption("--part")))
+    chosen = sampling.part_of(ids, *sampling.part_and_parts(config.getoption("--part")))
     keep(config, items, lambda item: item.nodeid in chosen)
 
 

@@ -11,6 +11,9 @@ is new: it always runs.
 
 import json
 import math
+import os
+import platform
+import sys
 from collections import defaultdict
 from datetime import date
 from functools import cache
@@ -36,11 +39,9 @@ def recorded():
 
 
 def seed_of(word):
-    """The number of a seed: of `today`, the days since the year 1."""
-    if word == "today":
-        return date.today().toordinal()
+    """The number of a seed."""
     if not word.isdecimal():
-        raise ValueError(f"seed: needed a whole number or today, got {word!r}")
+        raise ValueError(f"ISOMORPH_SEED: needed a whole number, got {word!r}")
     return int(word)
 
 
@@ -83,9 +84,25 @@ def part_of(ids, part, parts, seconds=None):
     return chosen
 
 
-def numbers_of(text):
+def part_and_parts(text):
     """`2/6` as (2, 6)."""
     part, _, parts = text.partition("/")
     if part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts):
         return int(part), int(parts)
-    raise ValueError(f"--part: needed a part of a number of parts, like 2/6, got {text!r}")
+    raise ValueError(f"--part: needed one of some parts, like 2/6, got {text!r}")
+
+
+def main():
+    """Write the file from what `isomorph scoreboard slowest --json -` prints."""
+    table = defaultdict(lambda: defaultdict(dict))
+    for name, seconds in sorted(json.load(sys.stdin).items()):
+        if seconds > ALLOWANCE:
+            file, _, rest = name.partition("::")
+            test, bracket, case = rest.partition("[")
+            table[file][test][bracket + case] = float(f"{seconds:.2g}")
+    about = {"machine": platform.machine(), "cores": os.cpu_count(), "date": str(date.today())}
+    TIMES.write_text(json.dumps({"about": about, "seconds": table}, indent=0) + "\n")
+
+
+if __name__ == "__main__":
+    main()
