@@ -21,6 +21,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import devices
 import pytest
+import reach
 import verbs
 from frameworks import (  # noqa: F401
     ABSENT,
@@ -107,6 +108,8 @@ def pytest_addoption(parser):
     parser.addoption("--verbs", action="store_true", help="fail if a verb of a backend is not used")
     parser.addoption("--backend", metavar="NAME", help="what takes a backend, on this one alone")
     parser.addoption("--device", metavar="NAME", help="what takes a backend, on this device alone")
+    since = "what a change since this commit can reach; by default, since the last one"
+    parser.addoption("--changed", nargs="?", const="", type=reach.base, metavar="REV", help=since)
 
 
 @pytest.hookimpl(tryfirst=True)  # before the scoreboard reads its options
@@ -269,6 +272,8 @@ def pytest_collection_modifyitems(config, items):
                 why, *only = mark.args
                 if not only or backend_in(item.nodeid, only):
                     item.add_marker(pytest.mark.skip(reason=f"on the host only: {why}"))
+    if config.getoption("--changed"):
+        reach.select(config, items, lambda item: backend_in(item.nodeid, BACKENDS))
     for item in items:
         named = backend_in(item.nodeid, backends)
         if "[NOTSET]" in item.nodeid:
