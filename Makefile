@@ -8,7 +8,7 @@ export TF_CPP_MIN_LOG_LEVEL := 3
 export ONEDNN_JIT_PROFILE := 0
 export SCOREBOARD_ARTIFACTS ?= $(CURDIR)/.scoreboard/screenshots
 
-.PHONY: demo test test-all names lint docs docs-serve bench scoreboard browser versions release conformance clean
+.PHONY: demo test test-all test-changed names lint docs docs-serve bench scoreboard browser versions release conformance clean
 
 # make demo uses the frameworks that are installed; BACKENDS=all installs all four; BACKENDS="numpy jax" chooses.
 demo: $(VENV)/$(if $(filter all,$(BACKENDS)),all,core)
@@ -23,6 +23,13 @@ test: lint browser
 
 test-all: lint browser
 	ISOMORPH_SEED=$${ISOMORPH_SEED:-$$(date +%s)} ISOMORPH_XLA=full $(BIN)/python -m pytest -n 2 --dist worksteal $(PROVEN)
+
+# The tests that a change can reach: one that is not committed, or else the last commit, or all since BASE=main.
+test-changed: $(VENV)/test
+	@$(BIN)/python tests/reach.py $(BASE)
+	@$(MAKE) --no-print-directory lint browser
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --changed=$(BASE) \
+	--scoreboard=.scoreboard/changed.db --scoreboard-fail-on hollow,xpassed || test $$? -eq 5  # 5: no test
 
 # Quick tests for a new public name: that it is documented, exported, and tested on every backend.
 NAMES := tests/test_examples.py tests/test_architecture.py tests/core/test_public_names.py \

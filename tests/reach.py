@@ -27,13 +27,15 @@ import subprocess
 import sys
 from argparse import ArgumentTypeError
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path
 from posixpath import basename, dirname, join, normpath
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
+BACKENDS = ("numpy", "jax", "tensorflow", "torch")
 EVERYTHING = (
     "pyproject.toml", "constraints.txt", "src/isomorph/__init__.py", "src/isomorph/__init__.pyi",
     "tests/conftest.py", "tests/examples.py", "tests/frameworks.py", "tests/oracles.py",
@@ -58,6 +60,8 @@ COMMANDS = {  # what the command line imports for a command
     "launch": f"{OURS}/distribute/launch.py", "plot": f"{OURS}/training/reporting.py",
     "scoreboard": f"{OURS}/scoreboard/command.py",
 }  # fmt: skip
+# Tests of which each, whatever its backend, runs on all that its file mentions.
+BETWEEN = ("tests/core/test_conversion.py", "tests/export/")
 MENTIONS = {  # of a backend; a test that mentions none runs on NumPy
     "numpy": re.compile(""),
     "jax": re.compile(r"\b(?:jax|jnp)\b"),
@@ -69,8 +73,8 @@ OF_ALL = re.compile(r"\b(?:BACKENDS|OWN|ABSENT|FRAMEWORKS)\b|\b(?:names|backends
 FOR_TYPES = re.compile(r"^([ \t]*)if TYPE_CHECKING:\n(?:\1[ \t]+[^\n]*\n|[ \t]*\n)*", re.M)
 COMMENT = re.compile(r"#[^\n\"']*$", re.M)
 IMPORT = re.compile(
-    r"(?:^|[;\"'])[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n;\"']*)"
-    r"|import[ \t]+([^\n;\"']*))", re.M,
+    r"(?:^|[;\"'])[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n;\"'\\]*)"
+    r"|import[ \t]+([^\n;\"'\\]*))", re.M,
 )  # fmt: skip
 WORD = re.compile(r"[\"']([\w./*!\[\]-]+)[\"']")
 REGISTERED = re.compile(r"^(\w+)\.(?:append|add|extend)\(", re.M)
@@ -94,7 +98,7 @@ def paths(*words: str, root: Path) -> set[str]:
 
 def listed(names: str) -> list[tuple[str, str]]:
     """`(a, b as c)` as [("a", "a"), ("b", "c")]."""
-    items = [item.split() for item in names.strip("() \n\t\\").replace("\\\n", " ").split(",")]
+    items = [item.split() for item in names.strip("() \t").split(",")]
     return [(item[0], item[-1]) for item in items if len(item) in (1, 3)]
 
 
@@ -145,7 +149,8 @@ class Reach:
         dots = len(name) - len(stem)
         for _ in range(dots - 1):
             folder = dirname(folder)
-        for root in (folder,) if dots else (folder, *ROOTS):
+        here = () if folder.startswith("src") and not dots else (folder,)
+        for root in here if dots else (*here, *ROOTS):
             place = "/".join(filter(None, (root, *stem.split("."))))
             for file in (f"{place}.py", f"{place}/__init__.py"):
                 if file in self.files:
@@ -154,13 +159,15 @@ class Reach:
 
     def taken(self, module: str, name: str) -> set[str]:
         """The files behind a name that is taken from a module."""
+        shown = self.shown(module) if module in FACADES else {}
+        if shown.get(name):
+            return shown[name]
         inside = None
         if basename(module) == "__init__.py":
             inside = self.module(f".{name}", dirname(module))
         if inside or module not in FACADES:
             return {inside or module}
-        shown = self.shown(module)
-        return shown[name] if name in shown else shown.get("*") or self.whole(module)
+        return shown.get("*") or self.whole(module)
 
     def shown(self, facade: str) -> dict[str, set[str]]:
         """The names of a facade, and the files that define them; `*` for names not listed."""
@@ -224,11 +231,9 @@ class Source:
     def record(self) -> None:
         """Write down in `reach` whom this file uses."""
         users, readers = self.reach.users, self.reach.readers
-        found = self.imports()
+        found = self.imports() | self.dotted()
         if self.path == "tests/conftest.py":
             found -= FOR_OPTIONS
-        else:
-            found |= self.dotted()
         if self.path.endswith(".py"):
             found |= {*self.said(), *self.above()}
         runs_pages = RUNS_PAGES.search(self.text)
@@ -251,7 +256,8 @@ class Source:
             for name, word in listed(plain):
                 file = self.reach.module(name, self.folder)
                 if file:
-                    self.names[word.partition(".")[0]] = {file}
+                    whole = name if name != word else name.partition(".")[0]
+                    self.names[word.partition(".")[0]] = {self.reach.module(whole, self.folder)}
                     found.add(file)
         packages = {f"{folder}/__init__.py" for file in found for folder in above(file)}
         return found | packages & self.reach.files
@@ -367,14 +373,14 @@ def changes(rev: str, root: Path = ROOT) -> set[str]:
 class Change:
     """Changed files, and the tests that they reach."""
 
-    def __init__(self, changed: set[str], root: Path = ROOT):
-        self.changed, self.reach = changed, Reach(root, changed)
+    def __init__(self, changed: set[str], reach: Reach | None = None):
+        self.changed, self.reach = changed, reach or Reach(changed=changed)
         self.everything = not changed.isdisjoint(EVERYTHING)
         self.by_backends = {}
 
     def reaches(self, path: str, backends: Iterable[str] = ()) -> bool:
-        """Whether a test in a file can see the change. Without a backend in its id, it runs on
-        those that its file mentions.
+        """Whether a test in a file can see the change if it runs on these backends. Without any, it
+        runs on those that the file mentions, and needs no fixture.
         """
         used = frozenset(backends) or self.reach.runs_on(path)
         if used not in self.by_backends:
@@ -382,23 +388,42 @@ class Change:
         found = self.by_backends[used]
         return self.everything or path in found or (bool(backends) and "tests/conftest.py" in found)
 
+    def kept(self, items: list, backend_of: Callable[[Any], str | None]) -> list:
+        """The items that can see the change. One with a backend in its id runs on that backend, and
+        on those that its file mentions and that no other item of the same test has.
+        """
+        test = lambda item: item.nodeid.partition("[")[0]
+        own = defaultdict(set)
+        for item in items:
+            own[test(item)].add(backend_of(item))
+        kept = []
+        for item in items:
+            path, name = item.path.relative_to(ROOT).as_posix(), backend_of(item)
+            others = set() if path.startswith(BETWEEN) else own[test(item)]
+            if self.reaches(path, {name, *self.reach.runs_on(path) - others} if name else ()):
+                kept.append(item)
+        return kept
 
-def select(config, items, backends_of) -> None:
+
+def select(config, items, backend_of) -> None:
     """Keep the tests that can see the change, and say how many they are."""
     rev = config.getoption("--changed")
     change = Change(changes(rev))
-    path = lambda item: item.path.relative_to(ROOT).as_posix()
-    kept = [item for item in items if change.reaches(path(item), backends_of(item))]
-    left = "slow" if config.option.markexpr == "not slow" else None
-    count = lambda items: sum(not left or not item.get_closest_marker(left) for item in items)
-    what = f"{count(kept):,} of {count(items):,} tests"
-    if count(kept) == count(items):
-        what = f"all {count(items):,} tests; make test runs a sample of them"
+    kept = change.kept(items, backend_of)
+    quick = config.option.markexpr == "not slow"
+    all_, seeing = (
+        sum(not quick or not item.get_closest_marker("slow") for item in some)
+        for some in (items, kept)
+    )
+    what = f"{seeing:,} of {all_:,} tests"
+    if seeing == all_:
+        what = f"all {all_:,} tests: make test runs a sample of them"
+    line = f"{len(change.changed)} files changed since {rev} reach {what}"
     worker = getattr(config, "workerinput", {"workerid": ""})["workerid"]
     if worker in ("", "gw0"):
-        line = f"{len(change.changed)} files changed since {rev} reach {what}"
         print(line, file=sys.stderr if worker else sys.stdout, flush=True)
-    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    left = set(items) - set(kept)
+    config.hook.pytest_deselected(items=list(left))
     items[:] = kept
 
 
@@ -411,7 +436,7 @@ def main(rev: str = "") -> int:
         return 2
     change = Change(changes(rev))
     tests = sorted(p for p in change.reach.files if fnmatch(p, "tests/*test_*.py"))
-    found = [p for p in tests if change.reaches(p) or change.reaches(p, MENTIONS)]
+    found = [p for p in tests if change.reaches(p) or change.reaches(p, BACKENDS)]
     reached = f"{len(found)} of {len(tests)} files of tests"
     print(f"{len(change.changed)} files changed since {rev} reach {reached}", flush=True)
     return 0
