@@ -43,6 +43,13 @@ test-all: lint browser
 times: $(VENV)/test
 	$(BOARD) slowest --run latest --json - | $(BIN)/python tests/sampling.py
 
+# The tests that a change can reach: one that is not committed, or else the last commit, or all since BASE=main.
+test-changed: $(VENV)/test
+	@$(BIN)/python tests/reach.py $(BASE)
+	@$(MAKE) --no-print-directory lint browser
+	$(PYTEST) -m "not slow" --changed=$(BASE) \
+	--scoreboard=.scoreboard/changed.db --scoreboard-fail-on hollow,xpassed || test $$? -eq 5  # 5: no test
+
 # Quick tests for a new public name: that it is documented, exported, and tested on every backend.
 NAMES := tests/test_examples.py tests/test_architecture.py tests/core/test_public_names.py \
 	tests/docs/test_api_pages.py \

@@ -25,6 +25,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import devices
 import memory
 import pytest
+import reach
 import sampling
 import verbs
 from frameworks import (  # noqa: F401
@@ -114,6 +115,8 @@ def pytest_addoption(parser):
     parser.addoption("--device", metavar="NAME", help="what takes a backend, on this device alone")
     parser.addoption("--quick", action="store_true", help="the sample that ISOMORPH_SEED draws")
     parser.addoption("--part", metavar="2/6", help="a part of the tests, of equal recorded time")
+    since = "what a change since this commit can reach; by default, since the last one"
+    parser.addoption("--changed", nargs="?", const="", type=reach.base, metavar="REV", help=since)
 
 
 @pytest.hookimpl(tryfirst=True)  # before the scoreboard reads its options
@@ -265,6 +268,10 @@ def pytest_collection_modifyitems(config, items):
         keep(config, items, lambda item: backend_param(item) == wanted)
     if config.getoption("--device"):
         keep_on_device(config, items)
+    if config.getoption("--changed"):
+        reach.select(
+            config, items, lambda item: next(iter(backend_in(item.nodeid, BACKENDS)), None)
+        )
     for item in items:
         named = backend_in(item.nodeid, backends_of(config))
         if "[NOTSET]" in item.nodeid:
