@@ -79,7 +79,6 @@ def test_cells_files_and_backends_by_time(tmp_path, monkeypatch, capsys):
         "  1,099.75   55.0 %       2  jax",
         "    900.00   45.0 %       1  no backend",
         "      0.25    0.0 %       1  numpy",
-        "  2,000.00  100.0 %       4  these together",
         "  2,000.00  100.0 %       4  the whole run",
     ]
     assert [line.split()[0::4] for line in said("--by", "file", "--run", "previous")[2:4]] == [

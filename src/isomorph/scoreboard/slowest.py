@@ -28,8 +28,9 @@ def report(store: Store, run: int, by: str, most: int) -> list[str]:
     whole = sum(sums.values()) or 1.0
     first = sorted(sums, key=lambda name: (-sums[name], name))[:most]
     parts = [(name, sums[name], len(times[name])) for name in first]
-    shown = sum(seconds for _, seconds, _ in parts)
-    parts.append(("these together", shown, sum(cells for *_, cells in parts)))
+    if len(first) < len(sums):
+        shown = sum(seconds for _, seconds, _ in parts)
+        parts.append(("these together", shown, sum(cells for *_, cells in parts)))
     parts.append(("the whole run", sum(sums.values()), sum(map(len, times.values()))))
     return [
         f"run {run}, by {by}:",
