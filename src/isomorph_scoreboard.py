@@ -16,6 +16,20 @@ NO_TESTS = ("help", "version", "markers", "showfixtures", "show_fixtures_per_tes
             "setuponly", "setupplan", "cacheshow")  # fmt: skip
 
 
+class Hooks:
+    """What a conftest.py tells the scoreboard."""
+
+    @staticmethod
+    def pytest_scoreboard_left_out(items: list[pytest.Item], seed: object) -> None:
+        """A sample, drawn by `seed`, left these tests out. Called while tests are collected, next
+        to `pytest_deselected`, by whoever draws the sample.
+        """
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    pluginmanager.add_hookspecs(Hooks)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("scoreboard", "a matrix of tests by backends")
     group.addoption(
@@ -33,6 +47,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--scoreboard-reference", metavar="NAME", help="the backend shown first")
     group.addoption("--scoreboard-run-key", metavar="KEY", help="the same for all shards of a run")
     group.addoption("--scoreboard-job-key", metavar="KEY", help="this shard's own name")
+    group.addoption(
+        "--scoreboard-part",
+        metavar="K/N",
+        default="",
+        help="this session is one of N shards: without the others, the run is not complete",
+    )
     group.addoption(
         "--scoreboard-device",
         metavar="NAME",

@@ -1,28 +1,40 @@
 """Small test projects, run by pytest in separate processes, as users run them."""
 
 import sys
-from pathlib import Path
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 
 import pytest
 
+from isomorph.command import main
 from isomorph.scoreboard.states import BY_CODE
 from isomorph.scoreboard.store import Store
 
-SOURCE = str(Path(__file__).parents[2] / "src")
+from .forks import SOURCE, Forks
+
+PLUGIN = ("-p", "isomorph_scoreboard", "-p", "no:cacheprovider")
+WORKERS = ("-p", "xdist", "-n", "2")
+
+
+@pytest.fixture(scope="session")
+def forks():
+    forks = Forks()
+    yield forks
+    forks.close()
 
 
 @pytest.fixture
-def project(pytester, monkeypatch):
+def project(pytester, monkeypatch, forks):
     """A folder with tests; `project.run(...)` runs `pytest --scoreboard` in it."""
     monkeypatch.setenv("PYTHONPATH", SOURCE)
     for name in ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "CI_JOB_URL", "BUILD_URL"):
         monkeypatch.delenv(name, raising=False)
-    return Project(pytester)
+    return Project(pytester, forks)
 
 
 class Project:
-    def __init__(self, pytester):
-        self.pytester = pytester
+    def __init__(self, pytester, forks):
+        self.pytester, self.forks = pytester, forks
         self.path = pytester.path
         self.db = pytester.path / ".scoreboard" / "board.db"
 
@@ -33,15 +45,25 @@ class Project:
         return path
 
     def arguments(self, *args):
-        plugin = ("-p", "isomorph_scoreboard", "-p", "no:cacheprovider")
-        return [sys.executable, "-m", "pytest", "-q", *plugin, "--scoreboard", *map(str, args)]
+        """The command of a run in a new process, which finds its plugins itself."""
+        return [sys.executable, "-m", "pytest", "-q", *PLUGIN, "--scoreboard", *map(str, args)]
 
     def run(self, *args):
-        return self.pytester.run(*self.arguments(*args))
+        return self.plain("--scoreboard", *args)
+
+    def plain(self, *args):
+        return self.forks.run(["-q", *PLUGIN, *map(str, args)], self.path)
 
     def command(self, *args):
-        code = "import sys; from isomorph.command import main; sys.exit(main(sys.argv[1:]))"
-        return self.pytester.run(sys.executable, "-c", code, "scoreboard", *map(str, args))
+        """`isomorph scoreboard …` in this folder."""
+        out, err = StringIO(), StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            try:
+                status = main(["scoreboard", *map(str, args)])
+            except SystemExit as error:
+                status = error.code
+        lines = [stream.getvalue().splitlines() for stream in (out, err)]
+        return pytest.RunResult(status, *lines, 0.0)
 
     def states(self, which="latest"):
         """(test, variant, backend) -> the name of its state, for a run."""

@@ -27,11 +27,8 @@ def test_a_device_is_part_of_a_column_and_joins_a_run(project):
     project.file("test_it.py", ON_TWO)
     assert project.run().ret == 0
     there = project.path / "gpu.db"
-    told = project.arguments("-k", "test_both and torch")
-    told = [f"--scoreboard={there}" if word == "--scoreboard" else word for word in told]
-    done = project.pytester.run(
-        *told, "--scoreboard-device", "cuda", "--scoreboard-about", "A GPU", "-p", "no:randomly"
-    )
+    on_cuda = ("--scoreboard-device", "cuda", "--scoreboard-about", "A GPU")
+    done = project.plain(f"--scoreboard={there}", "-k", "test_both and torch", *on_cuda)
     assert done.ret == 0
     done.stdout.fnmatch_lines(["torch cuda 2/2: 2 passed"])
     for _ in range(2):  # joining again adds nothing

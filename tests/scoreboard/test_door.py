@@ -104,8 +104,7 @@ def test_plain_runs_after_a_scoreboard_run_and_before(project):
         "def test_it(backend): assert 1\n",
     )
     for _ in range(2):
-        plain = project.pytester.run(sys.executable, "-m", "pytest", "-q", "test_it.py")
-        assert plain.ret == 0
+        assert project.plain("test_it.py").ret == 0
         assert project.run("test_it.py").ret == 0
         assert project.states() == {("test_it", "", "a"): "passed"}
 

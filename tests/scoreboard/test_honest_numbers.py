@@ -87,7 +87,7 @@ def test_a_crash_without_workers_keeps_what_had_passed(project):
         'import os, pytest\npytestmark = pytest.mark.parametrize("backend", ["numpy"])\n'
         f"{many}\ndef test_end(backend): os._exit(3)\ndef test_later(backend): assert backend\n",
     )
-    assert project.run("-p", "no:xdist").ret == 3
+    assert project.run().ret == 3
     found = {name: word for (name, _, _), word in project.states().items()}
     assert found == {f"test_{n:02}": "passed" for n in range(40)}
     (board,) = boards(project)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from isomorph.scoreboard import comparing, markdown, states
+from isomorph.scoreboard import comparing, completeness, markdown, states
 from isomorph.scoreboard.board import Board
 from isomorph.scoreboard.command import main
 from isomorph.scoreboard.config import Config
@@ -147,7 +147,7 @@ def test_the_run_before_is_the_one_just_before(tmp_path):
             store.begin(f"day {day}", "local", started=f"2026-11-0{day}T00:00:00Z")
         runs = [run["run"] for run in store.runs()]
         assert [run["key"] for run in store.runs()] == ["day 1", "day 2", "day 3"]
-        before = [store.before(run) for run in runs]
+        before = [completeness.before(store, run) for run in runs]
         assert [run and run["key"] for run in before] == [None, "day 1", "day 2"]
 
 

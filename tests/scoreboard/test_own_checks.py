@@ -2,6 +2,8 @@
 
 import pytest
 
+from .conftest import WORKERS
+
 LIBRARY = """
 import subprocess, sys
 
@@ -146,12 +148,12 @@ def test_of_isomorph():
 """
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [[], WORKERS], ids=["alone", "workers"])
 def test_every_kind_of_check_counts(project, workers):
     project.file("mylib/__init__.py", "")
     project.file("mylib/testing.py", LIBRARY)
     project.file("tests/test_it.py", TESTS)
-    project.run("tests", "-p", "no:xdist" if not workers else "xdist", *workers)
+    project.run("tests", *workers)
     found = {name.rpartition("::")[2]: state for (name, _, _), state in project.states().items()}
     assert len(found) == 20
     wanted = {name: "hollow" if "hollow" in name else "passed" for name in found}

@@ -6,6 +6,8 @@ import pytest
 
 from isomorph.scoreboard.states import BY_WORD, STATES, red, worst
 
+from .conftest import WORKERS
+
 TESTS = """
 import os, time
 import pytest
@@ -93,8 +95,9 @@ def test_every_state(project, workers):
     project.file("test_it.py", TESTS)
     project.file("helpers_of_mine.py", "def check(x): assert x\n")
     project.file("test_not.py", "import nothing_of_that_name\n")
-    extra = ["-n", workers] if workers else []
+    extra = ["-p", "pytest_timeout", "-p", "pytest_rerunfailures"]
     if workers:
+        extra += WORKERS
         body = TESTS.split("COUNT = {}")[0] + CRASH
         project.file("test_crash.py", body)
     extra.append("--continue-on-collection-errors")
@@ -128,13 +131,13 @@ def test_every_state(project, workers):
 
 def test_the_worst_speaks_and_who_must_act():
     """Every state once, from best to worst; which ones are red, and who must act."""
-    ranked = ["passed", "missing", "skipped", "xfailed", "not run", "hollow", "xpassed",
-              "not collected", "failed", "error", "timeout", "crashed"]  # fmt: skip
+    ranked = ["not sampled", "passed", "missing", "skipped", "xfailed", "not run", "hollow",
+              "xpassed", "not collected", "failed", "error", "timeout", "crashed"]  # fmt: skip
     codes = [BY_WORD[word].code for word in ranked]
     assert len(STATES) == len(ranked)
     for i, code in enumerate(codes):
         assert worst(codes[: i + 1]) == worst(codes[i::-1]) == code
-    assert [word for word in ranked if red(BY_WORD[word].code)] == ranked[5:]
+    assert [word for word in ranked if red(BY_WORD[word].code)] == ranked[6:]
     assert len({state.glyph for state in STATES}) == len({s.code for s in STATES}) == len(STATES)
 
 

@@ -6,9 +6,12 @@ import sqlite3
 
 import pytest
 
+from isomorph.scoreboard import completeness
 from isomorph.scoreboard.command import main
 from isomorph.scoreboard.merge import merge
 from isomorph.scoreboard.store import Planned, Result, Store
+
+from .conftest import WORKERS
 
 ONE = """
 import pytest
@@ -217,12 +220,12 @@ def test_what_runs_no_test_records_no_run(project):
     assert "run 2 is incomplete: no test ran" in done.stdout.str()
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [(), WORKERS], ids=["alone", "workers"])
 def test_a_file_skipped_as_a_whole_stays_in_the_sum(project, workers):
     path = project.file("test_it.py", ONE)
     assert project.run().ret == 0
     path.write_text("import pytest\npytest.importorskip('no_such_module')\n" + ONE)
-    project.run(*["-n", workers] * bool(workers))
+    project.run(*workers)
     assert project.states() == {("test_it", "", b): "skipped" for b in "ab"}
     ((message,),) = project.query("SELECT message FROM detail")
     assert "could not import 'no_such_module'" in message
@@ -261,12 +264,12 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [(), WORKERS], ids=["alone", "workers"])
 @pytest.mark.parametrize("name", FOUND)
 def test_an_axis_is_found_by_its_values(project, name, workers):
     """As in POT, in array-api-extra, and under a name of the project's own."""
     project.file("test_it.py", FOUND[name])
-    out = project.run(*["-n", str(workers)] * bool(workers)).stdout.str()
+    out = project.run(*workers).stdout.str()
     libraries = {backend.lower() for _, _, backend in project.states()}
     assert libraries == {"numpy", "torch"}
     assert len(project.states()) == 4
@@ -323,7 +326,7 @@ def test_no_folder_is_left_behind(project, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(project.path / "tmp"))
     (project.path / "tmp").mkdir()
     project.file("test_it.py", ONE)
-    assert project.run("-n", 2).ret == 0
+    assert project.run(*WORKERS).ret == 0
     assert not list((project.path / "tmp").glob("scoreboard-*"))
 
 
@@ -404,5 +407,5 @@ def test_a_shard_that_was_killed_shows_through_one_of_the_same_name(tmp_path):
     for order in (("ended", "killed"), ("killed", "ended")):
         merge(tmp_path / f"{order[0]}-first.db", [tmp_path / f"{name}.db" for name in order])
         with Store(tmp_path / f"{order[0]}-first.db") as store:
-            assert not store.complete(1)
+            assert not completeness.complete(store, 1)
             assert [p["name"] for p in store.planned(1)] == ["test_b"]

@@ -5,7 +5,6 @@ modes of its test. Its state is the worst of them.
 from __future__ import annotations
 
 import json
-import shlex
 import sqlite3
 from collections import Counter
 from collections.abc import Container
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from . import states
+from . import completeness, states
 from .config import Config, seconds
 from .store import COUNT_LIMIT, Store
 
@@ -26,7 +25,8 @@ class Cell:
 
     state: int = states.MISSING
     modes: dict[str, int] = field(default_factory=dict)  # mode -> state
-    tests: int = 0  # number of variants
+    tests: int = 0  # number of variants that ran
+    left_out: tuple[str, ...] = ()  # variants that a sample left out
     duration: float = 0.0  # total seconds
     asserts: int | None = None
     value_error: float | None = None  # the largest, in ulps
@@ -70,6 +70,7 @@ class Board:
     facts: list[dict[str, Any]]
     settings: Config
     selection: str = ""  # how the command line chose some of the tests
+    sample: completeness.Sample | None = None
 
     @classmethod
     def load(cls, store: Store, run: int, settings: Config) -> Board:
@@ -78,6 +79,8 @@ class Board:
         reference = next((f["reference"] for f in facts if "reference" in f), "")
         settings = replace(settings, reference=reference or settings.reference)
         selection = "; ".join(dict.fromkeys(f["selection"] for f in facts if f.get("selection")))
+        selection = "; ".join(filter(None, [selection, completeness.parts(store, run)]))
+        sample = completeness.sample(store, run)
         devices = {f["device"] for f in facts if f.get("device")}
         results = store.results(run)
         banners = _banners(store, results)
@@ -130,12 +133,14 @@ class Board:
             )
         }
         gaps = []
-        if not results and not waiting:
+        if not waiting and all(r["state"] == states.NOT_SAMPLED for r in results):
             gaps.append("no test ran")
         elif selection:
             gaps.append(f"only a part of the tests was selected: {selection}")
-        elif not store.complete(run):
+        elif not completeness.finished(store, run):
             gaps.append("it did not finish")
+        if sample:
+            gaps.append(str(sample))
         absent = [
             row for suite in suites for row in suite.rows
             if row.expected
@@ -148,11 +153,22 @@ class Board:
             )
         gaps += [f"{name} does not load" for name in banners]
         gaps += [f"{name} could not be collected" for name in broken]
-        return cls(this, suites, columns, gaps, banners, broken, facts, settings, selection)
+        return cls(this, suites, columns, gaps, banners, broken, facts, settings, selection, sample)
 
     @property
     def complete(self) -> bool:
         return not self.gaps
+
+    @property
+    def only_sampled(self) -> bool:
+        """Whether all that the run lacks is what its sample left out."""
+        return self.sample is not None and len(self.gaps) == 1
+
+    def verdict(self) -> str:
+        """complete, INCOMPLETE, or how much was sampled."""
+        if self.only_sampled:
+            return str(self.sample)
+        return "complete" if self.complete else "INCOMPLETE"
 
     def totals(self, expected: bool = False) -> dict[str, Counter[int]]:
         """The number of cells in each state, by backend, for all rows or for expected ones. Skips
@@ -206,13 +222,17 @@ def split_column(name: str, devices: Container[str]) -> tuple[str, str]:
 
 
 def fold(results: list) -> Cell:
-    """The cell that summarises all results of a test on a backend."""
+    """The cell that summarises all results of a test on a backend: of the variants that ran, if
+    any did.
+    """
+    ran = [r for r in results if r["state"] != states.NOT_SAMPLED]
     if not results:
         return Cell()
-    cell = Cell(states.worst([r["state"] for r in results]))
+    cell = Cell(states.worst([r["state"] for r in ran or results]))
+    cell.left_out = tuple(r["variant"] for r in results if r["state"] == states.NOT_SAMPLED)
     modes: dict[str, list[int]] = {}
     seen = set()
-    for r in results:
+    for r in ran:
         modes.setdefault(r["mode"], []).append(r["state"])
         cell.parts.append((r["variant"], r["mode"], r["state"], r["detail"]))
         if r["variant"] not in seen:
@@ -234,13 +254,13 @@ def fold(results: list) -> Cell:
     return cell
 
 
-def command(file: str, name: str, node: str) -> str:
-    """The shell command that runs one cell again.
+def node_id(file: str, name: str, node: str) -> str:
+    """A test as pytest names it.
 
-    >>> command("tests/test_a.py", "test_it", "jax-2")
-    "pytest 'tests/test_a.py::test_it[jax-2]'"
+    >>> node_id("tests/test_a.py", "TestIt::test_it", "jax-2")
+    'tests/test_a.py::TestIt::test_it[jax-2]'
     """
-    return "pytest " + shlex.quote(f"{file}::{name}" + (f"[{node}]" if node else ""))
+    return f"{file}::{name}" + (f"[{node}]" if node else "")
 
 
 def _columns(settings: Config, seen: set[str]) -> list[str]:
@@ -284,6 +304,8 @@ def _banners(store: Store, results: list) -> dict[str, tuple[str, str]]:
     kinds: dict[str, set] = {}
     sample: dict[str, sqlite3.Row] = {}
     for r in results:
+        if r["state"] == states.NOT_SAMPLED:
+            continue
         bad = r["state"] in (states.FAILED, states.ERROR) and r["kind"] in IMPORTS
         kinds.setdefault(r["backend"], set()).add(bad)
         if bad:

@@ -1,4 +1,4 @@
-"""`isomorph scoreboard …`: import, merge, render, diff, show, flaky, check, ledger."""
+"""`isomorph scoreboard …`: import, merge, render, diff, show, slowest, flaky, check, ledger."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from . import importing, ledger, markdown, states
+from . import importing, ledger, markdown, slowest, states
 from .board import Board
 from .config import Config, read
 from .diff import KINDS, compare, report
@@ -58,6 +58,15 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     one = verbs.add_parser("show", help="show the history of a test")
     one.add_argument("test")
     one.add_argument("--backend")
+    one = verbs.add_parser("slowest", help="list what took longest in a run")
+    one.add_argument("--run", default="latest")
+    one.add_argument("--by", choices=slowest.BY, default="cell")
+    one.add_argument("-n", type=int, default=20, metavar="COUNT", help="how many (default: 20)")
+    one.add_argument(
+        "--json",
+        metavar="FILE",
+        help="write the seconds of every test, by its pytest id, to a file (-: to the terminal)",
+    )
     verbs.add_parser("flaky", help="list cells whose outcome changes without a change of the code")
     one = verbs.add_parser("check", help="exit with 3 if the latest run is old or incomplete")
     one.add_argument("--max-age")
@@ -131,8 +140,8 @@ def _put_totals(board: Board, path: Path) -> None:
         raise ValueError(f"render: needed {start} and {end} once each in {path}")
     head, tail = text.split(start)[0], text.split(end)[1]
     when = board.run["finished"] or board.run["started"] or "at an unknown date"
-    said = "complete" if board.complete else "INCOMPLETE"
-    body = f"{markdown.totals(board)}\n\nRun {board.run['run']}, {said}, tests ended {when}."
+    number, said = board.run["run"], board.verdict()
+    body = f"{markdown.totals(board)}\n\nRun {number}, {said}, tests ended {when}."
     path.write_text(f"{head}{start}\n{body}\n{end}{tail}", "utf-8")
 
 
@@ -142,8 +151,9 @@ def _badge(board: Board) -> str:
     good = sum(c[states.PASSED] for c in counts.values())
     total = sum(sum(c.values()) for c in counts.values())
     red = any(states.red(s) and n for c in counts.values() for s, n in c.items())
-    said = f"{good}/{total}" + ("" if board.complete else " incomplete")
-    colour = "#b4232f" if red or not board.complete else "#0d6b3c" if good == total else "#6b5a00"
+    said = f"{good}/{total}" + ("" if board.complete else f" {board.verdict().lower()}")
+    bad = red or not (board.complete or board.only_sampled)
+    colour = "#b4232f" if bad else "#0d6b3c" if good == total else "#6b5a00"
     width = 84 + 8 * len(said)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img" '
@@ -160,10 +170,12 @@ def _plain(board: Board) -> dict:
         {"suite": suite, "test": test, "backend": backend, "state": BY_CODE[cell.state].word,
          "modes": {m: BY_CODE[s].word for m, s in cell.modes.items()}, "seconds": cell.duration,
          "asserts": cell.asserts, "value_error_ulps": _json(cell.value_error),
-         "gradient_error_ulps": _json(cell.gradient_error), "message": cell.message}
+         "gradient_error_ulps": _json(cell.gradient_error), "message": cell.message,
+         "variants": cell.tests, "not_sampled": len(cell.left_out)}
         for (suite, test, backend), _, cell in board.cells()
     ]  # fmt: skip
-    return {**run, "complete": board.complete, "cells": cells}
+    sample = board.sample._asdict() if board.sample else None
+    return {**run, "complete": board.complete, "sampled": sample, "cells": cells}
 
 
 def _json(error: float | None) -> float | str | None:
@@ -198,12 +210,25 @@ def _show(store: Store, settings: Config, args: argparse.Namespace) -> int:
                     for kind in ("value", "gradient")
                     if r[f"{kind}_error"] is not None
                 ]
-                parts = [r["variant"], r["mode"], *errors, (r["message"] or "").split("\n")[0]]
+                mode = "" if r["state"] == states.NOT_SAMPLED else r["mode"]  # it ran in none
+                parts = [r["variant"], mode, *errors, (r["message"] or "").split("\n")[0]]
                 print(
                     f"  run {r['run']:<4}{r['started'] or 'no date':<22}{(r['sha'] or '')[:8]:<10}"
                     f"{r['backend']:<12}{state.glyph} {state.word:<14}"
                     + "  ".join(p for p in parts if p)
                 )
+    return SAME
+
+
+def _slowest(store: Store, settings: Config, args: argparse.Namespace) -> int:
+    run = store.find(args.run)["run"]
+    if args.json is None:
+        print("\n".join(slowest.report(store, run, args.by, args.n)))
+    elif args.json == "-":
+        print(slowest.as_json(store, run))
+    else:
+        Path(args.json).write_text(slowest.as_json(store, run) + "\n", "utf-8")
+        print(args.json)
     return SAME
 
 
@@ -223,11 +248,13 @@ def _check(store: Store, settings: Config, args: argparse.Namespace) -> int:
         old = "of unknown age" if age is None else f"{age / 86400:.1f} days old"
         problems.append(f"is {old}, allowed are {args.max_age or settings.max_age}")
     if args.complete and not board.complete:
-        problems += [f"is incomplete: {gap}" for gap in board.gaps]
+        sample = str(board.sample)
+        problems += [f"is incomplete{', ' if gap == sample else ': '}{gap}" for gap in board.gaps]
     for problem in problems:
         print(f"run {board.run['run']} {problem}")
     if not problems:
-        print(f"run {board.run['run']} is fresh" + (" and complete" if board.complete else ""))
+        more = f", {board.sample}" if board.sample else " and complete" * board.complete
+        print(f"run {board.run['run']} is fresh{more}")
     return STALE if problems else SAME
 
 
@@ -269,6 +296,6 @@ def _ledger(store: Store, settings: Config, args: argparse.Namespace) -> int:
 
 
 VERBS = {
-    "import": _import, "render": _render, "diff": _diff, "show": _show, "flaky": _flaky,
-    "check": _check, "ledger": _ledger,
+    "import": _import, "render": _render, "diff": _diff, "show": _show, "slowest": _slowest,
+    "flaky": _flaky, "check": _check, "ledger": _ledger,
 }  # fmt: skip

@@ -20,6 +20,9 @@ KINDS = {
 }
 
 
+IMPORTED = ("seeds", "import")  # tables, which have no variants
+
+
 class Change(NamedTuple):
     kind: str
     suite: str
@@ -48,10 +51,27 @@ def compare(base: Board, head: Board) -> list[Change]:
             head.selection and b.state == states.MISSING
         ):
             continue  # that run did not ask for it
-        kind = _kind(a.state, b.state, bool(a.remark) and not b.remark)
-        changes.append(Change(kind, *key, a.state, b.state, a.remark))
+        was, now = _in_both(a, b, base, head), _in_both(b, a, head, base)
+        if was is None or now is None:
+            continue  # no variant of it was asked for in both runs
+        kind = _kind(was, now, bool(a.remark) and not b.remark)
+        changes.append(Change(kind, *key, was, now, a.remark))
     order = list(KINDS)
     return sorted(changes, key=lambda change: order.index(change.kind))
+
+
+def _in_both(cell: Cell, other: Cell, run: Board, other_run: Board) -> int | None:
+    """The state of a cell without the variants that the other run left out, by its sample or by its
+    selection; None if no variant remains.
+    """
+    left_out = set(other.left_out)
+    if other_run.selection and run.run["kind"] not in IMPORTED:
+        ran = {variant for variant, *_ in other.parts}
+        left_out |= {variant for variant, *_ in cell.parts if variant not in ran}
+    if cell.state in (states.MISSING, states.NOT_RUN) or not (left_out or cell.left_out):
+        return cell.state
+    rest = [state for variant, _, state, _ in cell.parts if variant not in left_out]
+    return states.worst(rest) if rest else None
 
 
 def _kind(a: int, b: int, hollow: bool) -> str:
@@ -75,6 +95,7 @@ def report(changes: list[Change], base: Board, head: Board, every: bool = False)
     request.
     """
     lines = [f"run {base.run['run']} -> run {head.run['run']}: {len(changes)} cells"]
+    lines += [f"run {b.run['run']} {b.sample}" for b in (base, head) if b.sample]
     counts = {kind: sum(c.kind == kind for c in changes) for kind in KINDS}
     lines += [f"{n:6} {kind}" for kind, n in counts.items() if n]
     for kind in KINDS:

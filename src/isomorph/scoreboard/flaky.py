@@ -24,13 +24,17 @@ class Flake(NamedTuple):
 
 
 def flaky(store: Store) -> list[Flake]:
+    # Which tests a session ran, and when, is no part of its environment.
     rows = store.db.execute(
         "SELECT result.cell, result.state, coalesce(attempts, 1) AS attempts, run.sha,"
-        " run.dirty, job.environment,"
+        " run.dirty, json_remove(facts, '$.part', '$.seed', '$.selection', '$.date')"
+        " AS environment,"
         " test.suite, test.name, test.variant, backend.name AS backend, cell.mode"
         " FROM result JOIN run USING (run) JOIN job ON job.job = result.job JOIN cell USING (cell)"
         " JOIN test USING (test) JOIN backend ON backend.backend = cell.backend"
+        " LEFT JOIN environment ON environment.environment = job.environment"
         " LEFT JOIN retry ON retry.run = result.run AND retry.cell = result.cell"
+        f" WHERE result.state != {states.NOT_SAMPLED}"
         " ORDER BY result.cell, coalesce(run.started, ''), result.run"
     )
     cells: dict[int, list] = {}

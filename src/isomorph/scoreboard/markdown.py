@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from . import states
 from .board import Board, Cell, Row, Suite
-from .states import BY_CODE
+from .states import BY_CODE, SHOWN
 from .store import Result, Store
 
 BADGE = "https://img.shields.io/badge/-{label}-{colour}"
@@ -186,7 +186,7 @@ def _linked(suite: Suite, test: str, backend: str, cell: Cell) -> str:
 
 
 def _words(board: Board, backend: str, cell: Cell, modes: list[str]) -> str:
-    if cell.state in (states.MISSING, states.NOT_RUN):
+    if cell.state in (states.MISSING, states.NOT_RUN, states.NOT_SAMPLED):
         return BY_CODE[cell.state].word
     parts = []
     for mode in modes:
@@ -200,6 +200,8 @@ def _words(board: Board, backend: str, cell: Cell, modes: list[str]) -> str:
             parts.append(f"{kind} {short(error)} ulp")
     if cell.asserts is not None:
         parts.append(f"{cell.asserts} asserted")
+    if cell.left_out:
+        parts.append(f"{cell.tests} of {cell.tests + len(cell.left_out)} variants sampled")
     return safe(", ".join(parts) or BY_CODE[cell.state].word)
 
 
@@ -215,7 +217,7 @@ def totals(board: Board) -> str:
     """The counts of the expected rows, or of all rows if there are none; every state counts."""
     counts = board.totals(board.has_expected())
     names = [b for b in counts if sum(counts[b].values())]
-    seen = sorted({s for c in counts.values() for s in c}, key=lambda s: BY_CODE[s].rank)
+    seen = [s.code for s in SHOWN if any(c[s.code] for c in counts.values())]
     head = ["", *(BY_CODE[s].word for s in seen), "cells"]
     rows = [
         [safe(b or "no backend"), *(str(counts[b][s]) for s in seen), str(sum(counts[b].values()))]
@@ -236,7 +238,9 @@ def index(board: Board, files: dict[str, str]) -> str:
     """The first page: date, commit, whether complete, totals, and links to the tables."""
     run = board.run
     when = run["finished"] or run["started"] or "at an unknown date"
-    state = "complete" if board.complete else f"INCOMPLETE ({safe('; '.join(board.gaps))})"
+    state = board.verdict()
+    if not board.complete and not board.only_sampled:
+        state += f" ({safe('; '.join(board.gaps))})"
     commit = (run["sha"] or "unknown")[:12] + (" with local changes" if run["dirty"] else "")
     lines = [
         f"# {safe(board.settings.title or 'Scoreboard')}", "",

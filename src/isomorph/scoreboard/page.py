@@ -17,10 +17,11 @@ from urllib.parse import urlencode
 
 from . import states
 from .board import Board, Cell, Suite, split_column
+from .completeness import before as run_before
 from .config import seconds
 from .diff import Change, compare
 from .markdown import link
-from .states import BY_CODE, STATES
+from .states import BY_CODE, SHOWN, STATES
 from .store import Store
 
 RED_SHOWN = 200  # red tests in the plain HTML
@@ -46,7 +47,7 @@ def render(store: Store, board: Board) -> str:
     folder = files("isomorph.scoreboard") / "page"
     style = (folder / "page.css").read_text("utf-8")
     script = (folder / "page.js").read_text("utf-8")
-    before = store.before(board.run["run"])
+    before = run_before(store, board.run["run"])
     changes: dict[tuple, Change] = {}
     if before is not None:
         base = Board.load(store, before["run"], board.settings)
@@ -92,8 +93,7 @@ def _context(board: Board, before: Any, changes: dict[tuple, Change]) -> dict[st
         "note": run["note"],
         "dated": bool(run["finished"] or run["started"]),
         "finished": run["finished"] or run["started"],
-        "complete": board.complete,
-        "gaps": "; ".join(board.gaps),
+        "completeness": _completeness(board),
         "facts": _facts(board) + _expected(board),
         "banners": _warnings(board),
         "verdict": _verdict(worse, red, board, before),
@@ -122,7 +122,7 @@ def _context(board: Board, before: Any, changes: dict[tuple, Change]) -> dict[st
         "absent": [(b, m, w) for b, f in board.settings.absent.items() for m, w in f.items()],
         "legend": [
             {"glyph": s.glyph, "word": s.word, "tone": tone(s.code), "count": every[s.code]}
-            for s in sorted(STATES, key=lambda s: s.rank)
+            for s in SHOWN
         ],
     }  # fmt: skip
 
@@ -139,14 +139,25 @@ def _warnings(board: Board) -> list[tuple[str, str, str]]:
     ]
 
 
+def _completeness(board: Board) -> dict[str, str]:
+    """Whether the run is complete: a word, its colour, and what is missing."""
+    if board.complete:
+        return {"word": "Complete", "tone": "good", "why": ""}
+    if board.only_sampled and board.sample:
+        return {"word": "Sampled", "tone": "warn", "why": board.sample.counts()}
+    return {"word": "Incomplete", "tone": "bad", "why": "; ".join(board.gaps)}
+
+
 def _verdict(worse: list[Change], red: list, board: Board, before: Any) -> str:
     if worse:
         where = sorted({c.backend or "no backend" for c in worse})
         cells = f"{len(worse)} cell{'s' if len(worse) > 1 else ''} got worse"
         return f"✗ {cells} since run {before['run']}, on {', '.join(where)}."
     now = f"{len(red)} red cell{'' if len(red) == 1 else 's'}" if red else "nothing is red"
-    sign = "✗" if red or board.gaps else "✓"
-    among = ", but the run is incomplete" if board.gaps else ""
+    sign = "✓" if not red and (board.complete or board.only_sampled) else "✗"
+    among = "" if board.complete else ", but the run is incomplete"
+    if board.only_sampled:
+        among = f"; {board.sample}"
     if before is None:
         return f"{sign} No earlier run to compare with; {now}{among}."
     return f"{sign} Nothing got worse since run {before['run']}; {now}{among}."
@@ -215,27 +226,37 @@ def _shares(suite: Suite, columns: list[dict[str, Any]]) -> list[dict[str, str] 
 
 def _total(board: Board, column: dict[str, Any], seen: dict[str, Counter[int]]) -> dict[str, str]:
     name = column["name"]
-    cell = _share(seen.get(name, Counter()), column["device"])
-    cell = cell or {"tone": "none", "text": "not run", "sub": ""}
-    tests = sum(cell.tests for (_, _, backend), _, cell in board.cells() if backend == name)
-    total = sum(seen.get(name, Counter()).values())
-    return {**cell, "sub": cell["sub"] + (f"; {tests} variants" if tests > total else "")}
+    share = _share(seen.get(name, Counter()), column["device"])
+    share = share or {"tone": "none", "text": "not run", "sub": ""}
+    cells = [cell for (_, _, backend), _, cell in board.cells() if backend == name]
+    tests, left_out = sum(c.tests for c in cells), sum(len(c.left_out) for c in cells)
+    many = tests + left_out > sum(seen.get(name, Counter()).values())
+    return {**share, "sub": share["sub"] + f"; {_variants(tests, left_out)} variants" * many}
+
+
+def _variants(ran: int, left_out: int) -> str:
+    """
+    >>> _variants(3, 0), _variants(3, 5)
+    ('3', '3 of 8')
+    """
+    return f"{ran} of {ran + left_out}" if left_out else f"{ran}"
 
 
 def _share(counts: Counter[int], device: str) -> dict[str, str] | None:
-    """The share of passed cells, from the number of cells in each state. Cells that were not run
-    are not counted; without a device of their own they are a warning.
+    """The share of passed cells, from the number of cells in each state. Cells that were not run or
+    not sampled are not counted; without a device of their own the former are a warning.
     """
     counts = Counter({code: n for code, n in counts.items() if n and code != states.MISSING})
     if not counts:
         return None
-    total, passed = counts.total() - counts[states.NOT_RUN], counts[states.PASSED]
+    total = counts.total() - counts[states.NOT_RUN] - counts[states.NOT_SAMPLED]
+    passed = counts[states.PASSED]
     tones = [tone(code) for code, n in counts.items() if n]
     tones += ["warn"] if counts[states.NOT_RUN] and not device else []
     rest = [f"{counts[s.code]} {s.word}" for s in STATES if counts[s.code] and s.code]
     return {
         "tone": max(tones, key=TONES.index),
-        "text": f"{100 * passed // total} %" if total else "not run",
+        "text": f"{100 * passed // total} %" if total else BY_CODE[min(counts)].word,
         "sub": ", ".join(([f"{passed} of {total}"] if total else []) + rest),
     }
 
@@ -292,6 +313,7 @@ def _cell(
     node: str | None,
 ) -> list:  # fmt: skip
     bad = cell.state not in (states.PASSED, states.MISSING)
+    variants = _variants(cell.tests, len(cell.left_out)) if cell.left_out else cell.tests
     parts = [
         [variant[:500], mode, state, text_of(detail)]
         for variant, mode, state, detail in cell.parts
@@ -300,7 +322,7 @@ def _cell(
     found = [
         cell.state,
         [cell.modes.get(m) for m in modes] or None if cell.modes else None,
-        cell.tests if cell.tests > 1 else None,
+        variants if cell.tests + len(cell.left_out) > 1 else None,
         float(f"{cell.duration:.2g}") or None,
         cell.asserts,
         _finite(cell.value_error),
@@ -345,5 +367,5 @@ def _history(store: Store, board: Board) -> dict[tuple, list[int]]:
     return {
         where: [by_run.get(run, states.MISSING) for run in runs]
         for where, by_run in found.items()
-        if len({by_run.get(run, states.MISSING) for run in runs}) > 1
+        if len({by_run.get(run, states.MISSING) for run in runs} - {states.NOT_SAMPLED}) > 1
     }

@@ -21,6 +21,7 @@ import uuid
 from collections.abc import Generator
 from contextlib import suppress
 from datetime import UTC, datetime
+from heapq import nlargest
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -28,11 +29,13 @@ from typing import Any
 import pytest
 
 from . import states
+from .completeness import before, part, parts, sample
 from .progress import Progress
 from .store import Planned, Result, Store
 from .watching import Watcher
 
 SECONDS = 0.5  # between commits
+SLOWEST = 10
 
 
 def now() -> str:
@@ -65,19 +68,22 @@ class Recorder:
             raise pytest.UsageError(
                 f"--scoreboard-fail-on: needed regressed, hollow or xpassed, got {sorted(wrong)}"
             )
+        share = part(str(config.getoption("scoreboard_part")))
         self.store, self.trouble = _opened(self.path, own=not given)
         self.plan: dict[str, Planned] = {}
         key = config.getoption("scoreboard_run_key") or _ci_run() or uuid.uuid4().hex
         self.run: Any = self.store.begin(
             key, "ci" if _ci_run() else "local", started=now(), **_revision(config.rootpath)
         )
-        self.job_key = config.getoption("scoreboard_job_key") or watcher.device or "main"
+        own = f"{watcher.device} {share and f'part {share}'}".strip()
+        self.job_key = config.getoption("scoreboard_job_key") or own or "main"
         said = {
             "reference": config.getoption("scoreboard_reference"),
             "about": config.getoption("scoreboard_about"),
             "device": watcher.device,
             "date": now()[:10] if watcher.device else "",
             "selection": _selection(config),
+            "part": share,
         }
         self.said = {name: text for name, text in said.items() if text}
         self.job = self.store.job(self.run, self.job_key, self._facts(), url=_ci_url())
@@ -87,6 +93,8 @@ class Recorder:
         self.open: dict[str, dict[str, Any]] = {}  # tests between setup and teardown
         self.fresh: list[Result] = []
         self.done: dict[str, int] = {}  # every test's state
+        self.seconds: dict[str, float] = {}
+        self.lacks: list[str] = []  # what the run does not have, in words
         self.versions: set[str] = set()
         self.lock = threading.RLock()
         self.written = time.monotonic()
@@ -107,9 +115,9 @@ class Recorder:
 
     @pytest.hookimpl(trylast=True)  # the watcher has run by then
     def pytest_collection_finish(self) -> None:
-        if not hasattr(self.config, "workerinput") and self.watcher.plan:
+        if self.watcher.plan or self.watcher.left_out:  # workers' watchers have them instead
             self.axis = self.watcher.axis.explained()
-            self._planned(self.watcher.plan)
+            self._planned(self.watcher.plan, self.watcher.left_out, self.watcher.seed)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:
@@ -203,25 +211,30 @@ class Recorder:
                 )
                 for mode in modes
             ]  # fmt: skip
-        self.done[nodeid] = state
+        self.done[nodeid], self.seconds[nodeid] = state, entry["duration"]
         self.progress.count(backend, state)
         self._write_if_due()
 
     # Writing
 
     def _read_plan(self) -> dict[str, Planned]:
-        if not self.plan and self.told.is_file():
+        if self.told.is_file():
             said = json.loads(self.told.read_text())
+            self.told.unlink()
             self.axis = said["axis"]
-            self._planned({nodeid: Planned(*who) for nodeid, who in said["plan"].items()})
+            plan = {nodeid: Planned(*who) for nodeid, who in said["plan"].items()}
+            self._planned(plan, [Result(*left) for left in said["left_out"]], said["seed"])
         return self.plan
 
-    def _planned(self, plan: dict[str, Planned]) -> None:
+    def _planned(self, plan: dict[str, Planned], left_out: list[Result], seed: str) -> None:
         self.plan = plan
+        self.said |= {"seed": seed} if left_out else {}
         self.progress.total(plan.values())
         with self.lock:
             self.store.plan(self.run, self.job, plan.values())
-            self.store.job(self.run, self.job_key, planned=len(plan))
+            self.store.place(plan.values())
+            self.fresh += left_out
+            self.store.job(self.run, self.job_key, self._facts(), planned=len(plan))
             self.store.db.commit()
 
     def _tick(self) -> None:
@@ -269,6 +282,8 @@ class Recorder:
         whole = whole and "selection" not in self.said
         self.store.job(self.run, self.job_key, self._facts())
         self.store.finish(self.run, self.job, whole, exitstatus, now())
+        lacks = (sample(self.store, self.run), parts(self.store, self.run))
+        self.lacks = [str(lack) for lack in lacks if lack]
         self.offences = self._offences()
 
     def _facts(self) -> dict[str, Any]:
@@ -304,22 +319,30 @@ class Recorder:
             if word in self.fail_on:
                 found.append(f"{word}: {nodeid}")
         if "regressed" in self.fail_on:
-            before = self.store.before(self.run, complete=True)
-            if before is not None:
-                base = Board.load(self.store, before["run"], self.settings)
+            earlier = before(self.store, self.run, whole=True)
+            if earlier is not None:
+                base = Board.load(self.store, earlier["run"], self.settings)
                 head = Board.load(self.store, self.run, self.settings)
                 for change in compare(base, head):
                     if change.kind == "regressed":
                         found.append(f"regressed: {change}")
         return found
 
+    def _slowest(self) -> list[str]:
+        """The slowest tests of this session; none are shown that took no time to speak of."""
+        slowest = nlargest(SLOWEST, self.seconds, self.seconds.__getitem__)
+        lines = [f"{s:8.2f} s  {n}" for n in slowest if (s := self.seconds[n]) >= 0.005]
+        return ["slowest tests:", *lines] if lines else []
+
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         out = terminalreporter
         out.section("scoreboard", sep="-")
         if self.trouble:
             out.write_line(self.trouble, yellow=True)
-        for line in self.progress.lines():
+        for line in [*self.progress.lines(), *self._slowest()]:
             out.write_line(line)
+        for line in self.lacks:
+            out.write_line(line, yellow=True)
         for line in self.offences[:50]:
             out.write_line(line, red=True)
         if len(self.offences) > 50:

@@ -27,12 +27,16 @@ STATES = (
     State(7, "timeout", "T", 11, True, "red"),
     State(8, "not collected", "∅", 8, True, "red"),
     State(9, "hollow", "○", 6, True, "blueviolet"),
+    State(10, "not sampled", "…", 0, False, "lightgrey"),
     State(-1, "not run", "·", 5, False, "lightgrey"),
     State(-2, "missing", "□", 2, False, "lightgrey"),
 )
 BY_CODE = {state.code: state for state in STATES}
 BY_WORD = {state.word: state for state in STATES}
+# as tables show them: from best to worst, and last what a sample left out
+SHOWN = sorted(STATES, key=lambda state: state.rank or len(STATES))
 PASSED, FAILED, ERROR, SKIPPED, XFAILED, XPASSED, CRASHED, TIMEOUT, UNCOLLECTED, HOLLOW = range(10)
+NOT_SAMPLED = 10
 NOT_RUN, MISSING = -1, -2
 
 

@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .states import BY_CODE
+from .states import BY_CODE, NOT_SAMPLED
 
 APPLICATION = 0x53424431  # 'SBD1', as in schema.sql
 COUNT_LIMIT = 1 << 40  # an infinite error, in thousandths of an ulp
@@ -28,6 +28,11 @@ NUMBERED = {  # the key columns of a table, and its other columns
     "cell": (("test", "backend", "mode"), ("node",)),
     "detail": (("digest",), ("kind", "message", "text")),
 }
+# A result of the test in the same row, in any mode; that a sample left it out is none.
+RAN = (
+    "SELECT 1 FROM cell AS own JOIN result AS ran ON ran.cell = own.cell AND ran.run = {0}.run"
+    f" WHERE own.test = {{1}}.test AND own.backend = {{1}}.backend AND ran.state != {NOT_SAMPLED}"
+)
 ROOM = 1 << 28  # bytes up to which a file is vacuumed after every run
 
 
@@ -236,14 +241,26 @@ class Store:
             [(run, job, tests[p[:3]], backends[p.backend,], p.node) for p in planned],
         )
 
+    def place(self, planned: Iterable[Planned]) -> None:
+        """Correct the file and the id of tests where they have changed since they were first seen:
+        with these a test is run again.
+        """
+        planned = _written(planned)
+        tests, backends = self._all("test"), self._all("backend")
+        self.db.executemany(
+            "UPDATE test SET file = ?1 WHERE test = ?2 AND file != ?1",
+            {(p.file, tests[p[:3]]) for p in planned},
+        )
+        self.db.executemany(
+            "UPDATE cell SET node = ?1 WHERE test = ?2 AND backend = ?3 AND node != ?1",
+            [(p.node, tests[p[:3]], backends[p.backend,]) for p in planned],
+        )
+
     def finish(self, run: int, job: int, complete: bool, exit: int, finished: str) -> None:
         """Close a job: plans that have a result are deleted, and the rows are sorted on disk, which
         takes a quarter less space.
         """
-        heard = "" if complete else (
-            " AND EXISTS (SELECT 1 FROM result JOIN cell USING (cell) WHERE result.run = plan.run"
-            " AND cell.test = plan.test AND cell.backend = plan.backend)"
-        )  # fmt: skip
+        heard = "" if complete else f" AND EXISTS ({RAN.format('plan', 'plan')})"
         self.db.execute(f"DELETE FROM plan WHERE run = ? AND job = ?{heard}", (run, job))
         self.db.execute(
             "UPDATE job SET complete = ?, exit = ? WHERE job = ?", (complete, exit, job)
@@ -352,16 +369,6 @@ class Store:
             f"scoreboard: needed a run, latest or previous; got {which}; runs: {listed}"
         )
 
-    def before(self, run: int, complete: bool = False) -> sqlite3.Row | None:
-        """The run before `run`, or None; with `complete`, the last one that is complete, if there
-        is one. Run 0, the imported seeds, counts as a run.
-        """
-        runs = self.runs()
-        at = [row["run"] for row in runs].index(run)
-        earlier = runs[:at][::-1]
-        whole = [row for row in earlier if self.complete(row["run"])] if complete else []
-        return next(iter(whole or earlier), None)
-
     def jobs(self, run: int) -> list[sqlite3.Row]:
         return self.db.execute(
             "SELECT job.*, environment.facts FROM job LEFT JOIN environment USING (environment) "
@@ -370,6 +377,7 @@ class Store:
         ).fetchall()
 
     def results(self, run: int) -> list[sqlite3.Row]:
+        """Every result of a run; for a test that nothing ran, that a sample left it out."""
         return self.db.execute(
             "SELECT result.*, coalesce(attempts, 1) AS attempts,"
             " test.suite, test.name, test.variant, test.file, cell.mode, cell.node,"
@@ -378,8 +386,8 @@ class Store:
             " JOIN backend ON backend.backend = cell.backend JOIN job ON job.job = result.job"
             " LEFT JOIN detail ON detail.detail = result.detail"
             " LEFT JOIN retry ON retry.run = result.run AND retry.cell = result.cell"
-            " WHERE result.run = ?"
-            " ORDER BY test.test, result.cell",
+            f" WHERE result.run = ? AND (state != {NOT_SAMPLED}"
+            f" OR NOT EXISTS ({RAN.format('result', 'cell')})) ORDER BY test.test, result.cell",
             (run,),
         ).fetchall()
 
@@ -387,9 +395,7 @@ class Store:
         return self.db.execute(
             "SELECT test.suite, test.name, test.variant, test.file, backend.name AS backend,"
             " plan.node FROM plan JOIN test USING (test) JOIN backend USING (backend)"
-            " WHERE run = ? AND NOT EXISTS (SELECT 1 FROM result JOIN cell USING (cell)"
-            " WHERE result.run = plan.run AND cell.test = plan.test"
-            " AND cell.backend = plan.backend) ORDER BY test.test",
+            f" WHERE run = ? AND NOT EXISTS ({RAN.format('plan', 'plan')}) ORDER BY test.test",
             (run,),
         ).fetchall()
 
@@ -416,38 +422,6 @@ class Store:
             " ORDER BY coalesce(run.started, ''), result.run, test.test, cell.cell",
             (suite, name),
         ).fetchall()
-
-    def complete(self, run: int) -> bool:
-        """Whether every job of a run finished and left nothing out."""
-        jobs = self.db.execute("SELECT min(complete) FROM job WHERE run = ?", (run,)).fetchone()[0]
-        return bool(jobs) and not self.planned(run)
-
-    def content(self) -> list[str]:
-        """The whole content without internal numbers: two files with the same information have
-        equal contents.
-        """
-        queries = (
-            "SELECT 'run', key, kind, sha, branch, dirty, started, finished, note FROM run",
-            "SELECT 'job', run.key, job.key, facts, url, planned, complete, exit FROM job JOIN run"
-            " USING (run) LEFT JOIN environment USING (environment)",
-            "SELECT 'result', run.key, job.key, test.suite, test.name, variant, file, backend.name,"
-            " mode, node, state, coalesce(attempts, 1), duration, asserts, value_error,"
-            " gradient_error, digest"
-            " FROM result JOIN run USING (run) JOIN job ON job.job = result.job JOIN cell"
-            " USING (cell) JOIN test USING (test) JOIN backend ON backend.backend = cell.backend"
-            " LEFT JOIN detail ON detail.detail = result.detail"
-            " LEFT JOIN retry ON retry.run = result.run AND retry.cell = result.cell",
-            "SELECT 'plan', run.key, job.key, suite, test.name, variant, backend.name, node"
-            " FROM plan JOIN run USING (run) JOIN job ON job.job = plan.job JOIN test USING (test)"
-            " JOIN backend USING (backend)",
-            "SELECT 'layout', run.key, suite, axis, position, name FROM layout JOIN run"
-            " USING (run)",
-            "SELECT 'remark', run.key, suite, name, backend, remark.kind, text FROM remark JOIN run"
-            " USING (run)",
-            "SELECT 'broken', run.key, file, digest FROM broken JOIN run USING (run) JOIN detail"
-            " USING (detail)",
-        )
-        return sorted(repr(tuple(row)) for query in queries for row in self.db.execute(query))
 
 
 def _utf8(value: Any) -> Any:

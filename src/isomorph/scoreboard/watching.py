@@ -19,7 +19,8 @@ from .axis import Axis, name_of
 from .config import Config, read
 from .ledger import Ledger
 from .own_checks import instrument
-from .store import Planned
+from .states import NOT_SAMPLED
+from .store import Planned, Result
 from .tally import TALLY, Counters
 
 IDENTITY = pytest.StashKey[Planned]()
@@ -88,15 +89,23 @@ class Watcher:
         self.counters.catch_up()
         self.ledger = Ledger.read(self.settings.path(self.settings.ledger))
         self.plan: dict[str, Planned] = {}
+        self.out: list[pytest.Item] = []  # left out by a sample
+        self.left_out: list[Result] = []
+        self.seed = ""  # of that sample
         self.item: pytest.Item | None = None
         self.told: tuple = ()  # the content of the last report
         self.usual = [self.settings.default_mode]
 
+    def pytest_scoreboard_left_out(self, items: list[pytest.Item], seed: object) -> None:
+        self.out += items
+        self.seed = str(seed)
+
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        specs = (getattr(item, "callspec", None) for item in items)
+        every = [*items, *self.out]
+        specs = (getattr(item, "callspec", None) for item in every)
         self.axis.learn(spec.params for spec in specs if spec is not None)
-        for item in items:
+        for item in every:
             item.stash[IDENTITY] = who = self.identity(item)
             item.stash[DECLARED] = self.declared(item)
             expected = self.ledger.find(who.suite, who.name, who.variant, who.backend)
@@ -107,10 +116,12 @@ class Watcher:
         self.counters.catch_up()
         self.counters.rebind()
         self.plan = {item.nodeid: item.stash[IDENTITY] for item in session.items}
+        self.left_out = [self.not_sampled(item) for item in self.out]
         told = getattr(self.config, "workerinput", {}).get("scoreboard_plan")
         if told and self.config.workerinput["workerid"] == "gw0":  # pyright: ignore
             part = Path(told + ".part")
-            part.write_text(json.dumps({"plan": self.plan, "axis": self.axis.explained()}))
+            said = {"plan": self.plan, "left_out": self.left_out, "seed": self.seed}
+            part.write_text(json.dumps({**said, "axis": self.axis.explained()}))
             part.rename(told)
 
     @pytest.hookimpl(tryfirst=True)
@@ -175,6 +186,11 @@ class Watcher:
             backend = ids(spec)[axis]
         variant = self._variant(spec, axis, backend, node)
         return Planned(suite, name, variant, file, column(backend, self.device), node)
+
+    def not_sampled(self, item: pytest.Item) -> Result:
+        """The result of a test that a sample left out, in the first mode that it declares."""
+        who, mode = item.stash.get(IDENTITY, None) or self.identity(item), self.modes(item)[0]
+        return Result(*who[:5], mode, who.node, NOT_SAMPLED)
 
     def _variant(self, spec: Any, axis: str, backend: str, node: str) -> str:
         """The id without the backend; if it is not in the id, the ids of the other parameters."""

@@ -11,7 +11,7 @@
   const data = JSON.parse(await new Response(stream).text());
   const word = {}, glyph = {}, tone = {};
   for (const [code, w, g, t] of data.states) { word[code] = w; glyph[code] = g; tone[code] = t; }
-  const MISSING = -2, NOT_RUN = -1, PASSED = 0, FIRST = 25, CHUNK = 150, TONES = ["none", "good", "warn", "hollow", "bad"];
+  const MISSING = -2, NOT_RUN = -1, PASSED = 0, NOT_SAMPLED = 10, FIRST = 25, CHUNK = 150, TONES = ["none", "good", "warn", "hollow", "bad"];
   const $ = (id) => document.getElementById(id);
   const make = (tag, attrs = {}, ...kids) => {
     const node = document.createElement(tag);
@@ -19,7 +19,7 @@
     node.append(...kids);
     return node;
   };
-  // A cell: [state, modes, tests, seconds, asserts, value, gradient, attempts, url, detail, node,
+  // A cell: [state, modes, variants, seconds, asserts, value, gradient, attempts, url, detail, node,
   //          remark, change, history, parts, message]; trailing nothings are left out, and so is a
   // node that is the backend's name.
   const STATE = 0, MODES = 1, TESTS = 2, TIME = 3, ASSERTS = 4, VALUE = 5, GRADIENT = 6, ATTEMPTS = 7,
@@ -57,10 +57,11 @@
     history.replaceState(null, "", "#" + p.toString());
   };
 
+  const isThere = (cell) => cell[STATE] !== MISSING && cell[STATE] !== NOT_SAMPLED;
   const stateIn = (cell) => {
     if (!view.mode) return cell[STATE];
     const found = (cell[MODES] || [])[data.modes.indexOf(view.mode)];
-    return found === undefined || found === null ? (cell[STATE] === MISSING ? MISSING : -1) : found;
+    return found ?? (isThere(cell) ? NOT_RUN : cell[STATE]);
   };
   // The rows of a suite stay packed until they are looked at.
   const rowsOf = (suite) => suite.rows || (suite.rows = JSON.parse(suite.packed));
@@ -71,7 +72,7 @@
     const cells = row[1].filter((_, i) => isOn(data.columns[suite.at[i]]));
     if (view.show.has("failing") && !cells.some((c) => tone[stateIn(c)] === "bad" || stateIn(c) === 9 || stateIn(c) === 5)) return false;
     if (view.show.has("changed") && !cells.some((c) => c[CHANGE])) return false;
-    if (view.show.has("disagree") && new Set(cells.map(stateIn)).size < 2) return false;
+    if (view.show.has("disagree") && new Set(cells.map(stateIn).filter((s) => s !== NOT_SAMPLED)).size < 2) return false;
     return true;
   };
   const short = (e) => e === null || e === undefined ? "" : e < 0 ? "∞" : e >= 1e4 ? e.toExponential(0) : String(+e.toPrecision(2));
@@ -87,8 +88,9 @@
     const top = make("span", { class: "top" }, make("span", { "aria-hidden": "true" }, glyph[s]), word[s]);
     if (cell[CHANGE]) top.append(make("span", { class: "chg" }, cell[CHANGE]));
     const sub = [];
-    if (cell[STATE] !== MISSING && data.modes.length) sub.push(modesOf(cell, backend).join(" · "));
+    if (isThere(cell) && data.modes.length) sub.push(modesOf(cell, backend).join(" · "));
     if (cell[VALUE] !== undefined && cell[VALUE] !== null) top.append(make("span", { class: "ulp" }, `${short(cell[VALUE])} ulp`));
+    if (typeof cell[TESTS] === "string") sub.push(`${cell[TESTS]} variants`);
     if (cell[REMARK]) sub.push("known hollow");
     const who = make("span", { class: "who" }, (backend || "no backend").slice(0, 300));
     const button = make("button", { class: `cell ${tone[s]}`, type: "button" }, who, top);
@@ -104,7 +106,7 @@
     for (const [code] of data.states) {
       const n = counts[code] || 0;
       if (!n || code === MISSING) continue;
-      if (code !== NOT_RUN) total += n;
+      if (code !== NOT_RUN && code !== NOT_SAMPLED) total += n;
       const meant = device || (view.mode && (data.absent[name] || {})[view.mode]);
       const own = code === NOT_RUN && !meant ? "warn" : tone[code];
       if (TONES.indexOf(own) > TONES.indexOf(worst)) worst = own;
@@ -112,7 +114,7 @@
     }
     if (!total && !rest.length) return null;
     return {
-      tone: worst, text: total ? `${Math.floor(100 * passed / total)} %` : "not run",
+      tone: worst, text: total ? `${Math.floor(100 * passed / total)} %` : word[counts[NOT_RUN] ? NOT_RUN : NOT_SAMPLED],
       sub: [...(total ? [`${passed} of ${total}`] : []), ...rest].join(", "),
     };
   };
@@ -228,8 +230,8 @@
     line(facts, "state", make("span", { class: `tag ${tone[s]}` }, `${glyph[s]} ${word[s]}`));
     line(facts, "backend", backend);
     line(facts, "suite", make("bdi", {}, suite.title));
-    if (data.modes.length && s !== MISSING) line(facts, "modes", modesOf(cell, backend).join(", ") + Object.entries(data.absent[backend] || {}).map(([m, w]) => ` (${m}: ${w})`).join(""));
-    if (cell[TESTS] > 1) line(facts, "variants", String(cell[TESTS]));
+    if (data.modes.length && isThere(cell)) line(facts, "modes", modesOf(cell, backend).join(", ") + Object.entries(data.absent[backend] || {}).map(([m, w]) => ` (${m}: ${w})`).join(""));
+    line(facts, "variants", cell[TESTS]);
     if (cell[ASSERTS] !== undefined && cell[ASSERTS] !== null) line(facts, "assertions", String(cell[ASSERTS]));
     if (cell[VALUE] !== undefined && cell[VALUE] !== null) line(facts, "worst error", `${short(cell[VALUE])} ulp against the reference`);
     if (cell[GRADIENT] !== undefined && cell[GRADIENT] !== null) line(facts, "of gradients", `${short(cell[GRADIENT])} ulp`);
