@@ -30,7 +30,6 @@ test: lint browser
 # All but the full grids: as a whole, on one backend (BACKEND=torch; none: tests without a backend), or one of several
 # parts that take the same time (PART=2/6). Parts of one commit are one run on the board.
 SHARE := $(and $(BACKEND)$(PART),--scoreboard-run-key "full $(shell git describe --always --dirty 2>/dev/null)" \
-	--scoreboard-job-key "backend $(or $(BACKEND),any) part $(or $(PART),1/1)" \
 	$(addprefix --backend=,$(BACKEND)) $(addprefix --part=,$(PART)))
 test-full: lint browser
 	$(PYTEST) -m "not slow" $(PROVEN) $(SHARE)

@@ -126,8 +126,9 @@ def pytest_configure(config):
         known = ", ".join(sorted(names()))
         raise pytest.UsageError(f"--backend: needed one of {known}, or none, got {asked!r}")
     try:
-        if config.getoption("--part"):
-            sampling.part_and_parts(config.getoption("--part"))
+        group = asked if asked in sampling.GROUPS and not config.getoption("--device") else None
+        share = sampling.share_of(group, config.getoption("--part"))
+        config.option.scoreboard_part = share or config.getoption("scoreboard_part", "")
         sampling.seed_of(os.environ.get("ISOMORPH_SEED", "0"))
     except ValueError as error:
         raise pytest.UsageError(str(error)) from error
@@ -313,7 +314,9 @@ def keep_sample(config, items):
     seed = sampling.seed_of(os.environ.get("ISOMORPH_SEED", "0"))
     whole = {item.nodeid for item in items if item.get_closest_marker("whole")}
     chosen = sampling.drawn([item.nodeid for item in items], seed, whole)
+    left_out = [item for item in items if item.nodeid not in chosen]
     keep(config, items, lambda item: item.nodeid in chosen)
+    config.hook.pytest_scoreboard_left_out(items=left_out, seed=seed)
 
 
 def keep_part(config, items):

@@ -20,9 +20,12 @@ from functools import cache
 from pathlib import Path
 from zlib import crc32
 
+from frameworks import BACKENDS
+
 TIMES = Path(__file__).with_name("times.json")
 ALLOWANCE = 0.1  # seconds
 ROUNDS = 30
+GROUPS = (*BACKENDS, "none")
 SHORT = 2.0  # seconds; a longer test of `make test` says why (the mark `takes`)
 
 
@@ -90,6 +93,16 @@ def part_and_parts(text):
     if part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts):
         return int(part), int(parts)
     raise ValueError(f"--part: needed one of some parts, like 2/6, got {text!r}")
+
+
+def share_of(backend, part):
+    """What a run is of all tests, as a part of a number of parts: `--backend` is one of five, for
+    each backend and for the tests without one.
+    """
+    share, shares = part_and_parts(part or "1/1")
+    if backend:
+        share, shares = share + shares * GROUPS.index(backend), shares * len(GROUPS)
+    return f"{share}/{shares}" if shares > 1 else ""
 
 
 def main():

@@ -71,6 +71,15 @@ def test_a_part_that_there_is_not_is_refused(text):
         sampling.part_and_parts(text)
 
 
+@pytest.mark.parametrize("parts", [1, 3])
+def test_backends_and_parts_together_are_all_shares_of_a_run(parts):
+    groups = [(backend, f"{i + 1}/{parts}") for backend in sampling.GROUPS for i in range(parts)]
+    shares = [sampling.share_of(*group) for group in groups]
+    assert shares == [f"{i + 1}/{5 * parts}" for i in range(5 * parts)]
+    assert sampling.share_of(None, None) == ""
+    assert sampling.share_of(None, "2/6") == "2/6"
+
+
 def test_a_long_test_says_why(request):
     """Recorded times, not a clock: the file is the same on every machine."""
     long = {name for name, seconds in sampling.recorded().items() if seconds > sampling.SHORT}
