@@ -38,7 +38,7 @@ test-full: lint browser
 test-all: lint browser
 	ISOMORPH_SEED=$${ISOMORPH_SEED:-$$(date +%s)} ISOMORPH_XLA=full $(PYTEST) $(PROVEN)
 
-# Write tests/times.json from the newest whole run on the board; make test draws its sample by these times.
+# Bring the times of the newest run on the board into tests/times.json; make test draws its sample by them.
 times: $(VENV)/test
 	$(BOARD) slowest --run latest --json - | $(BIN)/python tests/sampling.py
 

@@ -106,13 +106,16 @@ def share_of(backend, part):
 
 
 def main():
-    """Write the file from what `isomorph scoreboard slowest --json -` prints."""
+    """Write the file from what `isomorph scoreboard slowest --json -` prints. Tests that did not
+    run keep the times that they had.
+    """
+    seconds = (recorded() if TIMES.exists() else {}) | json.load(sys.stdin)
     table = defaultdict(lambda: defaultdict(dict))
-    for name, seconds in sorted(json.load(sys.stdin).items()):
-        if seconds > ALLOWANCE:
+    for name in sorted(seconds):
+        if seconds[name] > ALLOWANCE:
             file, _, rest = name.partition("::")
             test, bracket, case = rest.partition("[")
-            table[file][test][bracket + case] = float(f"{seconds:.2g}")
+            table[file][test][bracket + case] = float(f"{seconds[name]:.2g}")
     about = {"machine": platform.machine(), "cores": os.cpu_count(), "date": str(date.today())}
     TIMES.write_text(json.dumps({"about": about, "seconds": table}, indent=0) + "\n")
 
