@@ -121,7 +121,7 @@ class Reach:
             self.named[basename(path)].add(path)
             for folder in above(path):
                 self.below[folder].add(path)
-        self.texts, self.places = {}, {}
+        self.texts, self.places, self.backends = {}, {}, {}
         # path -> the files that use it and all that it imports, and those that use it alone
         self.users, self.readers = defaultdict(set), defaultdict(set)
         for path in sorted(self.files):
@@ -198,15 +198,18 @@ class Reach:
         return found
 
     def runs_on(self, path: str) -> frozenset[str]:
-        """The backends of a test without a backend in its id."""
-        seen, ahead = {path}, [path]
-        while ahead:
-            new = self.uses[ahead.pop()] - seen
-            seen |= new
-            ahead += new
-        texts = list(map(self.text, seen))
-        every = any(map(OF_ALL.search, texts))
-        return frozenset(b for b, said in MENTIONS.items() if every or any(map(said.search, texts)))
+        """The backends that a file of tests mentions, or a file of the tests that it imports."""
+        if path not in self.backends:
+            seen, ahead = {path}, [path]
+            while ahead:
+                new = self.uses[ahead.pop()] - seen
+                seen |= new
+                ahead += new
+            texts = list(map(self.text, seen))
+            said = lambda pattern: any(map(pattern.search, texts))
+            found = (name for name in BACKENDS if said(OF_ALL) or said(MENTIONS[name]))
+            self.backends[path] = frozenset(found)
+        return self.backends[path]
 
     @cached_property
     def uses(self) -> dict[str, set[str]]:
@@ -236,10 +239,12 @@ class Source:
             found -= FOR_OPTIONS
         if self.path.endswith(".py"):
             found |= {*self.said(), *self.above()}
-        runs_pages = RUNS_PAGES.search(self.text)
+        alone = {*FACADES, COMMAND}
+        pages = {file for file in found if file.endswith(".md")}
+        if pages and not RUNS_PAGES.search(self.text):
+            alone |= pages
         for file in found - {self.path}:
-            alone = file in FACADES or file == COMMAND or (file.endswith(".md") and not runs_pages)
-            (readers if alone else users)[file].add(self.path)
+            (readers if file in alone else users)[file].add(self.path)
         for word in self.words & COMMANDS.keys() if COMMAND in found else ():
             users[COMMANDS[word]].add(self.path)
         for registry in REGISTERED.findall(self.text) if self.path.startswith(OURS) else ():
@@ -322,10 +327,7 @@ class Source:
     def data(self) -> Iterator[str]:
         """The data of a package that a module of it names."""
         for path in self.reach.below[self.folder]:
-            if not path.endswith(".py") and self.words & {
-                basename(path),
-                *above(path)[0].split("/")[-1:],
-            }:
+            if not path.endswith(".py") and self.words & {basename(path), basename(dirname(path))}:
                 yield path
 
     def matched(self, pattern: str) -> Iterator[str]:
@@ -352,22 +354,25 @@ def base(rev: str, root: Path = ROOT) -> str:
     """
     try:
         rev = rev or ("HEAD" if git("status", "--porcelain", root=root) else "HEAD~1")
-        git("rev-parse", "--verify", f"{rev}^{{commit}}", root=root)
-    except ValueError as error:
+        git("merge-base", rev, "HEAD", root=root)
+        return rev
+    except (OSError, ValueError) as error:
+        why = str(error)
+    try:
         there = " ".join(git("branch", "--format=%(refname:short)", root=root).split())
-        raise ArgumentTypeError(
-            f"needed a commit, tag or branch ({there}), got {rev!r}: {error}"
-        ) from error
-    return rev
+    except (OSError, ValueError):
+        there = "none, since git finds no repository here"
+    raise ArgumentTypeError(f"needed a commit, tag or branch ({there}), got {rev!r}: {why}")
 
 
 def changes(rev: str, root: Path = ROOT) -> set[str]:
-    """The files that differ from those of a commit, or are new or gone. Of a branch that went on,
-    the commit where this one left it.
+    """The files that differ from those of a commit, or are new or gone. A branch that went on is
+    taken where this one left it.
     """
     start = git("merge-base", rev, "HEAD", root=root).strip()
-    changed = paths("diff", "--name-only", "--no-renames", "--no-ext-diff", start, root=root)
-    return changed | paths("ls-files", "-o", "--exclude-standard", root=root)
+    words = ("--name-only", "--no-renames", "--no-ext-diff", "--relative", start)
+    new = paths("ls-files", "-o", "--exclude-standard", root=root)
+    return paths("diff", *words, root=root) | new
 
 
 class Change:
