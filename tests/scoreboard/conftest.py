@@ -12,8 +12,8 @@ from isomorph.scoreboard.store import Store
 
 from .forks import SOURCE, Forks
 
+CI = ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "CI_JOB_URL", "BUILD_URL")
 PLUGIN = ("-p", "isomorph_scoreboard", "-p", "no:cacheprovider")
-WORKERS = ("-p", "xdist", "-n", "2")
 
 
 @pytest.fixture(scope="session")
@@ -24,19 +24,19 @@ def forks():
 
 
 @pytest.fixture
-def project(pytester, monkeypatch, forks):
-    """A folder with tests; `project.run(...)` runs `pytest --scoreboard` in it."""
+def project(tmp_path, monkeypatch, forks):
+    """A folder with tests, where we are; `project.run(...)` runs `pytest --scoreboard` in it."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", SOURCE)
-    for name in ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "CI_JOB_URL", "BUILD_URL"):
+    for name in CI:
         monkeypatch.delenv(name, raising=False)
-    return Project(pytester, forks)
+    return Project(tmp_path, forks)
 
 
 class Project:
-    def __init__(self, pytester, forks):
-        self.pytester, self.forks = pytester, forks
-        self.path = pytester.path
-        self.db = pytester.path / ".scoreboard" / "board.db"
+    def __init__(self, path, forks):
+        self.path, self.forks = path, forks
+        self.db = path / ".scoreboard" / "board.db"
 
     def file(self, name, text):
         path = self.path / name
@@ -65,11 +65,15 @@ class Project:
         lines = [stream.getvalue().splitlines() for stream in (out, err)]
         return pytest.RunResult(status, *lines, 0.0)
 
-    def states(self, which="latest"):
-        """(test, variant, backend) -> the name of its state, for a run."""
+    def states(self, which="latest", file=None):
+        """(test, variant, backend) -> the name of its state, for a run, of one file or all."""
         with Store(self.db, write=False) as store:
             found = store.results(store.find(which)["run"])
-        return {(r["name"], r["variant"], r["backend"]): BY_CODE[r["state"]].word for r in found}
+        return {
+            (r["name"], r["variant"], r["backend"]): BY_CODE[r["state"]].word
+            for r in found
+            if file in (None, r["file"])
+        }
 
     def query(self, text):
         with Store(self.db, write=False) as store:

@@ -2,8 +2,6 @@
 
 import pytest
 
-from .conftest import WORKERS
-
 LIBRARY = """
 import subprocess, sys
 
@@ -148,13 +146,16 @@ def test_of_isomorph():
 """
 
 
-@pytest.mark.parametrize("workers", [[], WORKERS], ids=["alone", "workers"])
-def test_every_kind_of_check_counts(project, workers):
+def test_every_kind_of_check_counts(project):
     project.file("mylib/__init__.py", "")
     project.file("mylib/testing.py", LIBRARY)
     project.file("tests/test_it.py", TESTS)
-    project.run("tests", *workers)
-    found = {name.rpartition("::")[2]: state for (name, _, _), state in project.states().items()}
+    project.run("tests")
+    check_kinds(project.states())
+
+
+def check_kinds(states):
+    found = {name.rpartition("::")[2]: state for (name, _, _), state in states.items()}
     assert len(found) == 20
     wanted = {name: "hollow" if "hollow" in name else "passed" for name in found}
     assert found == wanted

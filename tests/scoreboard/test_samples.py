@@ -15,8 +15,6 @@ from isomorph.scoreboard.merge import merge
 from isomorph.scoreboard.page import render
 from isomorph.scoreboard.store import Planned, Result, Store
 
-from .conftest import WORKERS
-
 SAMPLER = """
 import pytest
 
@@ -65,9 +63,8 @@ def sampled(project):
     return project
 
 
-@pytest.mark.parametrize("workers", [(), WORKERS], ids=["alone", "workers"])
-def test_what_a_sample_left_out_is_a_state(sampled, workers):
-    done = sampled.run("--sample", 0, *workers)
+def test_what_a_sample_left_out_is_a_state(sampled):
+    done = sampled.run("--sample", 0)
     assert done.ret == 0
     done.stdout.fnmatch_lines(["a 2/2: 2 passed", "b 1/1: 1 passed", SAMPLED])
     drawn = [("test_grid", "1", "a"), ("test_grid", "2", "b"), ("test_one", "", "a")]

@@ -6,8 +6,6 @@ import pytest
 
 from isomorph.scoreboard.states import BY_WORD, STATES, red, worst
 
-from .conftest import WORKERS
-
 TESTS = """
 import os, time
 import pytest
@@ -81,35 +79,29 @@ EXPECTED = {
     "test_timeout": ("passed", "timeout"),
     "test_rerun": ("passed", "passed"),
 }
-CRASH = """
-import os
-def test_crashed(backend):
-    if backend == "jax":
-        os._exit(9)
-    assert True
-"""
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_every_state(project, workers):
-    project.file("test_it.py", TESTS)
-    project.file("helpers_of_mine.py", "def check(x): assert x\n")
-    project.file("test_not.py", "import nothing_of_that_name\n")
-    extra = ["-p", "pytest_timeout", "-p", "pytest_rerunfailures"]
-    if workers:
-        extra += WORKERS
-        body = TESTS.split("COUNT = {}")[0] + CRASH
-        project.file("test_crash.py", body)
-    extra.append("--continue-on-collection-errors")
-    done = project.run("--scoreboard-fail-on", "hollow,xpassed", *extra)
+def test_every_state(project):
+    write(project, "")
+    check(project, project.run(*OPTIONS), "", 17)
+
+
+OPTIONS = ["-p", "pytest_timeout", "-p", "pytest_rerunfailures", "--scoreboard-fail-on",
+           "hollow,xpassed", "--continue-on-collection-errors"]  # fmt: skip
+
+
+def write(project, folder):
+    project.file(f"{folder}test_it.py", TESTS)
+    project.file(f"{folder}helpers_of_mine.py", "def check(x): assert x\n")
+    project.file(f"{folder}test_not.py", "import nothing_of_that_name\n")
+
+
+def check(project, done, folder, total):
     assert done.ret != 0
-    states = project.states()
+    states = project.states(file=f"{folder}test_it.py")
     for name, (on_numpy, on_jax) in EXPECTED.items():
         assert (states[name, "", "numpy"], states[name, "", "jax"]) == (on_numpy, on_jax), name
     assert [states["test_variants", n, "jax"] for n in "12"] == ["passed", "failed"]
-    if workers:
-        assert states["test_crashed", "", "jax"] == "crashed"
-        assert states["test_crashed", "", "numpy"] == "passed"
     rows = project.query(
         "SELECT name, attempts, asserts, value_error, message FROM result JOIN cell USING (cell)"
         " JOIN test USING (test) LEFT JOIN detail USING (detail)"
@@ -121,12 +113,11 @@ def test_every_state(project, workers):
     assert by_name["test_skipped"][3] == "for a reason"
     assert by_name["test_hollow"][1] == 0
     (broken,) = project.query("SELECT file, message FROM broken JOIN detail USING (detail)")
-    assert broken[0] == "test_not.py"
+    assert broken[0] == f"{folder}test_not.py"
     assert "nothing_of_that_name" in broken[1]
     out = done.stdout.str()
-    total = 18 if workers else 17
     assert f"numpy {total}/{total}:" in out, out
-    assert "hollow: test_it.py::test_hollow[jax]" in out
+    assert f"hollow: {folder}test_it.py::test_hollow[jax]" in out
 
 
 def test_the_worst_speaks_and_who_must_act():
@@ -245,7 +236,7 @@ def test_modes_errors_axis_and_ledger(project):
     assert states["test_repaired", "", "a"] == "passed"
 
 
-def test_regressed_fails_the_run_and_nothing_else_does(project):
+def test_regressed_fails_the_run_and_nothing_else_does(project, monkeypatch):
     text = (
         "import pytest, os\n"
         "@pytest.mark.parametrize('backend', ['a', 'b'])\n"
@@ -255,7 +246,7 @@ def test_regressed_fails_the_run_and_nothing_else_does(project):
     )
     project.file("test_it.py", text)
     assert project.run("--scoreboard-fail-on", "regressed", "test_it.py").ret == 0
-    project.pytester._monkeypatch.setenv("SKIP", "1")
+    monkeypatch.setenv("SKIP", "1")
     done = project.run("--scoreboard-fail-on", "regressed")
     assert done.ret == 1
     assert "regressed: test_it.py test_it [a] passed -> hollow" in done.stdout.str()

@@ -3,6 +3,7 @@ no tests.
 """
 
 import sqlite3
+import subprocess
 
 import pytest
 
@@ -10,8 +11,6 @@ from isomorph.scoreboard import completeness
 from isomorph.scoreboard.command import main
 from isomorph.scoreboard.merge import merge
 from isomorph.scoreboard.store import Planned, Result, Store
-
-from .conftest import WORKERS
 
 ONE = """
 import pytest
@@ -220,12 +219,11 @@ def test_what_runs_no_test_records_no_run(project):
     assert "run 2 is incomplete: no test ran" in done.stdout.str()
 
 
-@pytest.mark.parametrize("workers", [(), WORKERS], ids=["alone", "workers"])
-def test_a_file_skipped_as_a_whole_stays_in_the_sum(project, workers):
+def test_a_file_skipped_as_a_whole_stays_in_the_sum(project):
     path = project.file("test_it.py", ONE)
     assert project.run().ret == 0
     path.write_text("import pytest\npytest.importorskip('no_such_module')\n" + ONE)
-    project.run(*workers)
+    project.run()
     assert project.states() == {("test_it", "", b): "skipped" for b in "ab"}
     ((message,),) = project.query("SELECT message FROM detail")
     assert "could not import 'no_such_module'" in message
@@ -264,12 +262,11 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize("workers", [(), WORKERS], ids=["alone", "workers"])
 @pytest.mark.parametrize("name", FOUND)
-def test_an_axis_is_found_by_its_values(project, name, workers):
+def test_an_axis_is_found_by_its_values(project, name):
     """As in POT, in array-api-extra, and under a name of the project's own."""
     project.file("test_it.py", FOUND[name])
-    out = project.run(*workers).stdout.str()
+    out = project.run().stdout.str()
     libraries = {backend.lower() for _, _, backend in project.states()}
     assert libraries == {"numpy", "torch"}
     assert len(project.states()) == 4
@@ -322,14 +319,6 @@ def test_the_reference_is_shown_first(project):
     assert [word.strip() for word in head.split("|")[2:4]] == ["b", "a"]
 
 
-def test_no_folder_is_left_behind(project, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(project.path / "tmp"))
-    (project.path / "tmp").mkdir()
-    project.file("test_it.py", ONE)
-    assert project.run(*WORKERS).ret == 0
-    assert not list((project.path / "tmp").glob("scoreboard-*"))
-
-
 def test_a_test_known_from_a_table_learns_its_file(tmp_path):
     with Store(tmp_path / "board.db") as store:
         run = store.begin("table", "import")
@@ -364,9 +353,8 @@ def test_a_file_in_a_folder_that_cannot_be_written_is_read(tmp_path, monkeypatch
 
 def test_a_run_knows_its_commit_and_its_log(project, monkeypatch):
     def git(*args):
-        done = project.pytester.run("git", "-c", "user.name=a", "-c", "user.email=a@b", *args)
-        assert done.ret == 0
-        return done.stdout.str().strip()
+        words = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *args]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
     path = project.file("test_it.py", ONE)
     project.file(".gitignore", ".scoreboard\n__pycache__\n")

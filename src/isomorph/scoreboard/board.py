@@ -14,7 +14,7 @@ from typing import Any
 
 from . import completeness, states
 from .config import Config, seconds
-from .store import COUNT_LIMIT, Store
+from .store import COUNT_LIMIT, EMPTY, Store
 
 IMPORTS = ("ImportError", "ModuleNotFoundError")
 
@@ -260,7 +260,7 @@ def node_id(file: str, name: str, node: str) -> str:
     >>> node_id("tests/test_a.py", "TestIt::test_it", "jax-2")
     'tests/test_a.py::TestIt::test_it[jax-2]'
     """
-    return f"{file}::{name}" + (f"[{node}]" if node else "")
+    return f"{file}::{name}" + (f"[{node if node != EMPTY else ''}]" if node else "")
 
 
 def _columns(settings: Config, seen: set[str]) -> list[str]:

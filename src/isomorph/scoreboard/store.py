@@ -55,6 +55,9 @@ class Result(NamedTuple):
     detail: tuple[str, str, str] | None = None  # kind, message, text
 
 
+EMPTY = "]["  # the node of a test whose id is without a character: `test_it[]`
+
+
 class Planned(NamedTuple):
     suite: str
     name: str

@@ -20,7 +20,7 @@ from .config import Config, read
 from .ledger import Ledger
 from .own_checks import instrument
 from .states import NOT_SAMPLED
-from .store import Planned, Result
+from .store import EMPTY, Planned, Result
 from .tally import TALLY, Counters
 
 IDENTITY = pytest.StashKey[Planned]()
@@ -174,13 +174,14 @@ class Watcher:
         suite = self.settings.suites.get(file, file)
         spec = getattr(item, "callspec", None)
         whole = item.nodeid.partition("::")[2] or item.name
-        name, _, rest = whole.partition("[")
-        node = rest[:-1] if rest.endswith("]") else rest
+        name, bracket, rest = whole.partition("[")
+        said = rest.removesuffix("]")
+        node = said or EMPTY * len(bracket)
         if spec is None:
             return Planned(suite, name, "", file, "", node)
         axis = self.axis.of(spec.params)
         if not axis:
-            return Planned(suite, name, node, file, "", node)
+            return Planned(suite, name, said, file, "", node)
         backend = name_of(spec.params[axis])
         if UNNAMED.search(backend):
             backend = ids(spec)[axis]

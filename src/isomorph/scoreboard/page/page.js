@@ -245,7 +245,7 @@
     const kids = [make("h2", { id: "cell-title", tabindex: "-1" }, make("bdi", {}, row[0])), facts];
     if (suite.file) {
       const node = cell[NODE] ?? suite.columns[i];
-      const id = `${suite.file}::${row[0]}${node ? `[${node}]` : ""}`;
+      const id = `${suite.file}::${row[0]}${node ? `[${node === "][" ? "" : node}]` : ""}`;
       const command = "pytest '" + id.replaceAll("'", `'"'"'`) + "'";
       const code = make("code", { id: "command" }, command);
       const button = make("button", { type: "button", class: "plain", id: "copy" }, "Copy command");
