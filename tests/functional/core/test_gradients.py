@@ -18,6 +18,11 @@ from oracles import central_gradient, compiled, kind_of, numpy_of
 
 from . import optimizer_oracles as steps
 
+pytestmark = pytest.mark.whole
+reads = pytest.mark.takes(
+    "torch.compile reads our code and that of torch.func: two to five seconds"
+)
+
 rng = np.random.default_rng(1)
 M = rng.standard_normal((4, 3))
 X = rng.uniform(0.5, 1.5, 3)
@@ -105,6 +110,7 @@ def test_stop_gradient(backend, xp, mode):
         np.testing.assert_array_equal(numpy_of(out), numpy_of(given))
 
 
+@reads
 @pytest.mark.parametrize("mode", ["eager", "compiled"])
 def test_execute_with_gradients(backend, xp, mode):
     if (backend, mode) == ("torch", "compiled") and older("torch", 2, 13):
@@ -135,6 +141,7 @@ def smooth(xp):
     return lambda x, m: xp.sum(xp.sin(xp.matmul(m, x)) ** 2) * xp.exp(xp.mean(x))
 
 
+@reads
 @pytest.mark.parametrize("mode", ["eager", "compiled"])
 def test_value_and_grad(backend, xp, mode):
     run = (lambda f: f) if mode == "eager" else (lambda f: compiled(backend, f))
@@ -151,6 +158,7 @@ def test_value_and_grad(backend, xp, mode):
     np.testing.assert_allclose(numpy_of(second), expected, rtol=1e-6)
 
 
+@reads
 @pytest.mark.parametrize("mode", ["eager", "compiled"])
 def test_grad(backend, xp, mode):
     run = (lambda f: f) if mode == "eager" else (lambda f: compiled(backend, f))
@@ -169,6 +177,7 @@ def test_grad(backend, xp, mode):
         np.testing.assert_allclose(float(run(g)(x)), order, rtol=1e-12)
 
 
+@reads
 @pytest.mark.parametrize("mode", ["eager", "compiled"])
 def test_jac(backend, xp, mode):
     run = (lambda f: f) if mode == "eager" else (lambda f: compiled(backend, f))
@@ -219,6 +228,7 @@ def adams(**options):
     return by_torch(make)
 
 
+@reads
 def test_adam_step(backend, xp):
     def walk(w, g, lr, m, v, t, stop_gradients=True):
         u, m, v = adam_step(g, m, v, t, epsilon=steps.EPSILON)
@@ -238,6 +248,7 @@ def test_adam_step(backend, xp):
         steps.assert_close(got, column)
 
 
+@reads
 def test_adam_update(backend, xp):
     oracles = {
         "torch": adams(),
@@ -251,6 +262,7 @@ def test_adam_update(backend, xp):
     steps.assert_close(got, steps.by_paper(partial(steps.adam_paper, **betas)))
 
 
+@reads
 def test_lars_update(backend, xp):
     # optax's λ means something else: its rate is ‖w‖ / ‖g + λw‖
     same = optax.lars(steps.LR, weight_decay=0.0, trust_coefficient=1.0, eps=0.0, momentum=0.0)
@@ -260,6 +272,7 @@ def test_lars_update(backend, xp):
     steps.check(backend, xp, decayed, partial(steps.lars_paper, decay=0.3), {})
 
 
+@reads
 def test_lamb_update(backend, xp):
     uncapped = partial(steps.ours_lamb, max_trust_ratio=math.inf)
     for decay in (0.0, 0.3):

@@ -14,6 +14,11 @@ from . import sequence_oracles as sequences
 from .conv_oracles import check_all
 from .dropout_oracles import dropped, kept, key_of
 
+pytestmark = [
+    pytest.mark.whole,
+    pytest.mark.takes("torch compiles kernels of C++, each for a second, and JAX long programs"),
+]
+
 
 def test_conv1d(backend):
     check_all(backend, [*conv_examples.conv1d()])
@@ -195,8 +200,8 @@ def test_scaled_dot_product_attention(backend, xp):
     )
     reference = lambda q, k, v: sequences.torch_attention(q, k, v, mask, True)
     # torch compiles second derivatives for ten seconds: test_attention.py does that
-    compiled = "first" if backend == "torch" else True
-    sequences.check(xp, call, reference, [q, k, v], compiled=compiled)
+    how = "first" if backend == "torch" else True
+    sequences.check(xp, call, reference, [q, k, v], compiled=how)
     given = [xp.asarray(x) for x in (q, k, v)]
     naive = sequences.naive_attention
     np.testing.assert_allclose(numpy_of(call(*given)), naive(q, k, v, mask, True), rtol=1e-12)
@@ -291,8 +296,8 @@ def test_lstm_update(backend, xp, time_major):
 
     reference = sequences.torch_recurrent(torch.nn.LSTM, 4, time_major)
     # torch compiles second derivatives of the loop for a minute: test_recurrent.py does that
-    compiled = False if time_major else "first" if backend == "torch" else True
-    sequences.check(xp, call, reference, arrays, second=not time_major, compiled=compiled)
+    how = not time_major and (True if backend == "jax" else "first")
+    sequences.check(xp, call, reference, arrays, second=not time_major, compiled=how)
 
     # no batch axis, two batch axes, and no biases
     x, h, c = arrays[:3]
