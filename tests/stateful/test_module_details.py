@@ -14,6 +14,7 @@ from conftest import BACKENDS
 import isomorph as iso
 from oracles import kind_of, numpy_of
 from stateful.perceptron import Plain, array, made
+from stateful.test_modules import Named, Shared
 
 X = np.random.default_rng(0).uniform(-1, 1, (4, 3)).astype(np.float32)
 
@@ -441,3 +442,44 @@ def test_keys_make_the_same_model_everywhere(backend):
     assert numpy_of(wide.w).dtype == numpy_of(wide.b).dtype == np.float64
     with pytest.raises(TypeError, match="use_key: needed a key"), iso.use_key(0.5):
         pass
+
+
+def test_one_array_given_for_two_variables_does_not_tie_them(backend):
+    net = made(backend, lambda: iso.Sequential(iso.Linear(2, 2, key=0), iso.Linear(2, 2, key=1)))
+    zero, bias = array(backend, np.zeros((2, 2), np.float32)), array(backend, np.ones(2, "f"))
+    both = {"layers": {0: {"w": zero, "b": bias}, 1: {"w": zero, "b": bias}}}
+    net(array(backend, np.ones((1, 2), np.float32)), v=both)
+    net.v = both
+    assert len(iso.to_numpy(net.v)["layers"][1]) == 2
+    grads = iso.grad(lambda v: iso.namespace(zero).sum(net(zero, v=v)))(both)
+    assert set(grads["layers"][1]) == {"w", "b"}
+
+
+def test_a_custom_structure_holds_what_the_module_holds(backend):
+    class Stray(Named):
+        def _create_variables(self):
+            return {"x": self._linear0.w * 1.0}
+
+    class Double(Named):
+        def _create_variables(self):
+            return {"x": self._linear0.w, "y": self._linear0.w}
+
+    with pytest.raises(TypeError, match="_create_variables: .* at x that is not"):
+        made(backend, Stray).v  # noqa: B018
+    with pytest.raises(ValueError, match="got the same array at x and y"):
+        made(backend, Double).v  # noqa: B018
+
+
+def test_tracking_of_values_in_compiled_code(backend):
+    """A compiled call has no values: it raises and says so. Where nothing compiles, it works."""
+    net = made(backend, Shared)
+    x = array(backend, X[:, :2].astype(np.float32))
+    call = iso.jit(lambda x: net(x, track_submod_rets=True))
+    if backend == "numpy":
+        call(x)
+        assert len(net.submod_rets["twice"]) == 2
+    else:
+        with pytest.raises(RuntimeError, match="track_submod_rets: needed arrays with values"):
+            call(x)
+        with pytest.raises(AttributeError, match="submod_rets: needed a finished call with"):
+            net.submod_rets  # noqa: B018

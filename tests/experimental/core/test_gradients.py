@@ -25,6 +25,7 @@ weighted = iso.custom_vjp(
 )
 
 
+@pytest.mark.whole
 def test_bind_custom_gradient_function(backend, xp):
     x = xp.asarray(X)
     np.testing.assert_allclose(numpy_of(cube(x)), X**3, rtol=1e-15)
@@ -38,6 +39,8 @@ def test_bind_custom_gradient_function(backend, xp):
     np.testing.assert_allclose(float(g(xp.asarray(2.0, dtype=xp.float64))), 480.0, rtol=1e-12)
 
 
+@pytest.mark.whole
+@pytest.mark.takes("torch compiles two kernels of C++")
 def test_custom_rule_compiled(backend, xp):
     first = iso.grad(lambda x: xp.sum(cube(x)))
     second = iso.grad(lambda x: xp.sum(first(x)))

@@ -27,6 +27,7 @@ def expected(func, *args):
         return jax.tree.map(np.asarray, func(*map(jnp.asarray, args)))
 
 
+@pytest.mark.whole
 @modes
 def test_stop_gradient(backend, xp, mode):
     def ours(x):

@@ -18,6 +18,11 @@ from oracles import central_gradient, compiled, kind_of, numpy_of
 
 from . import optimizer_oracles as steps
 
+pytestmark = pytest.mark.whole
+reads = pytest.mark.takes(
+    "torch.compile reads our code and that of torch.func: two to five seconds"
+)
+
 rng = np.random.default_rng(1)
 M = rng.standard_normal((4, 3))
 X = rng.uniform(0.5, 1.5, 3)
@@ -105,6 +110,7 @@ def test_stop_gradient(backend, xp, mode):
         np.testing.assert_array_equal(numpy_of(out), numpy_of(given))
 
 
+@reads
 @pytest.mark.parametrize("mode", ["eager", "compiled"])
 def test_execute_with_gradients(backend, xp, mode):
     if (backend, mode) == ("torch", "compiled") and older("torch", 2, 13):
@@ -135,6 +141,7 @@ def smooth(xp):
     return lambda x, m: xp.sum(xp.sin(xp.matmul(m, x)) ** 2) * xp.exp(xp.mean(x))
 
 
+@reads
 @pytest.mark.parametrize("mode", ["eager", "compiled"])
 def test_value_and_grad(backend, xp, mode):
     run = (lambda f: f) if mode == "eager" else (lambda f: compiled(backend, f))
@@ -151,6 +158,7 @@ def test_value_and_grad(backend, xp, mode):
     np.testing.assert_allclose(numpy_of(second), expected, rtol=1e-6)
 
 
+@reads
 @pytest.mark.parametrize("mode", ["eager", "compiled"])
 def test_grad(backend, xp, mode):
     run = (lambda f: f) if mode == "eager" else (lambda f: compiled(backend, f))
@@ -169,6 +177,7 @@ def test_grad(backend, xp, mode):
         np.testing.assert_allclose(float(run(g)(x)), order, rtol=1e-12)
 
 
+@reads
 @pytest.mark.parametrize("mode", ["eager", "compiled"])
 def test_jac(backend, xp, mode):
     run = (lambda f: f) if mode == "eager" else (lambda f: compiled(backend, f))
@@ -195,28 +204,31 @@ def test_jac(backend, xp, mode):
 
 # The optimizers.
 
+by_torch, by_optax = (partial(f, steps=steps.WALK) for f in (steps.by_torch, steps.by_optax))
+
 
 def test_optimizer_update(backend, xp):
     oracles = {
-        "torch": steps.by_torch(lambda params: torch.optim.SGD(params, lr=steps.LR)),
-        "optax": steps.by_optax(optax.sgd(steps.LR)),
+        "torch": by_torch(lambda params: torch.optim.SGD(params, lr=steps.LR)),
+        "optax": by_optax(optax.sgd(steps.LR)),
     }
     steps.check(backend, xp, steps.ours_optimizer, steps.descent, oracles)
 
 
 def test_gradient_descent_update(backend, xp):
     oracles = {
-        "torch": steps.by_torch(lambda params: torch.optim.SGD(params, lr=steps.LR)),
-        "optax": steps.by_optax(optax.sgd(steps.LR)),
+        "torch": by_torch(lambda params: torch.optim.SGD(params, lr=steps.LR)),
+        "optax": by_optax(optax.sgd(steps.LR)),
     }
     steps.check(backend, xp, steps.ours_descent, steps.descent, oracles)
 
 
 def adams(**options):
     make = partial(torch.optim.Adam, lr=steps.LR, eps=steps.EPSILON, **options)
-    return steps.by_torch(make)
+    return by_torch(make)
 
 
+@reads
 def test_adam_step(backend, xp):
     def walk(w, g, lr, m, v, t, stop_gradients=True):
         u, m, v = adam_step(g, m, v, t, epsilon=steps.EPSILON)
@@ -224,46 +236,50 @@ def test_adam_step(backend, xp):
 
     oracles = {
         "torch": adams(),
-        "optax": steps.by_optax(optax.adam(steps.LR, eps=steps.EPSILON)),
+        "optax": by_optax(optax.adam(steps.LR, eps=steps.EPSILON)),
     }
     steps.check(backend, xp, walk, steps.adam_paper, oracles, stops=False)
     given = steps.GRADIENTS[0], steps.M, steps.V
     betas = {"beta1": 0.7, "beta2": 0.9}
     expected = zip(*(steps.adam(*leaf, 5, **betas) for leaf in zip(*given)))
     nests = (steps.arrays(xp, x) for x in given)
-    for got, column in zip(
-        adam_step(*nests, 5, epsilon=steps.EPSILON, **betas), expected, strict=True
-    ):
+    step = steps.quick(backend, partial(adam_step, epsilon=steps.EPSILON, **betas))
+    for got, column in zip(step(*nests, 5), expected, strict=True):
         steps.assert_close(got, column)
 
 
+@reads
 def test_adam_update(backend, xp):
     oracles = {
         "torch": adams(),
-        "optax": steps.by_optax(optax.adam(steps.LR, eps=steps.EPSILON)),
+        "optax": by_optax(optax.adam(steps.LR, eps=steps.EPSILON)),
     }
     steps.check(backend, xp, steps.ours_adam, steps.adam_paper, oracles)
     betas = {"beta1": 0.7, "beta2": 0.9}
-    got = steps.by_us(partial(steps.ours_adam, **betas), xp, "float64", steps.LR)
+    update = steps.quick(backend, partial(steps.ours_adam, **betas))
+    got = steps.by_us(update, xp, "float64", steps.LR)
     steps.assert_close(got, adams(betas=(0.7, 0.9)))
     steps.assert_close(got, steps.by_paper(partial(steps.adam_paper, **betas)))
 
 
+@reads
 def test_lars_update(backend, xp):
     # optax's λ means something else: its rate is ‖w‖ / ‖g + λw‖
     same = optax.lars(steps.LR, weight_decay=0.0, trust_coefficient=1.0, eps=0.0, momentum=0.0)
-    got = steps.by_us(steps.ours_lars, xp, "float64", steps.LR)
-    steps.assert_close(got, steps.by_optax(same))
+    got = steps.by_us(steps.quick(backend, steps.ours_lars), xp, "float64", steps.LR)
+    steps.assert_close(got, by_optax(same))
     decayed = partial(steps.ours_lars, decay_lambda=0.3)
     steps.check(backend, xp, decayed, partial(steps.lars_paper, decay=0.3), {})
 
 
+@reads
 def test_lamb_update(backend, xp):
     uncapped = partial(steps.ours_lamb, max_trust_ratio=math.inf)
     for decay in (0.0, 0.3):
         same = optax.lamb(steps.LR, eps=steps.EPSILON, weight_decay=decay)
-        got = steps.by_us(partial(uncapped, decay_lambda=decay), xp, "float64", steps.LR)
-        steps.assert_close(got, steps.by_optax(same))
+        update = steps.quick(backend, partial(uncapped, decay_lambda=decay))
+        got = steps.by_us(update, xp, "float64", steps.LR)
+        steps.assert_close(got, by_optax(same))
     # ratios below and above the cap
     capped = partial(steps.ours_lamb, decay_lambda=0.3, max_trust_ratio=2.0)
     paper = partial(steps.lamb_paper, decay=0.3, cap=2.0)

@@ -2,7 +2,8 @@
 
 A convolution is linear in x and in the filters. So three loops over the same pairs of positions
 give it and both its gradients; a second derivative is two first ones, and the transposed
-convolution is the gradient with respect to x.
+convolution is the gradient with respect to x. `check` takes one convolution and a curved loss;
+`check_all` takes several and compiles them as one program.
 """
 
 from itertools import product
@@ -183,6 +184,89 @@ def check(backend, call, linear, x, w, bias=True, forms=PLAIN, second=False, com
             run = iso.jit(both_orders if second else first_order)
             compare(run(*arrays), wanted, backend, dtype, tolerance)
     assert compiled or not second
+
+
+class Example(NamedTuple):
+    """A call `(x, w, bias)`, what it is to compute, and arrays with channels last."""
+
+    call: object
+    linear: Linear
+    x: np.ndarray
+    w: np.ndarray
+    bias: bool = True
+    forms: tuple = PLAIN
+
+
+def arrays_of(example):
+    """x, w, random numbers like the output and like x, and perhaps a bias, as the call takes them;
+    and the expected results of `derivatives_of`.
+    """
+    linear, x, w = example.linear, example.x, example.w
+    of_x, of_w = example.forms
+    rng = np.random.default_rng(1)
+    y = linear.apply(x, w)
+    b = [rng.standard_normal(y.shape[-1])] if example.bias else []
+    c, r = rng.standard_normal(y.shape), rng.standard_normal(x.shape)
+    first = [of_x(linear.back_x(c, w)), of_w(linear.back_w(x, c))]
+    first += [c.sum(tuple(range(c.ndim - 1)))] if b else []
+    second = [of_w(linear.back_w(r, c)), of_x(linear.apply(r, w))]
+    return [of_x(x), of_w(w), of_x(c), of_x(r), *b], [of_x(sum(b, y)), *first, *second]
+
+
+def derivatives_of(example, second=True):
+    """A function that returns y, the gradients of Σ c·y, and those of Σ r·(its gradient for x) for
+    w and for c. A loss without squares needs no loops of its own in a program: torch compiles each
+    for more than a second.
+    """
+
+    def run(x, w, c, r, *b):
+        xp = iso.namespace(x)
+
+        def loss(x, w, c, *b):
+            y = example.call(x, w, b[0] if b else None)
+            return xp.sum(c * y), y
+
+        def along(w, c):
+            return xp.sum(r * iso.grad(loss, has_aux=True)(x, w, c, *b)[0])
+
+        grads, y = iso.grad(loss, (0, 1, 3) if b else (0, 1), has_aux=True)(x, w, c, *b)
+        return [y, *grads, *(iso.grad(along, (0, 1))(w, c) if second else ())]
+
+    return run
+
+
+def check_all(backend, examples):
+    """Compare values, gradients of all arguments, and second derivatives with the loops: float64
+    within 1e-10, float32 within 1e-5 of the largest value. All are eager, and one program computes
+    the first example again (on torch without its second derivatives, which would compile twice as
+    long: test_conv_curved.py does that). JAX compiles each eager operation by itself, so there only
+    the values are eager, and the program computes everything.
+    """
+    problems = [arrays_of(example) for example in examples]
+    kept = ((np.float64, 1e-10), (np.float32, 1e-5))
+    given = [
+        [[iso.convert(np.asarray(a, dtype), backend) for a in arrays] for arrays, _ in problems]
+        for dtype, _ in kept
+    ]
+
+    def everything(given):
+        runs = map(derivatives_of, examples)
+        return [run(*arrays) for run, arrays in zip(runs, given)]
+
+    if backend == "jax":
+        found = iso.jit(lambda given: [everything(arrays) for arrays in given])(given)
+        for example, (x, w, _, _, *b), (_, expected) in zip(examples, given[0], problems):
+            y = example.call(x, w, b[0] if b else None)
+            compare([y], expected[:1], backend, np.float64, 1e-10)
+    else:
+        found = [everything(arrays) for arrays in given]
+        second = backend != "torch"
+        first = iso.jit(derivatives_of(examples[0], second))(*given[0][0])
+        expected = problems[0][1] if second else problems[0][1][:-2]
+        compare(first, expected, backend, np.float64, 1e-10, values=1)
+    for results, (dtype, tolerance) in zip(found, kept):
+        for ours, (_, expected) in zip(results, problems, strict=True):
+            compare(ours, expected, backend, dtype, tolerance, values=1)
 
 
 def compare(found, expected, backend, dtype, tolerance, values=2):

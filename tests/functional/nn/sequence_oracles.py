@@ -84,20 +84,22 @@ def derivatives(func, arrays, second=True):
 def program(xp, func, n, second=True):
     """The same for a function of ours, as one function that can be compiled."""
 
-    def flat(*arrays):
-        return iso.tree.flatten(func(*arrays))[0]
-
     def loss(*arrays):
-        return sum(xp.sum(xp.sin(y)) for y in flat(*arrays))
+        outs = iso.tree.flatten(func(*arrays))[0]
+        return sum(xp.sum(xp.sin(y)) for y in outs), outs
+
+    every = iso.grad(loss, tuple(range(n)), has_aux=True)
 
     def squared(*arrays):
-        return sum(xp.sum(g * g) for g in iso.grad(loss, tuple(range(n)))(*arrays))
+        grads, outs = every(*arrays)
+        return sum(xp.sum(g * g) for g in grads), (outs, list(grads))
 
     def run(*arrays):
-        found = [flat(*arrays), list(iso.grad(loss, tuple(range(n)))(*arrays))]
-        if second:
-            found.append([iso.grad(squared)(*arrays)])
-        return found
+        if not second:
+            grads, outs = every(*arrays)
+            return [outs, list(grads)]
+        again, found = iso.grad(squared, has_aux=True)(*arrays)
+        return [*found, [again]]
 
     return run
 
@@ -106,27 +108,35 @@ def check(xp, func, reference, arrays, second=True, compiled=False, rtol=1e-10):
     """Compare values and derivatives of `func` with those of `reference`, a function of torch
     tensors.
 
-    With `compiled`, also compiled, and values and first derivatives in float32 within 1e-5. JAX
-    compiles each eager operation by itself, so its second derivatives are only checked compiled.
+    With `compiled`, also compiled (`compiled="first"`: without second derivatives), and values and
+    first derivatives in float32 within 1e-5. JAX compiles each eager operation by itself, so there
+    only values are eager, and derivatives always compiled.
     """
     with torch.device("cpu"):  # on a GPU torch's recurrent layers have no second derivative
         expected = derivatives(reference, arrays, second)
     given = [xp.asarray(x) for x in arrays]
-    run = program(xp, func, len(given), second)
-    first = program(xp, func, len(given), False)
-    quick = iso.jit if name_of(xp) == "jax" else lambda f: f
-    eager = first if compiled and quick is iso.jit else run
-    ways = [(eager, given, rtol)]
+    narrow = [xp.asarray(x.astype(np.float32)) for x in arrays] if compiled else []
+    run, first = (program(xp, func, len(given), orders) for orders in (second, False))
+    # on a GPU the tanh of cuDNN is an approximation
+    near = 1e-4 if compiled and getattr(narrow[0], "is_cuda", False) else 1e-5
+    if name_of(xp) == "jax":
+        values = lambda *arrays: [iso.tree.flatten(func(*arrays))[0]]
+        both = lambda given, narrow: (run(*given), first(*narrow) if compiled else [])
+        wide, short = iso.jit(both)(given, narrow)
+        results = [(values(*given), xp.float64, rtol), (wide, xp.float64, rtol)]
+    else:
+        results = [(run(*given), xp.float64, rtol)]
+        if compiled:
+            whole = first if compiled == "first" else run
+            results.append((iso.jit(whole)(*given), xp.float64, rtol))
+            short = first(*narrow)
     if compiled:
-        narrow = [xp.asarray(x.astype(np.float32)) for x in arrays]
-        # on a GPU the tanh of cuDNN is an approximation
-        near = 1e-4 if getattr(narrow[0], "is_cuda", False) else 1e-5
-        ways += [(iso.jit(run), given, rtol), (quick(first), narrow, near)]
-    for call, inputs, tolerance in ways:
-        for order, (ours, theirs) in enumerate(zip(call(*inputs), expected)):
+        results.append((short, xp.float32, near))
+    for found, dtype, tolerance in results:
+        for order, (ours, theirs) in enumerate(zip(found, expected)):
             assert len(ours) == len(theirs)
             for y, wanted in zip(ours, theirs):
-                assert y.dtype == inputs[0].dtype
+                assert y.dtype == dtype
                 scale = max(1.0, np.abs(wanted).max())
                 with comparing("gradient" if order else "value"):
                     np.testing.assert_allclose(

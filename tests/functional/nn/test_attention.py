@@ -128,7 +128,17 @@ def test_other_derivatives_of_attention(backend, xp):
     np.testing.assert_allclose(numpy_of(ours), wanted.cpu().numpy(), rtol=1e-9, atol=1e-12)
 
 
-# test_layers.py compiles attention over a short sequence
+def test_compiled_second_derivatives_of_attention(backend, xp):
+    arrays = drawn(0, (2, 3, 4, 5), (2, 3, 6, 5), (2, 3, 6, 2))
+    mask = np.random.default_rng(1).random((4, 6)) > 0.4
+    mask[2] = False  # a query that attends to nothing
+    call = lambda q, k, v: iso.scaled_dot_product_attention(
+        q, k, v, mask=xp.asarray(mask), is_causal=True
+    )
+    reference = lambda q, k, v: torch_attention(q, k, v, mask, True)
+    check(xp, call, reference, arrays, compiled=True)
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_long_sequences(backend, xp, compiled):
     """Long enough for torch's own kernel, which has no second derivative."""

@@ -2,6 +2,8 @@
 errors.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from frameworks import jax, proxy_tensor, tf, torch
@@ -43,6 +45,14 @@ def test_gru_update(backend, xp):
     ours, last = gru(*map(xp.asarray, arrays))
     np.testing.assert_allclose(numpy_of(hs), numpy_of(ours).swapaxes(0, 1), rtol=1e-12)
     np.testing.assert_allclose(numpy_of(h), numpy_of(last), rtol=1e-12)
+
+
+@pytest.mark.parametrize("time_major", [False, True])
+def test_second_derivatives_of_a_compiled_lstm(backend, xp, time_major):
+    arrays = arrays_of(4)
+    arrays[0] = np.moveaxis(arrays[0], 0, 1) if time_major else arrays[0]
+    call = partial(lstm, time_major=time_major)
+    check(xp, call, torch_recurrent(torch.nn.LSTM, 4, time_major), arrays, compiled=True)
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
