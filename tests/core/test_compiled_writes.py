@@ -238,7 +238,7 @@ def from_itself(x, names=tuple(FROM_ITSELF)):
     ]
 
 
-WRITTEN = groups(FROM_ITSELF, 3)
+WRITTEN = groups(FROM_ITSELF, 2)
 
 
 @pytest.mark.parametrize("names", WRITTEN.values(), ids=WRITTEN)
