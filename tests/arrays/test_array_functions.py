@@ -91,25 +91,25 @@ def test_gradients(backend, xp, name):
         np.testing.assert_allclose(numpy_of(got), wanted, rtol=1e-6, atol=1e-7)
 
 
+PARTS = {" ".join(SOME[i : i + 5]): SOME[i : i + 5] for i in range(0, len(SOME), 5)}
+
+
 @pytest.mark.parametrize(
-    ("backend", "part"),
+    ("names", "smooth"),
     [
-        *((name, "some") for name in ("jax", "tensorflow", "torch")),
-        *(
-            pytest.param(name, "all", marks=pytest.mark.slow)
-            for name in ("jax", "tensorflow", "torch")
-        ),
+        *((names, [name for name in names if name in FEW]) for names in PARTS.values()),
+        pytest.param([*CASES], [*CASES], marks=pytest.mark.slow),
     ],
-    indirect=["backend"],
+    ids=[*PARTS, "all"],
 )
-def test_compiled(backend, xp, part, monkeypatch):
-    """All values and gradients in one program. On torch its graph is run as it is: Inductor takes
-    minutes for it, and gets fewer cases below.
+@pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
+def test_compiled(backend, xp, names, smooth, monkeypatch):
+    """Values and gradients in one program. On torch its graph is run as it is: Inductor takes
+    minutes for all of them, and gets fewer cases below.
     """
     if backend == "torch":
         monkeypatch.setattr(ours("torch.private"), "inductor_compile", lambda graph, *_: graph)
-    names = CASES if part == "all" else SOME
-    smooth = [name for name in SMOOTH if name in (CASES if part == "all" else FEW)]
+    smooth = [name for name in smooth if name in SMOOTH]
 
     def every(inputs):
         values = {name: values_of(name, inputs[name]) for name in names}

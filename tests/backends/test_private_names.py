@@ -169,6 +169,7 @@ else:
 """
 
 
+@pytest.mark.takes("another process, which imports the framework")
 @pytest.mark.parametrize(
     ("backend", "more"), [("torch", REFUSED), ("tensorflow", "")], indirect=["backend"]
 )

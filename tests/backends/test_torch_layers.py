@@ -156,17 +156,17 @@ def test_transposed_convolution_of_one_channel(backend):
     np.testing.assert_allclose(numpy_of(iso.grad(func)(w)), want, rtol=1e-6, atol=1e-8)
 
 
-def test_steps_over_filters_follow_the_formula(backend):
+@pytest.mark.parametrize("compiled", [False, True])
+def test_steps_over_filters_follow_the_formula(backend, compiled):
     """Adam's first step is the sign of the gradient, for any memory order."""
     w = tensor(3, 2, 4, 5)
     target = tensor(3, 2, 4, 5)
-    for compiled in (False, True):
-        step = iso.train_step(
-            lambda v, t: torch.sum((v - t) ** 2), iso.optimizers.adam(0.1), compiled=compiled
-        )
-        state = step.init(w)
-        assert not state.arrays["variables"].is_contiguous()
-        state, _ = step(state, target)
-        want = w - 0.1 * torch.sign(w - target)
-        torch.testing.assert_close(state.model, want, rtol=1e-6, atol=1e-6)
-        assert state.model.is_contiguous()
+    step = iso.train_step(
+        lambda v, t: torch.sum((v - t) ** 2), iso.optimizers.adam(0.1), compiled=compiled
+    )
+    state = step.init(w)
+    assert not state.arrays["variables"].is_contiguous()
+    state, _ = step(state, target)
+    want = w - 0.1 * torch.sign(w - target)
+    torch.testing.assert_close(state.model, want, rtol=1e-6, atol=1e-6)
+    assert state.model.is_contiguous()

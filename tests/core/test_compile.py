@@ -173,16 +173,17 @@ def test_threads(backend, xp):
         np.testing.assert_allclose(got[n], 3 * (X + n) ** 2, rtol=1e-12)
 
 
-@pytest.mark.parametrize("backend", ["torch"], indirect=True)
-def test_torch_backward_goes_through_compiled_code(backend, xp):
+def torch_backward_twice(xp, w):
     cube = iso.bind_custom_gradient_function(lambda x: x**3, lambda s, g: 30 * g * s[0] ** 2)
-    w = torch.tensor(X, requires_grad=True)
     total, count = iso.jit(lambda w, n: (xp.sum(cube(w) * w), n + 1))(w, xp.asarray([1, 2]))
     assert count.tolist() == [2, 3]
     (grad,) = torch.autograd.grad(total, w, create_graph=True)
     np.testing.assert_allclose(numpy_of(grad), 31 * X**3, rtol=1e-12)
     (hess,) = torch.autograd.grad(grad.sum(), w)
     np.testing.assert_allclose(numpy_of(hess), 120 * X**2, rtol=1e-12)
+
+
+def torch_captured(xp, w):
     with pytest.raises(TypeError, match="captures a tensor that requires gradients"):
         iso.jit(lambda x: x * w)(torch.ones(3, dtype=torch.float64))
     with torch.no_grad():
@@ -190,19 +191,32 @@ def test_torch_backward_goes_through_compiled_code(backend, xp):
     np.testing.assert_allclose(numpy_of(out), X)
 
 
+@pytest.mark.parametrize("check", [torch_backward_twice, torch_captured])
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
-def test_torch_layouts_modes_and_captured_tensors(backend, xp):
+def test_torch_backward_goes_through_compiled_code(backend, xp, check):
+    check(xp, torch.tensor(X, requires_grad=True))
+
+
+def torch_layouts(x):
     compiled = iso.jit(lambda x: x * 2 + c)
     c = torch.ones(3, 3)
-    x = torch.arange(9.0).reshape(3, 3)
     np.testing.assert_allclose(numpy_of(compiled(x)), numpy_of(x) * 2 + 1)
     np.testing.assert_allclose(numpy_of(compiled(x.T)), numpy_of(x).T * 2 + 1)  # other strides
     c.add_(1)
     np.testing.assert_allclose(numpy_of(compiled(x)), numpy_of(x) * 2 + 2)
+
+
+def torch_autocast(x):
     with torch.autocast(x.device.type, dtype=torch.bfloat16):
         assert iso.jit(lambda x: x @ x)(x).dtype == torch.bfloat16
     with pytest.raises(TypeError, match="got a placeholder of a trace"):
         iso.jit(iso.to_numpy)(x)
+
+
+@pytest.mark.parametrize("check", [torch_layouts, torch_autocast])
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_torch_layouts_modes_and_captured_tensors(backend, xp, check):
+    check(torch.arange(9.0).reshape(3, 3))
 
 
 @pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)

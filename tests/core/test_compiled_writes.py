@@ -35,6 +35,13 @@ def on_the_device(backend, monkeypatch):
         monkeypatch.setitem(globals(), name, globals()[name].to(torch.get_default_device()))
 
 
+def groups(names, size):
+    """The names in groups for small programs, and all of them in one."""
+    names = list(names)
+    few = [names[i : i + size] for i in range(0, len(names), size)]
+    return {"all": names} | {", ".join(group): group for group in few}
+
+
 def filled(write):
     x = zeros()
     write(x)
@@ -106,8 +113,9 @@ def test_complex_arrays_are_not_overwritten(backend):
     step, along = 1e-6, torch.cos(POINTS)
     slope = lambda t: iso.grad(two_transforms)(POINTS + t * along)
     expected = (slope(step) - slope(-step)) / (2 * step)
-    assert off(iso.jit(second)(POINTS), [expected]) < 1e-8
-    assert off(iso.jit(second)(POINTS), second(POINTS)) < 1e-12
+    found = iso.jit(second)(POINTS)
+    assert off(found, [expected]) < 1e-8
+    assert off(found, second(POINTS)) < 1e-12
 
 
 ROWS = torch.tensor([[0, 1, 1], [2, 2, 0]])
@@ -167,16 +175,28 @@ def raised_in_place(x):
     return before, x.copy_(after)
 
 
-def test_what_reads_comes_before_an_operator_that_writes(backend):
+def after_overwriting():
     product, second = POINTS @ POINTS, POINTS.T @ POINTS
     corner = product[:2, 1:] + second[0, 0]
-    wanted = product / 2, corner, product + 1, second + 1, product + 3, torch.tensor(-2.0 * N * N)
-    assert off(overwritten(POINTS), wanted) < 1e-12
-    assert off(iso.jit(overwritten)(POINTS), wanted) < 1e-12
+    return product / 2, corner, product + 1, second + 1, product + 3, torch.tensor(-2.0 * N * N)
+
+
+def after_raising():
+    return POINTS.sum() / 2 + POINTS[0, 0] * 3, POINTS + 5
+
+
+@pytest.mark.parametrize(
+    ("func", "wanted", "donate"),
+    [(overwritten, after_overwriting, ()), (raised, after_raising, (0,))],
+    ids=["overwritten", "raised"],
+)
+def test_what_reads_comes_before_an_operator_that_writes(backend, func, wanted, donate):
+    assert off(func(POINTS), wanted()) < 1e-12
     given = POINTS.clone()
-    found = iso.jit(raised, donate=0)(given)
-    assert off(found, (POINTS.sum() / 2 + POINTS[0, 0] * 3, POINTS + 5)) < 1e-12
-    assert found[1].data_ptr() == given.data_ptr()  # written in place
+    found = iso.jit(func, donate=donate)(given)
+    assert off(found, wanted()) < 1e-12
+    if donate:  # written in place
+        assert found[1].data_ptr() == given.data_ptr()
 
 
 LONG = 1000  # much longer than what a processor reads at a time
@@ -209,19 +229,24 @@ FROM_ITSELF = {
 }
 
 
-def from_itself(x):
+def from_itself(x, names=tuple(FROM_ITSELF)):
     """Each case in an array of its own, made by a kernel of torch."""
     return [
         func(torch.cumsum(x + 0.1 * i, 0) if i % 2 else torch.mv(torch.diag(x + i), x))
-        for i, func in enumerate(FROM_ITSELF.values())
+        for i, (name, func) in enumerate(FROM_ITSELF.items())
+        if name in names
     ]
 
 
-def test_what_is_written_is_computed_from_the_old_values(backend):
-    wanted = from_itself(NUMBERS)
+WRITTEN = groups(FROM_ITSELF, 2)
+
+
+@pytest.mark.parametrize("names", WRITTEN.values(), ids=WRITTEN)
+def test_what_is_written_is_computed_from_the_old_values(backend, names):
     before = torch.mv(torch.diag(NUMBERS), NUMBERS)
-    assert off(wanted[:1], [torch.roll(before, 1)]) < 1e-15
-    assert off(iso.jit(from_itself)(NUMBERS), wanted) < 1e-12
+    assert off(from_itself(NUMBERS, ["all"]), [torch.roll(before, 1)]) < 1e-15
+    found = iso.jit(lambda x: from_itself(x, names))(NUMBERS)
+    assert off(found, from_itself(NUMBERS, names)) < 1e-12
 
 
 @pytest.mark.slow
@@ -244,20 +269,29 @@ IN_OTHER_ORDER = {
     "set to the right": FROM_ITSELF["to the right"],
     "places": FROM_ITSELF["places"],
 }
+DONATED = groups(IN_OTHER_ORDER, 3)
 
 
-def test_donated_memory_is_read_before_it_is_written(backend):
-    funcs = IN_OTHER_ORDER.values()
-    given = [NUMBERS * (i + 1) for i in range(len(funcs))]
-    wanted = [func(x) for func, x in zip(funcs, given)]
-    several = iso.jit(lambda xs: [f(x) for f, x in zip(funcs, xs)], donate=0)
+def in_other_order(xs, names):
+    return [IN_OTHER_ORDER[name](x) for name, x in zip(names, xs)]
+
+
+def swap(xs, _):
+    a, b = xs
+    return [b.reshape(10, 100).T.reshape(-1) + 0, a.reshape(10, 100).T.reshape(-1)]
+
+
+@pytest.mark.parametrize(
+    ("func", "names"),
+    [*((in_other_order, names) for names in DONATED.values()), (swap, "ab")],
+    ids=[*DONATED, "swap"],
+)
+def test_donated_memory_is_read_before_it_is_written(backend, func, names):
+    given = [NUMBERS * (i + 1) for i in range(len(names))]
     xs = [x.clone() for x in given]
-    found = several(xs)
-    assert off(found, wanted) < 1e-15
+    found = iso.jit(lambda xs: func(xs, names), donate=0)(xs)
+    assert off(found, func(given, names)) < 1e-15
     assert [y.data_ptr() for y in found] == [x.data_ptr() for x in xs]
-    swap = lambda a, b: (b.reshape(10, 100).T.reshape(-1) + 0, a.reshape(10, 100).T.reshape(-1))
-    a, b = given[:2]
-    assert off(iso.jit(swap, donate=(0, 1))(a.clone(), b.clone()), swap(a, b)) < 1e-15
 
 
 def crossed(a, b):
@@ -294,16 +328,21 @@ CROSSWISE = {
 }
 
 
-def test_one_result_is_not_written_over_another(backend):
-    """Each pair in arrays of its own."""
-    funcs = CROSSWISE.values()
-    given = [(NUMBERS * (i + 1), torch.sin(NUMBERS + i)) for i in range(len(funcs))]
-    wanted = [f(*(x.clone() for x in pair)) for f, pair in zip(funcs, given)]
-    for f, pair, result in zip(funcs, given, wanted):
-        assert off(iso.jit(f, donate=0)(*(x.clone() for x in pair)), result) < 1e-15
-    every = iso.jit(lambda pairs: [f(*pair) for f, pair in zip(funcs, pairs)], donate=0)
-    found = every([tuple(x.clone() for x in pair) for pair in given])
-    assert off([y for pair in found for y in pair], [y for pair in wanted for y in pair]) < 1e-15
+def pair(name):
+    """New arrays, with other numbers for each name."""
+    i = list(CROSSWISE).index(name)
+    return NUMBERS * (i + 1), torch.sin(NUMBERS + i)
+
+
+@pytest.mark.parametrize("name", [*CROSSWISE, "all"])
+def test_one_result_is_not_written_over_another(backend, name):
+    """Each alone, and all in one program."""
+    if name == "all":
+        func = lambda pairs: [y for f, two in zip(CROSSWISE.values(), pairs) for y in f(*two)]
+        given = lambda: [[pair(name) for name in CROSSWISE]]
+    else:
+        func, given = CROSSWISE[name], lambda: pair(name)
+    assert off(iso.jit(func, donate=0)(*given()), func(*given())) < 1e-15
 
 
 def swapped(a, b):
@@ -314,13 +353,19 @@ def moved(x):
     return FROM_ITSELF["all"](torch.cumsum(x, 0)), FROM_ITSELF["to the right"](torch.cumsum(x, 0))
 
 
-def test_operators_that_write_what_they_read(backend):
+def crossed_by_torch(a, b):
+    return tuple(torch._foreach_add([a, b], [b, a]))
+
+
+DONATE = pytest.mark.parametrize("donate", [(), (0, 1)], ids=["nothing donated", "both donated"])
+
+
+@DONATE
+@pytest.mark.parametrize("func", [crossed, crossed_by_torch])
+def test_operators_that_write_what_they_read(backend, func, donate):
     a, b = NUMBERS, torch.cos(NUMBERS)
-    theirs = lambda a, b: tuple(torch._foreach_add([a, b], [b, a]))
-    for func in (crossed, theirs):
-        for donate in ((), (0, 1)):
-            found = iso.jit(func, donate=donate)(a.clone(), b.clone())
-            assert off(found, (a + b, a + b)) < 1e-15
+    found = iso.jit(func, donate=donate)(a.clone(), b.clone())
+    assert off(found, (a + b, a + b)) < 1e-15
 
 
 def in_parts(a, b):
@@ -332,23 +377,23 @@ def in_parts(a, b):
     return *shared, *torch._foreach_sub([later, a], [b, later])
 
 
-def test_parts_of_a_kernel_wait_for_each_other(backend):
+@DONATE
+def test_parts_of_a_kernel_wait_for_each_other(backend, donate):
     """On a GPU the parts run at the same time; a run on a CPU says nothing about that. What is not
     yet there is often there in tests: the memory still holds what the last call has computed,
     hence new numbers in each call.
     """
-    for donate in ((), (0, 1)):
-        program = iso.jit(lambda a, b: in_parts(a, b), donate=donate)
-        for i in range(3):
-            a = torch.tensor(np.random.default_rng(i).normal(size=4 * LONG))
-            b = torch.cos(a)
-            wanted = in_parts(a, b)
-            np.testing.assert_allclose(
-                wanted[0].numpy(force=True),
-                (1 + a.numpy(force=True)) * (1 + b.numpy(force=True)) + np.sin(a.numpy(force=True)),
-                rtol=1e-12,
-            )
-            assert off(program(a.clone(), b.clone()), wanted) < 1e-12
+    program = iso.jit(lambda a, b: in_parts(a, b), donate=donate)
+    for i in range(3):
+        a = torch.tensor(np.random.default_rng(i).normal(size=4 * LONG))
+        b = torch.cos(a)
+        wanted = in_parts(a, b)
+        np.testing.assert_allclose(
+            wanted[0].numpy(force=True),
+            (1 + a.numpy(force=True)) * (1 + b.numpy(force=True)) + np.sin(a.numpy(force=True)),
+            rtol=1e-12,
+        )
+        assert off(program(a.clone(), b.clone()), wanted) < 1e-12
 
 
 @pytest.mark.skipif(

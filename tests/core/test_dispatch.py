@@ -219,6 +219,7 @@ def test_what_is_registered_is_a_backend_of_that_name(monkeypatch):
         assert name not in dispatch.LOADED
 
 
+@pytest.mark.takes("another process, which imports torch and Dynamo")
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_the_first_call_may_be_compiled(backend):
     # Dynamo cannot trace the import of a backend: import it before

@@ -397,17 +397,18 @@ GLOBAL = torch.tensor([2.0, 3.0], dtype=torch.float64)
 HIDDEN: dict = {}
 
 
-@pytest.mark.parametrize("backend", ["torch"], indirect=True)
-def test_torch_lifts_constants_and_refuses_what_is_hidden(backend, xp):
+def lifts_constants(xp, x):
     def func(x):
         made = lambda x: x * torch.tensor([2.0, 5.0], dtype=torch.float64)
         step = lambda i, x: iso.cond(x[0] > 0, made, lambda x: x * GLOBAL, x)
         return iso.fori_loop(0, 2, step, x) + GLOBAL
 
-    x = torch.tensor([1.0, 2.0], dtype=torch.float64)
-    np.testing.assert_allclose(numpy_of(iso.jit(func)(x)), [6.0, 53.0])
-    np.testing.assert_allclose(numpy_of(iso.jit(func)(-x)), [-4.0 + 2, -18.0 + 3])
+    compiled = iso.jit(func)
+    np.testing.assert_allclose(numpy_of(compiled(x)), [6.0, 53.0])
+    np.testing.assert_allclose(numpy_of(compiled(-x)), [-4.0 + 2, -18.0 + 3])
 
+
+def refuses_what_is_hidden(xp, x):
     def hidden(x):
         HIDDEN["x"] = x * 2
         return iso.cond(x[0] > 0, lambda x: x * HIDDEN["x"], lambda x: x, x)
@@ -417,31 +418,55 @@ def test_torch_lifts_constants_and_refuses_what_is_hidden(backend, xp):
         iso.jit(hidden)(x)
     with pytest.raises(TypeError, match="an argument.*captured in its closure"):
         iso.vmap(iso.grad(lambda x: xp.sum(hidden(x))))(torch.stack([x, -x]))
+
+
+def differentiates_what_is_captured(xp, x):
     w = x.clone().requires_grad_()
     iso.jit(lambda w: iso.scan(lambda c, _: (c * w, None), w, None, 2)[0])(w).sum().backward()
     np.testing.assert_allclose(numpy_of(w.grad), 3 * numpy_of(x) ** 2, rtol=1e-14)
 
 
+@pytest.mark.parametrize(
+    "check", [lifts_constants, refuses_what_is_hidden, differentiates_what_is_captured]
+)
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
-def test_torch_compile_reads_them(backend, xp):
-    def func(x, y):
-        limit = x + 2.0
-        up = lambda i, v: v * y + 1.0
-        chosen = iso.cond(x > 0, lambda x: x * y, lambda x: x, x)
-        until = iso.while_loop(lambda v: v < 100, lambda v: v * 3, x + 0.5)
-        last, ys = iso.scan(lambda c, x: (c + x, c * limit), x, torch.arange(3.0, device=x.device))
-        return chosen, until, iso.fori_loop(0, 3, up, x), last, ys
+def test_torch_lifts_constants_and_refuses_what_is_hidden(backend, xp, check):
+    check(xp, torch.tensor([1.0, 2.0], dtype=torch.float64))
 
-    read = torch.compile(func, fullgraph=True, backend="aot_eager")
+
+def rows_and_what_is_captured(x, y):
+    limit = x + 2.0
+    return iso.scan(lambda c, x: (c + x, c * limit), x, torch.arange(3.0, device=x.device))
+
+
+READ_BY_DYNAMO = {
+    "cond": lambda x, y: [iso.cond(x > 0, lambda x: x * y, lambda x: x, x)],
+    "while_loop": lambda x, y: [iso.while_loop(lambda v: v < 100, lambda v: v * 3, x + 0.5)],
+    "fori_loop": lambda x, y: [iso.fori_loop(0, 3, lambda i, v: v * y + 1.0, x)],
+    "scan": rows_and_what_is_captured,
+}
+
+
+@pytest.mark.parametrize("name", [*READ_BY_DYNAMO, "all", "gradients"])
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_torch_compile_reads_them(backend, xp, name):
+    """Each alone, all in one program, and backward through a compiled one."""
+    read = lambda func: torch.compile(func, fullgraph=True, backend="aot_eager")
+    every = lambda x, y: [v for func in READ_BY_DYNAMO.values() for v in func(x, y)]
+    func = READ_BY_DYNAMO.get(name, root if name == "gradients" else every)
+    compiled = read(func)
     for x in (2.0, -0.25):
-        args = torch.tensor(x), torch.tensor(3.0)
-        for got, wanted in zip(read(*args), func(*args)):
-            np.testing.assert_allclose(numpy_of(got), numpy_of(wanted), rtol=1e-6)
-        leaf = torch.tensor(x, requires_grad=True, dtype=torch.float64)
-        torch.compile(root, fullgraph=True, backend="aot_eager")(leaf).backward()
-        np.testing.assert_allclose(float(leaf.grad), 0.5 / math.sqrt(x) if x > 0 else 0.0)
-    with pytest.raises(Exception, match="cond: torch.compile cannot transform it"):
-        torch.compile(iso.grad(root), fullgraph=True, backend="aot_eager")(torch.tensor(2.0))
+        if name == "gradients":
+            leaf = torch.tensor(x, requires_grad=True, dtype=torch.float64)
+            compiled(leaf).backward()
+            np.testing.assert_allclose(float(leaf.grad), 0.5 / math.sqrt(x) if x > 0 else 0.0)
+        else:
+            args = torch.tensor(x), torch.tensor(3.0)
+            for got, wanted in zip(compiled(*args), func(*args), strict=True):
+                np.testing.assert_allclose(numpy_of(got), numpy_of(wanted), rtol=1e-6)
+    if name == "gradients":
+        with pytest.raises(Exception, match="cond: torch.compile cannot transform it"):
+            read(iso.grad(root))(torch.tensor(2.0))
 
 
 @pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)

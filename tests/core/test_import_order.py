@@ -49,6 +49,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.takes("another process, which imports two frameworks")
 @pytest.mark.skipif("tensorflow" in NOT_INSTALLED, reason=MISSING.format("tensorflow"))
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("backend", ["torch"])

@@ -20,7 +20,7 @@ DRAWN = {
 }  # fmt: skip
 LIMIT = 2e-4  # relative to the largest number
 NAMES = list(TABLE)
-PARTS = [NAMES[i : i + 8] for i in range(0, len(NAMES), 8)]  # JAX compiles a part as one program
+PARTS = [NAMES[i : i + 3] for i in range(0, len(NAMES), 3)]  # JAX compiles a part as one program
 
 
 @pytest.fixture

@@ -110,9 +110,11 @@ def test_two_devices_raise(backend, check, monkeypatch):
 
 
 @pytest.mark.host_only("another process, on the host")
+@pytest.mark.takes("another process, which imports JAX")
+@pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("backend", ["jax"], indirect=True)
-def test_two_devices_raise_on_jax(backend):
-    code = "import test_mixed_devices as t\nfor check in t.CHECKS: check('jax')"
+def test_two_devices_raise_on_jax(backend, check):
+    code = f"import test_mixed_devices as t; t.{check.__name__}('jax')"
     run_on_jax_devices(2, __file__, code)
 
 

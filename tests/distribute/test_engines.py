@@ -95,14 +95,21 @@ def test_compiled_steps_equal_those_of_one_process(engine, tmp_path):
     check_steps(results(engine, 2, ["equal"], tmp_path, "compiled=yes")["equal"])
 
 
-def test_processes_that_say_who_they_are(tmp_path):
+@pytest.fixture(scope="module")
+def two_of_torch(tmp_path_factory):
+    """One start for two tests."""
+    folder = tmp_path_factory.mktemp("two")
+    return results("gloo", 2, ["equal", "peer"], folder, "explicit=yes")
+
+
+def test_processes_that_say_who_they_are(two_of_torch):
     """`init(rank=, size=, address=)`, where no launcher has set anything."""
-    check_steps(results("gloo", 2, ["equal"], tmp_path, "explicit=yes")["equal"])
+    check_steps(two_of_torch["equal"])
 
 
-def test_steps_equal_those_of_the_parallel_module_of_torch(tmp_path):
+def test_steps_equal_those_of_the_parallel_module_of_torch(two_of_torch):
     """DistributedDataParallel reduces by itself: nothing of ours is in its gradients' way."""
-    for one in results("gloo", 2, ["peer"], tmp_path)["peer"]:
+    for one in two_of_torch["peer"]:
         assert one["leaves"] == one["theirs"] > 5
         assert one["apart"] <= CLOSE
 

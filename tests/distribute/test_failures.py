@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from frameworks import ABSENT
+from frameworks import ABSENT, MISSING
 
 import isomorph as iso
 
@@ -58,31 +58,42 @@ def test_the_end_of_a_process_is_quiet(engine, tmp_path):
     assert (tmp_path / "leaves.1.json").exists()
 
 
-def unbroken(backend):
+@pytest.fixture(scope="module")
+def unbroken():
     done = iso.fit(
-        problem.made(backend), iso.convert(problem.data(20), backend), problem.counted_loss,
+        problem.made("numpy"), problem.data(20), problem.counted_loss,
         iso.optimizers.sgd(0.1), epochs=3, batch_size=6, progress=False, compiled=False,
     )  # fmt: skip
+    assert len(done.losses) == 12
     return done.losses, problem.flat(done.model)
 
 
-def test_a_training_that_was_killed_goes_on_elsewhere(tmp_path):
-    """Saved by four processes, one of which is killed; resumed by two, by one, and by torch."""
-    done, _ = launched("numpy", 4, "resumes", "numpy", tmp_path, "dies=8")
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """What four processes saved, one of which is killed."""
+    folder = tmp_path_factory.mktemp("killed")
+    done, _ = launched("numpy", 4, "resumes", "numpy", folder, "dies=8")
     assert done.returncode
     assert "isomorph launch: rank 3 ended with signal SIGKILL" in done.stderr
-    saved = (tmp_path / "training").read_bytes()
-    losses, leaves = unbroken("numpy")
-    assert len(losses) == 12
-    others = [("numpy", 2), ("numpy", 1)] + [("torch", 1)] * ("torch" not in ABSENT)
-    for backend, workers in others:
-        (tmp_path / "training").write_bytes(saved)
-        done, _ = launched(backend, workers, "resumes", backend, tmp_path, "compiled=no")
-        assert done.returncode == 0, done.stderr[-2000:]
-        found = json.loads((tmp_path / "resumes.0.json").read_text())
-        np.testing.assert_allclose(found["losses"], losses, rtol=0, atol=1e-6)
-        for name, x in leaves.items():
-            np.testing.assert_allclose(found["leaves"][name], x, rtol=0, atol=1e-6)
+    return (folder / "training").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "others", [(2, "numpy"), (1, "numpy"), (1, "torch")], ids=lambda pair: "{} of {}".format(*pair)
+)
+def test_a_training_that_was_killed_goes_on_elsewhere(others, unbroken, killed, tmp_path):
+    """Resumed by two processes, by one, and by torch."""
+    workers, backend = others
+    if backend in ABSENT:
+        pytest.skip(MISSING.format(backend))
+    losses, leaves = unbroken
+    (tmp_path / "training").write_bytes(killed)
+    done, _ = launched(backend, workers, "resumes", backend, tmp_path, "compiled=no")
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads((tmp_path / "resumes.0.json").read_text())
+    np.testing.assert_allclose(found["losses"], losses, rtol=0, atol=1e-6)
+    for name, x in leaves.items():
+        np.testing.assert_allclose(found["leaves"][name], x, rtol=0, atol=1e-6)
 
 
 def test_the_launcher_ends_with_its_processes(tmp_path):

@@ -110,32 +110,37 @@ def browser():
         yield found
 
 
+WAYS = {
+    "wide": (WIDE, "light"), "phone": (PHONE, "light"), "dark phone": (PHONE, "dark"),
+    "dark": (WIDE, "dark"),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("size", "scheme", "pages"),
+    ("way", "name"),
     [
-        pytest.param(WIDE, "light", QUICK, id="wide"),
-        pytest.param(PHONE, "light", QUICK, id="phone"),
-        pytest.param(PHONE, "dark", QUICK[:1], id="dark"),
-        pytest.param(WIDE, "light", OTHERS, id="wide, others", marks=pytest.mark.slow),
-        pytest.param(PHONE, "light", OTHERS, id="phone, others", marks=pytest.mark.slow),
-        pytest.param(WIDE, "dark", OTHERS, id="dark, others", marks=pytest.mark.slow),
+        *((way, name) for way in ("wide", "phone") for name in QUICK),
+        ("dark phone", QUICK[0]),
+        *(
+            pytest.param(way, name, marks=pytest.mark.slow)
+            for way in ("wide", "phone", "dark")
+            for name in OTHERS
+        ),
     ],
 )
-def test_pages_can_be_read(browser, site, size, scheme, pages):
-    width, height = size
+def test_pages_can_be_read(browser, site, way, name):
+    (width, height), scheme = WAYS[way]
     context = browser.new_context(
         viewport={"width": width, "height": height}, offline=True, color_scheme=scheme
     )
-    for name in pages:
-        page = watched(context)
-        page.goto((site / name).as_uri())
-        page.wait_for_selector("html.js")
-        assert page.locator("h1").first.is_visible(), name
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
-        assert page.wrong == []
-        assert all(url.startswith(("file:", "data:")) for url in page.asked), page.asked
-        assert axe(page) == [], name
-        page.close()
+    page = watched(context)
+    page.goto((site / name).as_uri())
+    page.wait_for_selector("html.js")
+    assert page.locator("h1").first.is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.wrong == []
+    assert all(url.startswith(("file:", "data:")) for url in page.asked), page.asked
+    assert axe(page) == []
     context.close()
 
 

@@ -112,11 +112,8 @@ def check_eager():
 
 
 @pytest.mark.host_only("another process, on the host")
+@pytest.mark.takes("another process, which imports JAX")
+@pytest.mark.parametrize("check", ["sharded('Auto')", "sharded('Explicit')", "eager()"])
 @pytest.mark.parametrize("backend", ["jax"], indirect=True)
-def test_shardings_are_kept(backend):
-    code = (
-        "import test_sharded_state as t\n"
-        "for kind in ('Auto', 'Explicit'): t.check_sharded(kind)\n"
-        "t.check_eager()"
-    )
-    run_on_jax_devices(4, __file__, code)
+def test_shardings_are_kept(backend, check):
+    run_on_jax_devices(4, __file__, f"import test_sharded_state as t; t.check_{check}")
