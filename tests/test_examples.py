@@ -1,192 +1,189 @@
-"""Every example of the table: values, compiled values and gradients of every public name on every
-backend against plain NumPy. All names of a group are joined in one program; what fails is named.
+"""Every example of the table, on every backend: values, compiled values and gradients of every
+public name against plain NumPy, and what else holds for all of them.
 """
 
 import warnings
-from functools import cache
 
 import numpy as np
 import pytest
 
 import isomorph as iso
-from examples import BACKENDS, GROUPS, LEFT_OUT, MAY_NOT, TABLE, arrays_of, groups_of, may, name_in
-from examples import public
-from isomorph.tree import flatten
-from oracles import as_users_have_it, kind_of, numpy_of
+from examples import (
+    BACKENDS, LEFT_OUT, MAY_NOT, TABLE, arrays_of, groups_of, larger, may, name_in, public,
+)  # fmt: skip
+from examples.measuring import (
+    GRADIENT, HOST, NARROW, Failures, close, joined, known, measured, run, wanted, weighed,
+)  # fmt: skip
+from oracles import numpy_of
 
-# Of the largest number of a result, in float64: several roundings, by four libraries.
-VALUE, NARROW, GRADIENT = 1e-11, 2e-5, 2e-6
-
-
-def grid(**marks):
-    return [
-        pytest.param(backend, group, id=f"{backend}-{group}", **marks)
-        for backend in BACKENDS
-        for group in groups_of(backend)
-    ]
-
-
-WHOLE = pytest.mark.parametrize(("backend", "group"), grid(), indirect=["backend"])
+SLOW = pytest.mark.slow
+GROUPS = [
+    pytest.param(backend, group, id=f"{backend}-{group}")
+    for backend in BACKENDS
+    for group in groups_of(backend)
+]
 
 
-def leaves(y):
-    """The arrays of a nest of results; a mean counts as its two numbers."""
-    y = [y.total, y.count] if isinstance(y, iso.Mean) else y
-    return [x for x in flatten(y)[0]]
+def given(backend, arrays, dtype=np.float64):
+    return [iso.convert(np.asarray(x, dtype), backend) for x in arrays]
 
 
-def run(name):
-    entry = TABLE[name]
-    return lambda *arrays: leaves(entry.call(iso, *arrays))
+def derived(backend, name, word="gradient"):
+    """Whether an example is differentiated on a backend."""
+    return TABLE[name].order and may(TABLE[name], word, backend)
 
 
-@cache
-def wanted(name):
-    """The values of an example, and the gradients of their weighted sum, in float64."""
-    entry = TABLE[name]
-    arrays = arrays_of(entry)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy about NaN
-        found = [np.asarray(y) for y in leaves(entry.wanted(*arrays))]
-        return found, by_differences(entry, arrays, found)
-
-
-def weights(number, shape):
-    """A different weight for each element of a result, so that nothing cancels out."""
-    return np.sin(1.3 * np.arange(int(np.prod(shape))) + 0.4 + number).reshape(shape) + 1.2
-
-
-def weighed(xp, outs):
-    """One number from all floating-point numbers of the results."""
-    total = 0.0
-    for number, y in enumerate(outs):
-        if not hasattr(y, "dtype") or not xp.isdtype(y.dtype, ("real floating", "complex floating")):
-            continue
-        parts = [y]
-        if xp.isdtype(y.dtype, "complex floating"):
-            parts = [xp.real(y), 0.7 * xp.imag(y)]
-        for part in parts:
-            w = xp.asarray(weights(number, tuple(part.shape)), dtype=part.dtype)
-            total = total + xp.sum(part * w)
-    return total
-
-
-def by_differences(entry, arrays, values, step=1e-5):
-    """The gradient of each argument, by central differences of the example's own NumPy."""
-    if not entry.order:
-        return []
-    if entry.slope:
-        return [entry.slope(*arrays) * weights(0, arrays[0].shape)]
-    found = []
-    for place, x in enumerate(arrays):
-        grad = np.zeros(x.shape)
-        for at in np.ndindex(x.shape):
-            ends = []
-            for side in (step, -step):
-                moved = x.copy()
-                moved[at] += side
-                outs = leaves(entry.wanted(*arrays[:place], moved, *arrays[place + 1 :]))
-                ends.append(weighed(np, [np.asarray(y) for y in outs]))
-            grad[at] = (ends[0] - ends[1]) / (2 * step)
-        found.append(grad)
-    return found
-
-
-def measured(name):
-    """Values and gradients of an example, as one function of its arrays."""
-    call, places = run(name), tuple(range(len(TABLE[name].shapes)))
-
-    def both(*arrays):
-        if not TABLE[name].order:
-            return call(*arrays), []
-        total = lambda *a: (lambda outs: (weighed(iso.namespace(*a), outs), outs))(call(*a))
-        (_, outs), grads = iso.value_and_grad(total, argnums=places, has_aux=True)(*arrays)
-        return outs, list(grads)
-
-    return both
-
-
-SORT = {"f": "float", "c": "complex", "b": "bool", "i": "integer", "u": "integer"}
-
-
-class Failures(list):
-    """What went wrong, by name: all of it is told at the end."""
-
-    def of(self, name, what, check, *args):
-        try:
-            check(*args)
-        except Exception as error:
-            self.append(f"{name}, {what}: {type(error).__name__}: {str(error)[:600]}")
-
-    def tell(self):
-        assert not self, f"{len(self)} failures\n" + "\n".join(self)
-
-
-def close(found, expected, near, backend=None, dtype=None):
-    found = [x for x in found]
-    assert len(found) == len(expected) >= 1
-    for got, sure in zip(found, expected):
-        if hasattr(got, "dtype") and backend not in (None, "numpy"):
-            assert kind_of(got) == backend
-        got = numpy_of(got.resolve_conj() if hasattr(got, "resolve_conj") else got)
-        assert got.shape == sure.shape
-        if dtype and got.dtype.kind == "f":
-            assert got.dtype == dtype
-        assert SORT[got.dtype.kind] == SORT[sure.dtype.kind]
-        scale = max(np.abs(sure[np.isfinite(sure)]).max(initial=0.0), 1e-2)
-        np.testing.assert_allclose(got, sure, rtol=0, atol=near * scale)
-
-
-def given(backend, name, dtype=np.float64):
-    arrays = [np.asarray(x, dtype) for x in arrays_of(TABLE[name])]
-    return [iso.convert(x, backend) for x in arrays]
-
-
-def joined(names, inputs, backend, part):
-    """The results of all names, compiled as one program. If it raises, the halves are tried, so
-    that only those that raise are left out, with their errors.
-    """
-
-    def every(inputs):
-        return {name: part(name)(*inputs[name]) for name in names}
-
-    try:
-        with warnings.catch_warnings():  # a framework about its own compiler
-            warnings.simplefilter("ignore")
-            return as_users_have_it(backend, iso.jit(every))({n: inputs[n] for n in names}), {}
-    except Exception as error:
-        if len(names) == 1:
-            return {}, {names[0]: error}
-    found, raised = {}, {}
-    for half in (names[::2], names[1::2]):
-        some, errors = joined(half, inputs, backend, part)
-        found |= some
-        raised |= errors
-    return found, raised
+def program(backend, names):
+    """The parts of a program: values, and gradients where there are any."""
+    plain = lambda name: lambda *arrays: [run(name)(*arrays), []]
+    with_gradients = lambda name: derived(backend, name, "compiled gradient")
+    return {name: (measured if with_gradients(name) else plain)(name) for name in names}
 
 
 @pytest.mark.whole
-@WHOLE
-def test_every_name_eager_and_compiled(backend, xp, group):
-    """Values eager, in float64 and float32; values and gradients compiled."""
+@pytest.mark.parametrize(("backend", "group"), GROUPS, indirect=["backend"])
+def test_every_name_eager_and_compiled(backend, group):
+    """Values eager, and values and gradients compiled: all names of a group in one program. What
+    fails is named.
+    """
     names, failures = groups_of(backend)[group], Failures()
-    inputs = {name: given(backend, name) for name in names}
+    inputs = {name: given(backend, arrays_of(TABLE[name])) for name in names}
     for name in names:
-        failures.of(name, "value", valued, backend, name, inputs[name])
+        failures.of(name, "eager", valued, backend, name, inputs[name])
     can = [name for name in names if may(TABLE[name], "compiled", backend)]
-    found, raised = joined(can, inputs, backend, measured)
-    for name in found:
-        values, grads = found[name]
-        failures.of(name, "compiled", close, values, wanted(name)[0], VALUE)
-        if TABLE[name].order:
+    found, raised = joined(backend, program(backend, can), inputs)
+    for name, (values, grads) in found.items():
+        failures.of(name, "compiled", close, values, wanted(name)[0])
+        if derived(backend, name, "compiled gradient"):
             failures.of(name, "gradient", close, grads, wanted(name)[1], GRADIENT)
     failures.extend(f"{name}, compiled: {error!r}"[:900] for name, error in raised.items())
     failures.tell()
 
 
-HOST = ("convert", "to_numpy")  # they give plain arrays
-
-
-def valued(backend, name, inputs):
+def valued(backend, name, arrays):
     kind = "numpy" if name in HOST else backend
-    close(run(name)(*inputs), wanted(name)[0], VALUE, kind)
+    close(run(name)(*arrays), wanted(name)[0], backend=kind)
+
+
+# JAX compiles each eager operation by itself: there, all that is asked of a name is one program.
+NAMES = [(backend, name) for backend in BACKENDS for name in TABLE]
+
+
+def asked(backend, name):
+    """What is asked of one example: name -> (function, arrays, expected results, error)."""
+    entry, arrays, found = TABLE[name], arrays_of(TABLE[name]), {}
+    if derived(backend, name):
+        gradients = lambda *a: measured(name)(*a)[1]
+        found["gradients"] = gradients, arrays, wanted(name)[1], GRADIENT
+    if may(entry, "float32", backend):
+        narrow = [x.astype(np.float32) for x in arrays]
+        found["float32"] = run(name), narrow, wanted(name)[0], NARROW
+    if arrays and not entry.within and may(entry, "zeros", backend):
+        found["zeros"] = expected(name, [np.zeros_like(x) for x in arrays])
+    if arrays and may(entry, "empty", backend):
+        first = arrays[0].shape
+        found["no examples"] = expected(name, [x[:0] if x.shape == first else x for x in arrays])
+    return found
+
+
+def expected(name, arrays):
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # NumPy about means of nothing
+        return run(name), arrays, known(name)(*arrays), 1e-11
+
+
+@pytest.mark.parametrize(("backend", "name"), NAMES, indirect=["backend"])
+def test_a_name_alone(backend, name):
+    """Gradients eager, float32 kept, at zero, and without examples; on JAX in one program."""
+    parts, failures = asked(backend, name), Failures()
+    arrays = {what: [iso.convert(x, backend) for x in part[1]] for what, part in parts.items()}
+    every = lambda arrays: {what: parts[what][0](*arrays[what]) for what in arrays}
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        together = backend == "jax" and may(TABLE[name], "compiled", backend)
+        found = (iso.jit if together else lambda f: f)(every)(arrays)
+    for what, (_, _, sure, near) in parts.items():
+        dtype = np.float32 if what == "float32" else None
+        failures.of(name, what, close, found[what], sure, near, None, dtype)
+    failures.tell()
+    assert parts or not may(TABLE[name], "float32", backend)
+
+
+TWICE = [
+    pytest.param(backend, name, marks=SLOW if backend == "jax" else ())
+    for backend, name in NAMES
+    if TABLE[name].order > 1 and not TABLE[name].slope and derived(backend, name)
+]
+
+
+@pytest.mark.parametrize(("backend", "name"), TWICE, indirect=["backend"])
+def test_second_derivatives_of_a_name(backend, xp, name):
+    """Along one direction, against differences of fourth order of the example's own NumPy."""
+    arrays, step = arrays_of(TABLE[name]), 2e-3
+    along = [np.sin(2.0 + np.arange(x.size)).reshape(x.shape) for x in arrays]
+    moved = lambda t: weighed(np, known(name)(*(x + t * d for x, d in zip(arrays, along))))
+    ends = [moved(k * step) for k in (-2, -1, 0, 1, 2)]
+    curve = np.dot([-1, 16, -30, 16, -1], ends) / (12 * step**2)
+    total = lambda *a: weighed(xp, run(name)(*a))
+    slopes = lambda *a: iso.hvp(total, tuple(a[: len(arrays)]), tuple(a[len(arrays) :]))
+    both = [iso.convert(x, backend) for x in (*arrays, *along)]
+    found = (iso.jit if backend == "jax" else lambda f: f)(slopes)(*both)
+    got = sum(np.sum(numpy_of(h) * d) for h, d in zip(found, along, strict=True))
+    np.testing.assert_allclose(got, curve, rtol=2e-5, atol=2e-5 * max(1.0, abs(ends[2])))
+
+
+MANY = [
+    pytest.param(backend, group, id=f"{backend}-{group}", marks=() if few else SLOW)
+    for backend in BACKENDS[1:]
+    for group in groups_of(backend)
+    for few in [group in ("activations", "elementwise")]
+]
+
+
+@pytest.mark.parametrize(("backend", "group"), MANY, indirect=["backend"])
+def test_large_arrays_compiled(backend, group):
+    """Compilers compute many elements at a time: with many, compiled gives what eager gives, and
+    with gradients. Those of one size are left out.
+    """
+    can = [name for name in groups_of(backend)[group]
+           if may(TABLE[name], "large") and may(TABLE[name], "compiled", backend)]  # fmt: skip
+    if not can:
+        pytest.skip("all of its examples have one size")
+    inputs = {name: given(backend, larger(TABLE[name])) for name in can}
+    parts, failures = program(backend, can), Failures()
+    found, raised = joined(backend, parts, inputs)
+    for name, (values, grads) in found.items():
+        sure = [[numpy_of(x) for x in part] for part in parts[name](*inputs[name])]
+        failures.of(name, "value", close, values, sure[0], 1e-9)
+        if derived(backend, name, "compiled gradient"):
+            failures.of(name, "gradient", close, grads, sure[1], 1e-9)
+    failures.extend(f"{name}, compiled: {error!r}"[:900] for name, error in raised.items())
+    failures.tell()
+
+
+UNCOMPILED = [
+    (backend, name)
+    for backend, name in NAMES
+    if backend != "numpy" and "compiled" in TABLE[name].but
+]
+
+
+@pytest.mark.parametrize(("backend", "name"), UNCOMPILED, indirect=["backend"])
+def test_what_may_not_be_compiled_raises(backend, name):
+    arrays = given(backend, arrays_of(TABLE[name]))
+    with pytest.raises(Exception, match=r"\w"):
+        iso.jit(run(name))(*arrays)
+
+
+def test_every_public_name_has_an_example_or_a_reason():
+    named = {name_in(case) for case in TABLE}
+    left = [name for names in LEFT_OUT.values() for name in names]
+    assert set(public()) - named - set(left) == set(), "no example"
+    assert named & set(left) == set(), "left out, but has an example"
+    assert {*named, *left} - set(public()) == set(), "no such name"
+    assert len(left) == len(set(left))
+    facts = {word for entry in TABLE.values() for word in entry.but}
+    known = {*MAY_NOT, *(f"{backend} {word}" for backend in BACKENDS for word in MAY_NOT)}
+    assert facts <= known, "unknown words"
+    cases = [name for names in groups_of("numpy").values() for name in names]
+    assert sorted(cases) == sorted(TABLE), "each is in one group"

@@ -17,12 +17,14 @@ from isomorph.frontends.jax import lax
 from oracles import name_of
 
 from . import activations, arrays, layers, modules, namespace, special, transforms
-from .entries import BACKENDS, MAY_NOT, Function, Layer, Pair, arrays_of, const, may, of_vector
-from .entries import LARGER, X, parts
+from .entries import (
+    BACKENDS, MAY_NOT, Function, Layer, Pair, X, arrays_of, const, larger, may, of_vector, parts,
+)  # fmt: skip
 
 __all__ = [
-    "BACKENDS", "FUNCTIONS", "GROUPS", "LARGER", "LAYERS", "MAY_NOT", "NAMES", "PAIRS", "TABLE",
-    "LEFT_OUT", "X", "arrays_of", "const", "groups_of", "may", "name_in", "of_vector", "parts", "public",
+    "BACKENDS", "FUNCTIONS", "GROUPS", "LAYERS", "LEFT_OUT", "MAY_NOT", "NAMES", "PAIRS", "TABLE",
+    "TOPICS", "X", "Function", "Layer", "Pair", "arrays_of", "const", "groups_of", "larger", "may",
+    "name_in", "of_vector", "parts", "public",
 ]  # fmt: skip
 
 NAMES = namespace.NAMES
@@ -39,9 +41,9 @@ FUNCTIONS = {name: entry for part in TOPICS.values() for name, entry in part.ite
 
 
 @cache
-def module(name, backend, dtype):
+def module(name, backend):
     """The module of a backend. The same key gives the same weights on every backend."""
-    with iso.use_backend(backend, dtype=dtype), iso.use_key(3):
+    with iso.use_backend(backend, dtype="float64"), iso.use_key(3):
         return LAYERS[name].make(iso)
 
 
@@ -56,11 +58,12 @@ def layer(name, entry):
 
     def call(_, x, by):
         xp = iso.namespace(x)
-        made = module(name, name_of(xp), "float64" if x.dtype == xp.float64 else "float32")
-        return made.apply(stepped(made.v, by), made.state, x)[0]
+        made = module(name, name_of(xp))
+        v = iso.tree.map(lambda w: xp.astype(w, x.dtype), made.v)
+        return made.apply(stepped(v, by), made.state, x)[0]
 
     def wanted(x, by):
-        return entry.wanted(stepped(module(name, "numpy", "float64").v, by), x)
+        return entry.wanted(stepped(module(name, "numpy").v, by), x)
 
     but = {"large": "its variables have one size"} | entry.but
     return Function(call, (entry.shape, (1,)), wanted, ((-0.75, 0.85), (0.2, 0.4)), but=but)
@@ -135,18 +138,16 @@ def _groups():
     elementwise = [name for name in TABLE if name.startswith("xp.") and TABLE[name].each]
     matrices = [name for name in TABLE if "linalg." in name and not name.startswith("lax")]
     of = lambda start: [name for name in TABLE if name.startswith(start)]
-    topic = {name: topic for topic, part in TOPICS.items() for name in part}
     found, seen = {}, set()
     for group, names in (
         ("convolutions", convolutions), ("elementwise", elementwise), ("linalg", matrices),
         ("fft", of("xp.fft.")), ("namespace", of("xp.")), ("optimizers", of("optimizers.")),
         ("random", of("random.")), ("modules", LAYERS), ("special", of("special.")),
-        *((part, [n for n in topic if topic[n] == part]) for part in TOPICS),
+        *TOPICS.items(),
     ):  # fmt: skip
-        found[group] = [name for name in names if name not in seen]
+        found.setdefault(group, []).extend(name for name in names if name not in seen)
         seen |= set(names)
-    assert seen == set(TABLE)
-    return {group: names for group, names in found.items() if names}
+    return found
 
 
 GROUPS = _groups()

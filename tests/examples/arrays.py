@@ -11,6 +11,7 @@ from .entries import R, V, Function, const, each, ints, named
 IDS = [0, 2, 0, 7]
 SOME = {"large": "its indices are some", "empty": "its indices are some"}
 PLACES = [3, 1, 3]
+NONE = {"empty": "there must be a number"}
 HOLES = np.isin(np.arange(24).reshape(R), (3, 17))
 HOLED = {"large": "holes at two places", "empty": "holes at two places"}
 
@@ -70,7 +71,7 @@ FUNCTIONS = {
     "diag, of a matrix": Function(named("diag"), (R,), np.diag),
     "median": Function(lambda iso, x: iso.median(x, axis=1), (R,), lambda x: np.median(x, axis=1)),
     "quantile": Function(lambda iso, x: iso.quantile(x, [0.3, 0.8], axis=0), (R,),
-                         lambda x: np.quantile(x, [0.3, 0.8], axis=0)),
+                         lambda x: np.quantile(x, [0.3, 0.8], axis=0), but=NONE),
     "nanquantile": Function(lambda iso, x: iso.nanquantile(holed(x), 0.3, axis=0), (R,),
                             lambda x: np.nanquantile(np.where(HOLES, np.nan, x), 0.3, axis=0),
                             but=HOLED),
@@ -112,10 +113,10 @@ FUNCTIONS = {
                                lambda x: np.maximum.accumulate(x, axis=1)),
     "cumulative_min": Function(lambda iso, x: iso.cumulative_min(x, axis=1), (R,),
                                lambda x: np.minimum.accumulate(x, axis=1)),
-    "convolve": Function(named("convolve"), (V, (6,)), np.convolve),
+    "convolve": Function(named("convolve"), (V, (6,)), np.convolve, but=NONE),
     "convolve, same": Function(lambda iso, x, y: iso.convolve(x, y, "same"), (V, (6,)),
-                               lambda x, y: np.convolve(x, y, "same")),
-    "correlate": Function(named("correlate"), (V, (6,)), np.correlate),
+                               lambda x, y: np.convolve(x, y, "same"), but=NONE),
+    "correlate": Function(named("correlate"), (V, (6,)), np.correlate, but=NONE),
     "trapezoid": Function(named("trapezoid"), (R, (6,)), np.trapezoid),
     "cdist": Function(named("cdist"), (R, (2, 6)), distance.cdist, (None, (-3.0, -1.0))),
     "segment_max": Function(in_segments("segment_max"), (R,), lambda x: segments(np.max, x),
@@ -130,7 +131,7 @@ FUNCTIONS = {
                             but=SOME),
     "at": Function(lambda iso, x: iso.at(x)[ints(x, PLACES)].get(), (R,), lambda x: x[PLACES],
                    but=SOME),
-    "at, set": Function(lambda iso, x, v: iso.at(x)[1:4].set(v), (R, (3, 6)), kept),
+    "at, set": Function(lambda iso, x, v: iso.at(x)[1:4].set(v), (R, (3, 6)), kept, but=SOME),
     "at, add": Function(lambda iso, x, v: iso.at(x)[ints(x, PLACES)].add(v), (R, (3, 6)),
                         lambda x, v: updated(x, PLACES, v, "add"), but=SOME),
     "at, multiply": Function(lambda iso, x, v: iso.at(x)[ints(x, [3, 1, 2])].multiply(v),

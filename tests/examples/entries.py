@@ -44,6 +44,8 @@ class Pair(NamedTuple):
 MAY_NOT = {
     "compiled": "be compiled",
     "xla": "be compiled by XLA on TensorFlow, and whatever is in the same program",
+    "gradient": "be differentiated on that backend",
+    "compiled gradient": "be differentiated in a compiled program",
     "float32": "be called with float32",
     "half": "be called with float16 and bfloat16",
     "zeros": "be called with zeros",
@@ -103,6 +105,11 @@ def arrays_of(entry, shapes=None):
     numbers = numbers if numbers is X else numbers * 0.8 + 0.05
     ranges = entry.within or (None,) * len(shapes)
     return [moved(x, w) for x, w in zip(parts(np, numbers, shapes), ranges, strict=True)]
+
+
+def larger(entry):
+    """The arrays of an example with more elements: each size has its larger one."""
+    return arrays_of(entry, [tuple(LARGER.get(n, n) for n in shape) for shape in entry.shapes])
 
 
 def of_vector(entry, call):

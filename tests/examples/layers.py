@@ -21,7 +21,7 @@ def rms(x, axis=-1, epsilon=1e-6):
 
 def grouped(x, groups):
     """Group norm of [batch, ..., channels]."""
-    split = x.reshape(*x.shape[:-1], groups, -1)
+    split = x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)
     axes = (*range(1, x.ndim - 1), x.ndim)
     return normed(split, axes).reshape(x.shape)
 
@@ -170,6 +170,7 @@ KEPT = np.array([[1, 0, 0, 1, 0, 0], [1, 1, 1, 1, 1, 1], [0, 1, 0, 1, 1, 0], [0,
 IMAGE, LINE, CUBE = (2, 4, 4, 2), (2, 4, 2), (1, 3, 3, 3, 2)
 HALO = ((0, 1), (0, 1))
 POSITIVE = (0.3, 1.3)
+ALONE = ONE_SIZE | {"empty": "no variance without examples"}
 
 FUNCTIONS = {
     "local_response_norm": Function(
@@ -182,7 +183,8 @@ FUNCTIONS = {
     "rms_norm": Function(lambda iso, x, w: iso.rms_norm(x, weight=w), (R, (6,)),
                          lambda x, w: rms(x) * w),
     "rms_norm, axis": Function(lambda iso, x, w: iso.rms_norm(x, weight=w, axis=0), (R, (4,)),
-                               lambda x, w: rms(x, 0) * w[:, None]),
+                               lambda x, w: rms(x, 0) * w[:, None],
+                               but={"empty": "its weights are for each row"}),
     "group_norm": Function(lambda iso, x, w: iso.group_norm(x, 2, weight=w), (T, (4,)),
                            lambda x, w: grouped(x, 2) * w, but=ONE_SIZE),
     "instance_norm": Function(named("instance_norm"), (T,), lambda x: normed(x, 1)),
@@ -191,9 +193,9 @@ FUNCTIONS = {
         (T, *[(4,)] * 4), lambda x, m, v, w, b: (x - m) / np.sqrt(v + 1e-5) * w + b,
         (None, None, POSITIVE, None, None)),
     "batch_norm, training": Function(lambda *a: train(*a)[0], (T, (4,), (4,)),
-                                     lambda *a: trained(*a)[0], but=ONE_SIZE),
+                                     lambda *a: trained(*a)[0], but=ALONE),
     "batch_norm, statistics": Function(lambda *a: train(*a)[1:], (T, (4,), (4,)),
-                                       lambda *a: trained(*a)[1:], order=0, but=ONE_SIZE),
+                                       lambda *a: trained(*a)[1:], order=0, but=ALONE),
     "max_pool": Function(lambda iso, x: iso.max_pool(x, 2, 2), (IMAGE,),
                          lambda x: pooled(x, 2, 2, np.max)),
     "max_pool, padded": Function(lambda iso, x: iso.max_pool(x, 3, 2, "SAME"), (IMAGE,),
@@ -204,11 +206,12 @@ FUNCTIONS = {
                                   lambda x: adaptively(x, (3, 4), np.max)),
     "adaptive_avg_pool": Function(lambda iso, x: iso.adaptive_avg_pool(x, (3, 4)), (IMAGE,),
                                   lambda x: adaptively(x, (3, 4), np.mean)),
-    "linear": Function(lambda iso, x, w, b: iso.linear(x, w, bias=b), (R, M[:1] + (6,), (4,)),
+    "linear": Function(lambda iso, x, w, b: iso.linear(x, w, bias=b), (R, (5, 6), (5,)),
                        lambda x, w, b: x @ w.T + b),
     "linear, of each": Function(
         lambda iso, x, w, b: iso.linear(x, w, bias=b), (T, (2, 4, 4), (2, 4)),
-        lambda x, w, b: x @ w.swapaxes(1, 2) + b[:, None]),
+        lambda x, w, b: x @ w.swapaxes(1, 2) + b[:, None],
+        but={"empty": "its weights are for each example"}),
     "embedding": Function(lambda iso, w: iso.embedding(ints(w, IDS), w), (R,), lambda w: w[IDS],
                           but={"empty": "the rows are the table"}),
     "dropout": Function(lambda iso, x: iso.dropout(x, 0.4, rng=key_of(x)), (R,),

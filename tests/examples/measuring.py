@@ -1,8 +1,4 @@
-"""Run examples, and compare them with what their own NumPy gives.
-
-Every example is a function of the same 24 numbers, so that compilers see one input: what reads the
-same numbers becomes one loop.
-"""
+"""Run examples, and compare them with what their own NumPy gives."""
 
 import warnings
 from functools import cache
@@ -11,9 +7,9 @@ import numpy as np
 
 import isomorph as iso
 from isomorph.tree import flatten
-from oracles import as_users_have_it, kind_of, numpy_of
+from oracles import as_users_have_it, central_gradient, kind_of, numpy_of
 
-from . import TABLE, X, of_vector
+from . import TABLE, arrays_of
 
 # Of the largest number of a result: several roundings by four libraries; then differences.
 VALUE, NARROW, GRADIENT = 1e-11, 2e-5, 2e-6
@@ -31,15 +27,9 @@ def run(name):
     return lambda *arrays: leaves(TABLE[name].call(iso, *arrays))
 
 
-def vector(name):
-    """An example as a function of 24 numbers."""
-    return of_vector(TABLE[name], run(name))
-
-
 def known(name):
-    """What an example should give, as a function of 24 numbers, in NumPy."""
-    wanted = TABLE[name].wanted
-    return of_vector(TABLE[name], lambda *arrays: [np.asarray(y) for y in leaves(wanted(*arrays))])
+    """What an example should give, as a function of its arrays."""
+    return lambda *arrays: [np.asarray(y) for y in leaves(TABLE[name].wanted(*arrays))]
 
 
 def weights(number, shape):
@@ -60,40 +50,41 @@ def weighed(xp, outs):
     return total
 
 
-def total(name):
-    """One number from an example, as a function of 24 numbers, and its results."""
-    call = vector(name)
-    return lambda x: (lambda outs: (weighed(iso.namespace(x), outs), outs))(call(x))
-
-
 @cache
 def wanted(name):
-    """The values of an example, and the gradient of their weighted sum, in float64."""
-    entry, func = TABLE[name], known(name)
+    """The values of an example, and the gradients of their weighted sum, in float64."""
+    entry = TABLE[name]
+    func, arrays = known(name), arrays_of(entry)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # NumPy about NaN
-        found = func(X)
+        found = func(*arrays)
         if not entry.order:
-            return found, None
+            return found, []
         if entry.slope:
-            return found, entry.slope(X) * weights(0, X.shape)
-        return found, differences(lambda x: weighed(np, func(x)), X)
+            return found, [entry.slope(*arrays) * weights(0, arrays[0].shape)]
+        return found, differences(lambda *a: weighed(np, func(*a)), arrays)
 
 
-def differences(func, x, step=1e-5):
-    """The gradient of a function of a vector, by central differences."""
-    ends = [[func(x + side * e) for side in (step, -step)] for e in np.eye(len(x))]
-    return np.array([(high - low) / (2 * step) for high, low in ends])
+def differences(func, arrays, step=1e-5):
+    """The gradients of a function of arrays, by central differences."""
+    found = []
+    for place, x in enumerate(arrays):
+        along = lambda x, place=place: func(*arrays[:place], x, *arrays[place + 1 :])
+        found.append(central_gradient(along, x, step))
+    return found
 
 
 def measured(name):
-    """Values and gradient of an example, as one function of 24 numbers."""
-    if not TABLE[name].order:
-        return lambda x: [vector(name)(x), None]
+    """Values and gradients of an example, as one function of its arrays."""
+    call = run(name)
+    def both(*given):
+        places = tuple(range(len(given)))
+        (_, outs), grads = iso.value_and_grad(scalar, argnums=places, has_aux=True)(*given)
+        return [outs, list(grads)]
 
-    def both(x):
-        (_, outs), grad = iso.value_and_grad(total(name), has_aux=True)(x)
-        return [outs, grad]
+    def scalar(*given):
+        outs = call(*given)
+        return weighed(iso.namespace(*given), outs), outs
 
     return both
 
@@ -128,24 +119,22 @@ def close(found, expected, near=VALUE, backend=None, dtype=None):
         np.testing.assert_allclose(got, sure, rtol=0, atol=near * scale)
 
 
-def joined(names, part, x, backend):
-    """The results of all names and their errors, compiled as one program. If it raises, its halves
-    are tried, so that only those that raise are left out.
+def joined(backend, parts, inputs):
+    """The results of functions by name and their errors, compiled as one program. If it raises, its
+    halves are tried, so that only those that raise are left out.
     """
-
-    def every(x):
-        return {name: part(name)(x) for name in names}
-
+    program = lambda inputs: {name: parts[name](*inputs[name]) for name in inputs}
+    inputs = {name: inputs[name] for name in parts}
     try:
         with warnings.catch_warnings():  # a framework about its own compiler
             warnings.simplefilter("ignore")
-            return as_users_have_it(backend, iso.jit(every))(x), {}
+            return as_users_have_it(backend, iso.jit(program))(inputs), {}
     except Exception as error:
-        if len(names) == 1:
-            return {}, {names[0]: error}
+        if len(parts) == 1:
+            return {}, dict.fromkeys(parts, error)
     found, raised = {}, {}
-    for half in (names[::2], names[1::2]):
-        some, errors = joined(half, part, x, backend)
+    for half in (list(parts)[::2], list(parts)[1::2]):
+        some, errors = joined(backend, {name: parts[name] for name in half}, inputs)
         found |= some
         raised |= errors
     return found, raised

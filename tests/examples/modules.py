@@ -10,6 +10,7 @@ from isomorph import chain
 
 from .activations import tanh_gelu
 from .entries import Layer, Pair, R, T
+from .transforms import ratio
 from .layers import (
     HALO, IDS, adaptively, attended, convolved, depthwise, grouped, gru, lstm, normed, pooled,
     responses, rms, transposed,
@@ -23,7 +24,7 @@ KEYED = {"compiled": "its key is state, which a program would lose"}
 def attending(v, x, count=2):
     """Attention with every head, of [batch, length, width]."""
     y = x @ v["in_w"].T + v["in_b"]
-    split = lambda y: y.reshape(*x.shape[:2], count, -1).swapaxes(1, 2)
+    split = lambda y: y.reshape(*x.shape[:2], count, x.shape[2] // count).swapaxes(1, 2)
     q, k, w = (split(part) for part in np.split(y, 3, axis=-1))
     return attended(q, k, w).swapaxes(1, 2).reshape(x.shape) @ v["out_w"].T + v["out_b"]
 
@@ -37,17 +38,17 @@ def batch_normed(v, x):
     return normed(x, (0, 1)) * v["w"] + v["b"]
 
 
-def zero(gates, out=4):
+def zero(gates, batch, out=4):
     """The states that a recurrent layer starts with."""
-    return [np.zeros((2, out))] * (2 if gates == 4 else 1)
+    return [np.zeros((batch, out))] * (2 if gates == 4 else 1)
 
 
 def lstm_of(v, x):
-    return lstm(x, *zero(4), v["kernel"], v["recurrent_kernel"], v["bias"] + v["recurrent_bias"])
+    return lstm(x, *zero(4, len(x)), v["kernel"], v["recurrent_kernel"], v["bias"] + v["recurrent_bias"])
 
 
 def gru_of(v, x):
-    return gru(x, *zero(3), *(v[key] for key in ("kernel", "recurrent_kernel", "bias",
+    return gru(x, *zero(3, len(x)), *(v[key] for key in ("kernel", "recurrent_kernel", "bias",
                                                  "recurrent_bias")))  # fmt: skip
 
 
@@ -59,7 +60,8 @@ LAYERS = {
     "AdaptiveMaxPool": Layer(lambda iso: iso.AdaptiveMaxPool((3, 4)), IMAGE,
                              lambda v, x: adaptively(x, (3, 4), np.max)),
     "AvgPool": Layer(lambda iso: iso.AvgPool(2, 1), IMAGE, lambda v, x: pooled(x, 2, 1, np.mean)),
-    "BatchNorm": Layer(lambda iso: iso.BatchNorm(4), T, batch_normed),
+    "BatchNorm": Layer(lambda iso: iso.BatchNorm(4), T, batch_normed,
+                       {"empty": "no variance without examples"}),
     "Conv1D": Layer(lambda iso: iso.Conv1D(4, 4, 2), T,
                     lambda v, x: convolved(x, v["w"], 1, ((0, 1),)) + v["b"]),
     "Conv1DTranspose": Layer(lambda iso: iso.Conv1DTranspose(4, 4, 2, 2), T,
@@ -76,8 +78,9 @@ LAYERS = {
     "DepthwiseConv2D": Layer(lambda iso: iso.DepthwiseConv2D(2, 2), IMAGE,
                              lambda v, x: depthwise(x, v["w"][..., 0]) + v["b"]),
     "Dropout": Layer(lambda iso: iso.Dropout(0.4).eval(), R, lambda v, x: x, KEYED),
-    "Embedding": Layer(lambda iso: Rows(iso), R, lambda v, x: v["rows"]["w"][IDS] * x[:3]),
-    "Flatten": Layer(lambda iso: iso.Flatten(), T, lambda v, x: x.reshape(len(x), -1)),
+    "Embedding": Layer(lambda iso: Rows(iso), R, lambda v, x: v["rows"]["w"][IDS] * x[:3],
+                       {"empty": "three ids"}),
+    "Flatten": Layer(lambda iso: iso.Flatten(), T, lambda v, x: x.reshape(len(x), 12)),
     "GRU": Layer(lambda iso: iso.GRU(4, 4, recurrent_init=iso.initializers.glorot()), T, gru_of,
                  LOOP),
     "GroupNorm": Layer(lambda iso: iso.GroupNorm(4, 2), T,
@@ -174,9 +177,9 @@ def by_adam(decay=0.0, ratio=lambda w, u: 1.0, epsilon=1e-8):
 def by_lars(w, gradients):
     m = 0.0
     for g in gradients:
-        g = g + 0.1 * w
-        rate = 0.5 * np.linalg.norm(w) / (np.linalg.norm(g - 0.1 * w) + 0.1 * np.linalg.norm(w))
-        m = 0.9 * m + 0.1 * rate * g
+        a, b = np.linalg.norm(w), np.linalg.norm(g)
+        rate = 0.5 * a / (b + 0.1 * a) if a * b else 1.0
+        m = 0.9 * m + 0.1 * rate * (g + 0.1 * w)
         w = w - m
     return w
 
@@ -232,7 +235,7 @@ PAIRS = {
     "adam": Pair(lambda o: o.adam(0.1), by_adam()),
     "adamw": Pair(lambda o: o.adamw(0.1, weight_decay=0.3), by_adam(0.3)),
     "lamb": Pair(lambda o: o.lamb(0.1, weight_decay=0.1),
-                 by_adam(0.1, lambda w, u: min(np.linalg.norm(w) / np.linalg.norm(u), 10), 1e-6)),
+                 by_adam(0.1, lambda w, u: min(ratio(w, u), 10), 1e-6)),
     "lars": Pair(lambda o: o.lars(0.1, weight_decay=0.1, trust_coefficient=0.5), by_lars),
     "lion": Pair(lambda o: o.lion(0.1, weight_decay=0.1), by_lion),
     "rmsprop": Pair(lambda o: o.rmsprop(0.1, momentum=0.9, centered=True), by_rmsprop),

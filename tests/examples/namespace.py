@@ -11,8 +11,10 @@ from .entries import M, R, T, V, Function, const, ints, named
 
 PLUS = np.diag([2.0, 3.0, 4.5, 6.0])
 INSIDE, OUTSIDE = (0.1, 0.9), (1.2, 3.0)
-LAPACK = {"half": "LAPACK has no narrow matrices"}
-FFT = {"half": "Fourier transforms have no narrow numbers"}
+LAPACK = {"half": "LAPACK has no narrow matrices", "large": "its matrix has one size",
+          "empty": "a square matrix"}  # fmt: skip
+FFT = {"half": "Fourier transforms have no narrow numbers",
+       "empty": "a transform of no points"}  # fmt: skip
 NARROW = {"half": "a narrow number has no complex numbers"}
 
 
@@ -23,9 +25,10 @@ def symmetric(xp, x):
     return at.matmul(x, at.matrix_transpose(x)) + const(x, plus)
 
 
-def z(x):
+def z(xp, x):
     """Complex numbers from real ones."""
-    return x + 1j * (x * 0.5 + 0.2)
+    wide = xp.astype(x, xp.complex128 if x.dtype == xp.float64 else xp.complex64)
+    return wide * (1 + 0.5j) + 0.2j
 
 
 def by_numpy(call, *shapes, within=None, **facts):
@@ -106,11 +109,11 @@ NAMES = {
     "pow, number": by_numpy(lambda xp, x: xp.pow(x, 2.5), V, within=(INSIDE,), each=True),
     "pow, zero": by_numpy(lambda xp, x: xp.pow(x, 0.0), V, each=True),
     "clip": by_numpy(lambda xp, x: xp.clip(x, -0.3, 0.4), V, each=True),
-    "real": by_numpy(lambda xp, x: xp.real(z(x) ** 2), V, but=NARROW),
-    "imag": by_numpy(lambda xp, x: xp.imag(z(x) ** 2), V, but=NARROW),
-    "conj": by_numpy(lambda xp, x: xp.conj(z(x)), V, but=NARROW),
-    "acosh, complex": by_numpy(lambda xp, x: xp.acosh(z(x)), V, but=NARROW),
-    "sign, complex": by_numpy(lambda xp, x: xp.sign(z(x)), V, but=NARROW),
+    "real": by_numpy(lambda xp, x: xp.real(z(xp, x) ** 2), V, but=NARROW),
+    "imag": by_numpy(lambda xp, x: xp.imag(z(xp, x) ** 2), V, but=NARROW),
+    "conj": by_numpy(lambda xp, x: xp.conj(z(xp, x)), V, but=NARROW),
+    "acosh, complex": by_numpy(lambda xp, x: xp.acosh(z(xp, x)), V, but=NARROW),
+    "sign, complex": by_numpy(lambda xp, x: xp.sign(z(xp, x)), V, but=NARROW),
     "logical_not": by_numpy(lambda xp, x: xp.logical_not(x > 0), V, order=0),
     "bitwise_invert": by_numpy(lambda xp, x: xp.bitwise_invert(ints(x, ONES)), R, order=0),
     "all": by_numpy(lambda xp, x: xp.all(x > -0.7, axis=1), R, order=0),
@@ -139,7 +142,7 @@ NAMES = {
     "moveaxis": by_numpy(lambda xp, x: xp.moveaxis(x, 0, -1), T),
     "permute_dims": by_numpy(lambda xp, x: xp.permute_dims(x, (2, 0, 1)), T),
     "repeat": by_numpy(lambda xp, x: xp.repeat(x, 2, axis=0), R),
-    "reshape": by_numpy(lambda xp, x: xp.reshape(x, (-1, x.shape[0])), R),
+    "reshape": by_numpy(lambda xp, x: xp.reshape(x, (-1, 3)), R, but={"large": "rows of three"}),
     "roll": by_numpy(lambda xp, x: xp.roll(x, (1, -2), axis=(0, 1)), R),
     "squeeze": by_numpy(lambda xp, x: xp.squeeze(x[:, None, :, None], axis=(1, 3)), R),
     "stack": by_numpy(lambda xp, x, y: xp.stack([x, y], axis=-1), R, R),
@@ -204,25 +207,26 @@ NO_XLA = {"det", "slogdet", "eigh", "eigvalsh", "matrix_rank", "pinv", "svdvals"
 PLAIN = {"cross", "diagonal", "matmul", "matrix_norm", "matrix_transpose", "outer", "tensordot",
          "trace", "vecdot", "vector_norm", "vector_norm, cubes"}  # fmt: skip
 for word, entry in MATRICES.items():
-    facts = {} if word in PLAIN else {**LAPACK, "large": "its matrix has one size"}
+    facts = {} if word in PLAIN else dict(LAPACK)
     facts |= {"xla": "XLA on TensorFlow lacks it"} if word in NO_XLA else {}
     NAMES[f"linalg.{word}"] = entry._replace(but=facts)
 
 NAMES |= {
-    "fft.fft": by_numpy(lambda xp, x: xp.fft.fft(z(x)), V, but=FFT),
-    "fft.ifft": by_numpy(lambda xp, x: xp.fft.ifft(z(x), n=10), V, but=FFT),
-    "fft.fftn": by_numpy(lambda xp, x: xp.fft.fftn(z(x)), R, but=FFT),
-    "fft.ifftn": by_numpy(lambda xp, x: xp.fft.ifftn(z(x)), R, but=FFT),
+    "fft.fft": by_numpy(lambda xp, x: xp.fft.fft(z(xp, x)), V, but=FFT),
+    "fft.ifft": by_numpy(lambda xp, x: xp.fft.ifft(z(xp, x), n=10), V, but=FFT),
+    "fft.fftn": by_numpy(lambda xp, x: xp.fft.fftn(z(xp, x)), R, but=FFT),
+    "fft.ifftn": by_numpy(lambda xp, x: xp.fft.ifftn(z(xp, x)), R, but=FFT),
     "fft.rfft": by_numpy(lambda xp, x: xp.fft.rfft(x, norm="ortho"), V, but=FFT),
-    "fft.irfft": by_numpy(lambda xp, x: xp.fft.irfft(z(x), n=20), V, but=FFT),
+    "fft.irfft": by_numpy(lambda xp, x: xp.fft.irfft(z(xp, x), n=20), V, but=FFT),
     "fft.rfftn": by_numpy(lambda xp, x: xp.fft.rfftn(x), R, but=FFT),
-    "fft.irfftn": by_numpy(lambda xp, x: xp.fft.irfftn(z(x), axes=(0, 1)), R, but=FFT),
-    "fft.hfft": by_numpy(lambda xp, x: xp.fft.hfft(z(x)), V, but=FFT),
+    "fft.irfftn": by_numpy(lambda xp, x: xp.fft.irfftn(z(xp, x), axes=(0, 1)), R, but=FFT),
+    "fft.hfft": by_numpy(lambda xp, x: xp.fft.hfft(z(xp, x)), V, but=FFT),
     "fft.ihfft": by_numpy(lambda xp, x: xp.fft.ihfft(x), V, but=FFT),
     "fft.fftshift": by_numpy(lambda xp, x: xp.fft.fftshift(x), R, but=FFT),
     "fft.ifftshift": by_numpy(lambda xp, x: xp.fft.ifftshift(x, axes=1), R, but=FFT),
-    "fft.fftfreq": by_numpy(lambda xp, x: xp.astype(xp.fft.fftfreq(6), x.dtype) * x, R, but=FFT),
-    "fft.rfftfreq": by_numpy(lambda xp, x: xp.astype(xp.fft.rfftfreq(6), x.dtype) * x[:, :4], R,
+    # quarters are the same numbers in the default dtype of every framework
+    "fft.fftfreq": by_numpy(lambda xp, x: xp.astype(xp.fft.fftfreq(4), x.dtype) * x, M, but=FFT),
+    "fft.rfftfreq": by_numpy(lambda xp, x: xp.astype(xp.fft.rfftfreq(4), x.dtype) * x[:, :3], M,
                              but=FFT),
 }  # fmt: skip
 

@@ -8,7 +8,7 @@ import isomorph as iso
 
 from .activations import log_softmax, softmax
 from .entries import M, R, V, Function, each, named
-from .namespace import NAMES, PLUS, symmetric
+from .namespace import LAPACK, NAMES, PLUS, symmetric
 
 S = scipy.special
 SOME, INSIDE, LARGE = (0.4, 1.6), (0.1, 0.9), (1.2, 3.0)
@@ -107,7 +107,7 @@ def raised(a):
     return np.real(v * np.exp(w) @ np.linalg.inv(v))
 
 
-ONE = {"large": "known for small matrices", "half": "LAPACK has no narrow matrices"}
+ONE = LAPACK
 LINALG |= {
     "block_diag": Function(lambda iso, x, y: iso.linalg.block_diag(x, y), (M, R),
                            scipy.linalg.block_diag),
@@ -138,6 +138,7 @@ LINALG |= {
         lambda iso, a, b: iso.linalg.solve_triangular(a, b, lower=True), (M, (4,)),
         lambda a, b: np.linalg.solve(np.tril(a), b), (PLUS, None), but=ONE),
     "sqrtm": Function(named("linalg.sqrtm"), (M,), rooted, (PLUS,), but=ONE),
-    "toeplitz": Function(named("linalg.toeplitz"), ((4,), (6,)), toeplitz),
+    "toeplitz": Function(named("linalg.toeplitz"), ((4,), (6,)), toeplitz,
+                         but={"empty": "no first row"}),
 }  # fmt: skip
 FUNCTIONS |= {f"linalg.{name}": entry for name, entry in LINALG.items()}
