@@ -108,6 +108,7 @@ def raised(a):
 
 
 ONE = LAPACK
+BY_ROWS = LAPACK | {"mapped": "a Python if, while, and, or of a mapped value, or iso.cond"}
 LINALG |= {
     "block_diag": Function(lambda iso, x, y: iso.linalg.block_diag(x, y), (M, R),
                            scipy.linalg.block_diag),
@@ -121,11 +122,11 @@ LINALG |= {
                     lambda x: np.trace(x @ x @ x) + 0j, (PLUS,), but=ONE),
     "eigvals": Function(lambda iso, x: iso.namespace(x).sum(iso.linalg.eigvals(x) ** 3), (M,),
                         lambda x: np.trace(x @ x @ x) + 0j, (PLUS,), but=ONE),
-    "expm": Function(named("linalg.expm"), (M,), raised, (PLUS / 4,), but=ONE),
+    "expm": Function(named("linalg.expm"), (M,), raised, (PLUS / 4,), but=BY_ROWS),
     "kron": Function(named("linalg.kron"), (M, (2, 4)), np.kron),
     "logdet": Function(named("linalg.logdet"), (M,), lambda x: np.log(np.linalg.det(x)), (PLUS,),
                        but=ONE),
-    "logm": Function(named("linalg.logm"), (M,), logged, (PLUS,), but=ONE),
+    "logm": Function(named("linalg.logm"), (M,), logged, (PLUS,), but=BY_ROWS),
     "lstsq": Function(lambda iso, a, b: iso.linalg.lstsq(a, b).x, ((6, 4), (6,)),
                       lambda a, b: np.linalg.solve(a.T @ a, a.T @ b),
                       (np.eye(6, 4) * 3, None), but=ONE),
@@ -137,7 +138,7 @@ LINALG |= {
     "solve_triangular": Function(
         lambda iso, a, b: iso.linalg.solve_triangular(a, b, lower=True), (M, (4,)),
         lambda a, b: np.linalg.solve(np.tril(a), b), (PLUS, None), but=ONE),
-    "sqrtm": Function(named("linalg.sqrtm"), (M,), rooted, (PLUS,), but=ONE),
+    "sqrtm": Function(named("linalg.sqrtm"), (M,), rooted, (PLUS,), but=BY_ROWS),
     "toeplitz": Function(named("linalg.toeplitz"), ((4,), (6,)), toeplitz,
                          but={"empty": "no first row"}),
 }  # fmt: skip
