@@ -6,13 +6,32 @@ import warnings
 
 import numpy as np
 import pytest
+from examples.measuring import (
+    GRADIENT,
+    HOST,
+    NARROW,
+    Failures,
+    close,
+    joined,
+    known,
+    measured,
+    run,
+    wanted,
+    weighed,
+)  # fmt: skip
 
 import isomorph as iso
 from examples import (
-    BACKENDS, LEFT_OUT, MAY_NOT, TABLE, arrays_of, groups_of, larger, may, name_in, public,
-)  # fmt: skip
-from examples.measuring import (
-    GRADIENT, HOST, NARROW, Failures, close, joined, known, measured, run, wanted, weighed,
+    BACKENDS,
+    LEFT_OUT,
+    MAY_NOT,
+    TABLE,
+    arrays_of,
+    groups_of,
+    larger,
+    may,
+    name_in,
+    public,
 )  # fmt: skip
 from oracles import numpy_of
 

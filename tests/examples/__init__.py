@@ -18,14 +18,46 @@ from oracles import name_of
 
 from . import activations, arrays, layers, modules, namespace, special, transforms
 from .entries import (
-    BACKENDS, MAY_NOT, Function, Layer, Pair, X, arrays_of, const, larger, may,
-    of_number, of_vector, parts,
+    BACKENDS,
+    MAY_NOT,
+    Function,
+    Layer,
+    Pair,
+    X,
+    arrays_of,
+    const,
+    larger,
+    may,
+    of_number,
+    of_vector,
+    parts,
 )  # fmt: skip
 
 __all__ = [
-    "BACKENDS", "FUNCTIONS", "GROUPS", "LAYERS", "LEFT_OUT", "MAY_NOT", "NAMES", "PAIRS", "TABLE",
-    "TOPICS", "X", "Function", "Layer", "Pair", "arrays_of", "const", "groups_of", "larger", "may",
-    "name_in", "of_number", "of_vector", "parts", "public",
+    "BACKENDS",
+    "FUNCTIONS",
+    "GROUPS",
+    "LAYERS",
+    "LEFT_OUT",
+    "MAY_NOT",
+    "NAMES",
+    "PAIRS",
+    "TABLE",
+    "TOPICS",
+    "Function",
+    "Layer",
+    "Pair",
+    "X",
+    "arrays_of",
+    "const",
+    "groups_of",
+    "larger",
+    "may",
+    "name_in",
+    "of_number",
+    "of_vector",
+    "parts",
+    "public",
 ]  # fmt: skip
 
 NAMES = namespace.NAMES

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import scipy.special
 
-from .entries import R, Function, each, ints, named
+from .entries import Function, R, each, ints, named
 
 logistic = scipy.special.expit
 softplus = lambda x: np.logaddexp(0, x)
@@ -52,7 +52,7 @@ FUNCTIONS = {
 
 LABELS = np.array([2, 0, 5, 1])
 ONE_HOT = np.eye(6)[LABELS]
-FOUR = {"large": "four labels", "empty": "four labels"}
+FOUR = dict.fromkeys(("large", "empty", "device"), "its call makes four labels")
 
 
 def smoothed(x):

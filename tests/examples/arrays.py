@@ -6,7 +6,7 @@ from scipy.spatial import distance
 import isomorph as iso
 
 from .activations import softmax
-from .entries import R, V, Function, const, each, ints, named
+from .entries import Function, R, V, const, each, ints, named
 
 IDS = [0, 2, 0, 7]
 SOME = {"large": "its indices are some", "empty": "its indices are some"}

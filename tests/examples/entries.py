@@ -53,6 +53,7 @@ MAY_NOT = {
     "large": "be called with larger arrays",
     "mapped": "be mapped for all examples at once on NumPy",
     "borders": "be called under the frameworks' own transforms",
+    "device": "be called with arrays that are not on the default device",
     "edges": "be in the table of edges: it has cases there, or a reason to have none",
 }
 BACKENDS = ("numpy", "jax", "tensorflow", "torch")

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 
 from .activations import logistic, softmax
-from .entries import M, R, T, Function, const, ints, key_of, named
+from .entries import Function, M, R, T, const, ints, key_of, named
 
 ONE_SIZE = {"large": "its groups, windows or weights have one size"}
 
@@ -170,7 +170,8 @@ KEPT = np.array([[1, 0, 0, 1, 0, 0], [1, 1, 1, 1, 1, 1], [0, 1, 0, 1, 1, 0], [0,
 IMAGE, LINE, CUBE = (2, 4, 4, 2), (2, 4, 2), (1, 3, 3, 3, 2)
 HALO = ((0, 1), (0, 1))
 POSITIVE = (0.3, 1.3)
-ALONE = ONE_SIZE | {"empty": "no variance without examples"}
+ALONE = ONE_SIZE | {"empty": "no variance without examples",
+                    "device": "its call makes the statistics"}  # fmt: skip
 
 FUNCTIONS = {
     "local_response_norm": Function(
@@ -215,8 +216,8 @@ FUNCTIONS = {
     "embedding": Function(lambda iso, w: iso.embedding(ints(w, IDS), w), (R,), lambda w: w[IDS],
                           but={"empty": "the rows are the table"}),
     "dropout": Function(lambda iso, x: iso.dropout(x, 0.4, rng=key_of(x)), (R,),
-                        lambda x: x * KEPT / 0.6, but={"large": "its mask is of one size",
-                        "empty": "its mask is of one size"}),
+                        lambda x: x * KEPT / 0.6, but=dict.fromkeys(("large", "empty", "device"),
+                                          "its mask is of one size and from a key")),
     "scaled_dot_product_attention": Function(
         lambda iso, q, k, v: iso.scaled_dot_product_attention(q, k, v, is_causal=True),
         (T, T, T), lambda q, k, v: attended(q, k, v, causal=True)),

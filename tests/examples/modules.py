@@ -10,11 +10,23 @@ from isomorph import chain
 
 from .activations import tanh_gelu
 from .entries import Layer, Pair, R, T
-from .transforms import ratio
 from .layers import (
-    HALO, IDS, adaptively, attended, convolved, depthwise, grouped, gru, lstm, normed, pooled,
-    responses, rms, transposed,
+    HALO,
+    IDS,
+    adaptively,
+    attended,
+    convolved,
+    depthwise,
+    grouped,
+    gru,
+    lstm,
+    normed,
+    pooled,
+    responses,
+    rms,
+    transposed,
 )  # fmt: skip
+from .transforms import ratio
 
 IMAGE = (2, 4, 4, 2)
 LOOP = {"xla": "its loop"}

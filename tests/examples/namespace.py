@@ -7,7 +7,7 @@ import scipy.special
 
 from isomorph.backends import vocabulary
 
-from .entries import M, R, T, V, Function, const, ints, named
+from .entries import Function, M, R, T, V, const, ints, named
 
 PLUS = np.diag([2.0, 3.0, 4.5, 6.0])
 INSIDE, OUTSIDE = (0.1, 0.9), (1.2, 3.0)

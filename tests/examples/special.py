@@ -7,7 +7,7 @@ import scipy.special
 import isomorph as iso
 
 from .activations import log_softmax, softmax
-from .entries import M, R, V, Function, each, named
+from .entries import Function, M, R, V, each, named
 from .namespace import LAPACK, NAMES, PLUS, symmetric
 
 S = scipy.special

@@ -7,8 +7,8 @@ import isomorph as iso
 from isomorph.frontends.jax import lax
 from oracles import name_of
 
+from .entries import Function, M, R, V, const, each, key_of
 from .namespace import LAPACK
-from .entries import M, R, V, Function, const, each, ints, key_of, named
 
 LOOP = {"xla": "a loop"}
 # Rules that are not the true derivative, so that a test notices if one is dropped.
