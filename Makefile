@@ -25,12 +25,11 @@ test-all: lint browser
 	ISOMORPH_SEED=$${ISOMORPH_SEED:-$$(date +%s)} ISOMORPH_XLA=full $(BIN)/python -m pytest -n 2 --dist worksteal $(PROVEN)
 
 # Quick tests for a new public name: that it is documented, exported, and tested on every backend.
-NAMES := tests/test_examples.py tests/test_architecture.py tests/core/test_public_names.py \
+NAMES := tests/test_examples.py::test_every_public_name_has_an_example_or_a_reason \
+	tests/test_examples.py::test_an_example_alone tests/test_architecture.py tests/core/test_public_names.py \
 	tests/docs/test_api_pages.py \
 	tests/typing/test_typing.py::test_what_returns_any_has_a_reason \
-	tests/core/test_compiled_eager.py::test_every_name_is_drawn \
-	tests/backends/test_four_of_a_kind.py::test_every_name_was_drawn \
-	tests/borders/test_borders_theirs.py::test_every_name_is_drawn
+	tests/backends/test_four_of_a_kind.py::test_every_name_was_drawn
 names: lint
 	$(BIN)/python -m pytest -m "not slow" $(NAMES)
 

@@ -61,7 +61,7 @@ def program(backend, names):
 
 @pytest.mark.whole
 @pytest.mark.parametrize(("backend", "group"), GROUPS, indirect=["backend"])
-def test_every_name_eager_and_compiled(backend, group):
+def test_every_example_eager_and_compiled(backend, group):
     """Values eager, and values and gradients compiled: all names of a group in one program. What
     fails is named.
     """
@@ -112,7 +112,7 @@ def expected(name, arrays):
 
 
 @pytest.mark.parametrize(("backend", "name"), NAMES, indirect=["backend"])
-def test_a_name_alone(backend, name):
+def test_an_example_alone(backend, name):
     """Gradients eager, float32 kept, at zero, and without examples; on JAX in one program."""
     parts, failures = asked(backend, name), Failures()
     arrays = {what: [iso.convert(x, backend) for x in part[1]] for what, part in parts.items()}
@@ -136,7 +136,7 @@ TWICE = [
 
 
 @pytest.mark.parametrize(("backend", "name"), TWICE, indirect=["backend"])
-def test_second_derivatives_of_a_name(backend, xp, name):
+def test_second_derivatives_of_an_example(backend, xp, name):
     """Along one direction, against differences of fourth order of the example's own NumPy."""
     arrays, step = arrays_of(TABLE[name]), 2e-3
     along = [np.sin(2.0 + np.arange(x.size)).reshape(x.shape) for x in arrays]

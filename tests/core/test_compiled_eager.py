@@ -37,7 +37,6 @@ UNKNOWN_LENGTH = ["power_iteration", "newton", "reverse_scan", "hosted", "LSTM"]
 BESIDE_NONE = {("tensorflow", name) for name in [*NO_XLA, *UNKNOWN_LENGTH]}
 
 
-
 def direction(shape):
     """A different number at each position, so that swapped or reversed results are noticed."""
     return np.sin(2.0 + np.arange(np.prod(shape))).reshape(shape)

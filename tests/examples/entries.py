@@ -2,13 +2,16 @@
 their calls.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import isomorph as iso
 from oracles import name_of
+
+NOTHING = MappingProxyType({})
 
 
 class Function(NamedTuple):
@@ -21,7 +24,7 @@ class Function(NamedTuple):
     order: int = 2  # how often it can be differentiated
     each: bool = False  # elementwise: takes arrays of any shape
     slope: Callable | None = None  # the derivative where it is not that of `wanted`, elementwise
-    but: dict[str, str] = {}  # what it may not do, and why; the words are in `MAY_NOT`
+    but: Mapping[str, str] = NOTHING  # what it may not do, and why: words of `MAY_NOT`
 
 
 class Layer(NamedTuple):
@@ -30,7 +33,7 @@ class Layer(NamedTuple):
     make: Callable[[Any], Any]  # takes isomorph
     shape: tuple[int, ...]
     wanted: Callable[[dict, np.ndarray], np.ndarray]  # takes the variables and the array
-    but: dict[str, str] = {}
+    but: Mapping[str, str] = NOTHING
 
 
 class Pair(NamedTuple):

@@ -41,10 +41,11 @@ def weighed(xp, outs):
     """One number from all floating-point numbers of the results."""
     total = 0.0
     for number, y in enumerate(outs):
-        if not hasattr(y, "dtype") or not xp.isdtype(y.dtype, ("real floating", "complex floating")):
-            continue
-        whole = xp.isdtype(y.dtype, "complex floating")
-        for part in [xp.real(y), 0.7 * xp.imag(y)] if whole else [y]:
+        is_of = lambda kind, y=y: hasattr(y, "dtype") and xp.isdtype(y.dtype, kind)
+        parts = [y] if is_of("real floating") else []
+        if is_of("complex floating"):
+            parts = [xp.real(y), 0.7 * xp.imag(y)]
+        for part in parts:
             w = xp.asarray(weights(number, tuple(part.shape)), dtype=part.dtype)
             total = total + xp.sum(part * w)
     return total
@@ -77,6 +78,7 @@ def differences(func, arrays, step=1e-5):
 def measured(name):
     """Values and gradients of an example, as one function of its arrays."""
     call = run(name)
+
     def both(*given):
         places = tuple(range(len(given)))
         (_, outs), grads = iso.value_and_grad(scalar, argnums=places, has_aux=True)(*given)

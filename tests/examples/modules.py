@@ -56,7 +56,8 @@ def zero(gates, batch, out=4):
 
 
 def lstm_of(v, x):
-    return lstm(x, *zero(4, len(x)), v["kernel"], v["recurrent_kernel"], v["bias"] + v["recurrent_bias"])
+    bias = v["bias"] + v["recurrent_bias"]
+    return lstm(x, *zero(4, len(x)), v["kernel"], v["recurrent_kernel"], bias)
 
 
 def gru_of(v, x):
