@@ -1,61 +1,208 @@
-"""Each example of `examples.py` against plain NumPy: values, gradients and dtypes."""
+"""Every example of the table, on every backend: values, compiled values and gradients of every
+public name against plain NumPy, and what else holds for all of them.
+"""
+
+import warnings
 
 import numpy as np
 import pytest
+from examples.measuring import (
+    GRADIENT,
+    HOST,
+    NARROW,
+    Failures,
+    close,
+    joined,
+    known,
+    measured,
+    run,
+    wanted,
+    weighed,
+)  # fmt: skip
 
 import isomorph as iso
-from examples import FUNCTIONS, LAYERS, PAIRS, parts
-from oracles import central_gradient, compiled, kind_of, numpy_of
+from examples import (
+    BACKENDS,
+    LEFT_OUT,
+    MAY_NOT,
+    TABLE,
+    arrays_of,
+    groups_of,
+    larger,
+    may,
+    name_in,
+    public,
+)  # fmt: skip
+from oracles import numpy_of
 
-X = np.cos(1.7 * np.arange(24)) * 0.8 + 0.05  # all different
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function(backend, xp, name):
-    call, shapes, wanted = FUNCTIONS[name]
-    arrays = parts(np, X, shapes)
-    given = [xp.asarray(x) for x in arrays]
-    run = lambda *arrays: call(iso, *arrays)
-    for way in (run, compiled(backend, run), iso.jit(run)):
-        got = way(*given)
-        assert kind_of(got) == backend
-        np.testing.assert_allclose(numpy_of(got), wanted(*arrays), rtol=1e-12, atol=1e-12)
-    weights = np.sin(np.arange(wanted(*arrays).size)).reshape(wanted(*arrays).shape)
-    total = lambda *arrays: xp.sum(run(*arrays) * xp.asarray(weights))
-    places = tuple(range(len(arrays)))
-    gradients = iso.grad(total, argnums=places)(*given)
-    for i in places:
-        fixed = lambda x, i=i: np.sum(wanted(*arrays[:i], x, *arrays[i + 1 :]) * weights)
-        close = {"rtol": 1e-6, "atol": 1e-8}
-        np.testing.assert_allclose(
-            numpy_of(gradients[i]), central_gradient(fixed, arrays[i]), **close
-        )
-    narrow = [xp.asarray(x.astype(np.float32)) for x in arrays]
-    assert run(*narrow).dtype == xp.float32
-    np.testing.assert_allclose(numpy_of(run(*narrow)), wanted(*arrays), rtol=1e-4, atol=1e-5)
+SLOW = pytest.mark.slow
+GROUPS = [
+    pytest.param(backend, group, id=f"{backend}-{group}")
+    for backend in BACKENDS
+    for group in groups_of(backend)
+]
 
 
-@pytest.mark.parametrize("name", LAYERS)
-def test_a_layer(backend, xp, name):
-    make, shape, wanted = LAYERS[name]
-    with iso.use_backend(backend, dtype="float64"), iso.use_key(3):
-        layer = make(iso)
-    (x,) = parts(np, X, [shape])
-    v = iso.to_numpy(layer.v)
-    np.testing.assert_allclose(numpy_of(layer(xp.asarray(x))), wanted(v, x), rtol=1e-12, atol=1e-12)
-    gradient = iso.grad(lambda x: xp.sum(xp.sin(layer(x))))(xp.asarray(x))
-    by_differences = central_gradient(lambda x: np.sum(np.sin(wanted(v, x))), x)
-    np.testing.assert_allclose(numpy_of(gradient), by_differences, rtol=1e-6, atol=1e-8)
+def given(backend, arrays, dtype=np.float64):
+    return [iso.convert(np.asarray(x, dtype), backend) for x in arrays]
 
 
-@pytest.mark.parametrize("name", PAIRS)
-def test_an_optimizer(backend, xp, name):
-    make, wanted = PAIRS[name]
-    opt = make(iso.optimizers)
-    w, *gradients = parts(np, X, [(2, 3)] * 6)
-    v = {"w": xp.asarray(w)}
-    state = opt.init(v)
-    for g in gradients:
-        updates, state = opt.update({"w": xp.asarray(g)}, state, v)
-        v = iso.apply_updates(v, updates)
-    np.testing.assert_allclose(numpy_of(v["w"]), wanted(w, gradients), rtol=1e-12, atol=1e-12)
+def derived(backend, name, word="gradient"):
+    """Whether an example is differentiated on a backend."""
+    return TABLE[name].order and may(TABLE[name], word, backend)
+
+
+def program(backend, names):
+    """The parts of a program: values, and gradients where there are any."""
+    plain = lambda name: lambda *arrays: [run(name)(*arrays), []]
+    with_gradients = lambda name: derived(backend, name, "compiled gradient")
+    return {name: (measured if with_gradients(name) else plain)(name) for name in names}
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(("backend", "group"), GROUPS, indirect=["backend"])
+def test_every_example_eager_and_compiled(backend, group):
+    """Values eager, and values and gradients compiled: all names of a group in one program. What
+    fails is named.
+    """
+    names, failures = groups_of(backend)[group], Failures()
+    inputs = {name: given(backend, arrays_of(TABLE[name])) for name in names}
+    for name in names:
+        failures.of(name, "eager", valued, backend, name, inputs[name])
+    can = [name for name in names if may(TABLE[name], "compiled", backend)]
+    found, raised = joined(backend, program(backend, can), inputs)
+    for name, (values, grads) in found.items():
+        failures.of(name, "compiled", close, values, wanted(name)[0])
+        if derived(backend, name, "compiled gradient"):
+            failures.of(name, "gradient", close, grads, wanted(name)[1], GRADIENT)
+    failures.extend(f"{name}, compiled: {error!r}"[:900] for name, error in raised.items())
+    failures.tell()
+
+
+def valued(backend, name, arrays):
+    kind = "numpy" if name in HOST else backend
+    close(run(name)(*arrays), wanted(name)[0], backend=kind)
+
+
+# JAX compiles each eager operation by itself: there, all that is asked of a name is one program.
+NAMES = [(backend, name) for backend in BACKENDS for name in TABLE]
+
+
+def asked(backend, name):
+    """What is asked of one example: name -> (function, arrays, expected results, error)."""
+    entry, arrays, found = TABLE[name], arrays_of(TABLE[name]), {}
+    if derived(backend, name):
+        gradients = lambda *a: measured(name)(*a)[1]
+        found["gradients"] = gradients, arrays, wanted(name)[1], GRADIENT
+    if may(entry, "float32", backend):
+        narrow = [x.astype(np.float32) for x in arrays]
+        found["float32"] = run(name), narrow, wanted(name)[0], NARROW
+    if arrays and not entry.within and may(entry, "zeros", backend):
+        found["zeros"] = expected(name, [np.zeros_like(x) for x in arrays])
+    if arrays and may(entry, "empty", backend):
+        first = arrays[0].shape
+        found["no examples"] = expected(name, [x[:0] if x.shape == first else x for x in arrays])
+    return found
+
+
+def expected(name, arrays):
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # NumPy about means of nothing
+        return run(name), arrays, known(name)(*arrays), 1e-11
+
+
+@pytest.mark.parametrize(("backend", "name"), NAMES, indirect=["backend"])
+def test_an_example_alone(backend, name):
+    """Gradients eager, float32 kept, at zero, and without examples; on JAX in one program."""
+    parts, failures = asked(backend, name), Failures()
+    arrays = {what: [iso.convert(x, backend) for x in part[1]] for what, part in parts.items()}
+    every = lambda arrays: {what: parts[what][0](*arrays[what]) for what in arrays}
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        together = backend == "jax" and may(TABLE[name], "compiled", backend)
+        found = (iso.jit if together else lambda f: f)(every)(arrays)
+    for what, (_, _, sure, near) in parts.items():
+        dtype = np.float32 if what == "float32" else None
+        failures.of(name, what, close, found[what], sure, near, None, dtype)
+    failures.tell()
+    assert parts or not may(TABLE[name], "float32", backend)
+
+
+TWICE = [
+    pytest.param(backend, name, marks=SLOW if backend == "jax" else ())
+    for backend, name in NAMES
+    if TABLE[name].order > 1 and not TABLE[name].slope and derived(backend, name)
+]
+
+
+@pytest.mark.parametrize(("backend", "name"), TWICE, indirect=["backend"])
+def test_second_derivatives_of_an_example(backend, xp, name):
+    """Along one direction, against differences of fourth order of the example's own NumPy."""
+    arrays, step = arrays_of(TABLE[name]), 2e-3
+    along = [np.sin(2.0 + np.arange(x.size)).reshape(x.shape) for x in arrays]
+    moved = lambda t: weighed(np, known(name)(*(x + t * d for x, d in zip(arrays, along))))
+    ends = [moved(k * step) for k in (-2, -1, 0, 1, 2)]
+    curve = np.dot([-1, 16, -30, 16, -1], ends) / (12 * step**2)
+    total = lambda *a: weighed(xp, run(name)(*a))
+    slopes = lambda *a: iso.hvp(total, tuple(a[: len(arrays)]), tuple(a[len(arrays) :]))
+    both = [iso.convert(x, backend) for x in (*arrays, *along)]
+    found = (iso.jit if backend == "jax" else lambda f: f)(slopes)(*both)
+    got = sum(np.sum(numpy_of(h) * d) for h, d in zip(found, along, strict=True))
+    np.testing.assert_allclose(got, curve, rtol=2e-5, atol=2e-5 * max(1.0, abs(ends[2])))
+
+
+MANY = [
+    pytest.param(backend, group, id=f"{backend}-{group}", marks=() if few else SLOW)
+    for backend in BACKENDS[1:]
+    for group in groups_of(backend)
+    for few in [group in ("activations", "elementwise")]
+]
+
+
+@pytest.mark.parametrize(("backend", "group"), MANY, indirect=["backend"])
+def test_large_arrays_compiled(backend, group):
+    """Compilers compute many elements at a time: with many, compiled gives what eager gives, and
+    with gradients. Those of one size are left out.
+    """
+    can = [name for name in groups_of(backend)[group]
+           if may(TABLE[name], "large") and may(TABLE[name], "compiled", backend)]  # fmt: skip
+    if not can:
+        pytest.skip("all of its examples have one size")
+    inputs = {name: given(backend, larger(TABLE[name])) for name in can}
+    parts, failures = program(backend, can), Failures()
+    found, raised = joined(backend, parts, inputs)
+    for name, (values, grads) in found.items():
+        sure = [[numpy_of(x) for x in part] for part in parts[name](*inputs[name])]
+        failures.of(name, "value", close, values, sure[0], 1e-9)
+        if derived(backend, name, "compiled gradient"):
+            failures.of(name, "gradient", close, grads, sure[1], 1e-9)
+    failures.extend(f"{name}, compiled: {error!r}"[:900] for name, error in raised.items())
+    failures.tell()
+
+
+UNCOMPILED = [
+    (backend, name)
+    for backend, name in NAMES
+    if backend != "numpy" and "compiled" in TABLE[name].but
+]
+
+
+@pytest.mark.parametrize(("backend", "name"), UNCOMPILED, indirect=["backend"])
+def test_what_may_not_be_compiled_raises(backend, name):
+    arrays = given(backend, arrays_of(TABLE[name]))
+    with pytest.raises(Exception, match=r"\w"):
+        iso.jit(run(name))(*arrays)
+
+
+def test_every_public_name_has_an_example_or_a_reason():
+    named = {name_in(case) for case in TABLE}
+    left = [name for names in LEFT_OUT.values() for name in names]
+    assert set(public()) - named - set(left) == set(), "no example"
+    assert named & set(left) == set(), "left out, but has an example"
+    assert {*named, *left} - set(public()) == set(), "no such name"
+    assert len(left) == len(set(left))
+    facts = {word for entry in TABLE.values() for word in entry.but}
+    known = {*MAY_NOT, *(f"{backend} {word}" for backend in BACKENDS for word in MAY_NOT)}
+    assert facts <= known, "unknown words"
+    cases = [name for names in groups_of("numpy").values() for name in names]
+    assert sorted(cases) == sorted(TABLE), "each is in one group"

@@ -9,7 +9,7 @@ import numpy as np
 from edge_cases import INF, NAN, Case, specials
 
 import isomorph as iso
-from examples import FUNCTIONS
+from examples import FUNCTIONS, may
 from oracles import name_of
 
 
@@ -291,14 +291,18 @@ def sequences() -> list[Case]:
     ]  # fmt: skip
 
 
-def listed():
-    """The functions of `examples.py`, at zero and on empty arrays."""
-    for name, (run, shapes, wanted) in FUNCTIONS.items():
-        func = lambda xp, *arrays, run=run: run(iso, *arrays)
-        zeros = tuple(np.zeros(shape) for shape in shapes)
-        nothing = (np.zeros((0, *shapes[0][1:])), *zeros[1:])
-        yield Case(f"iso.{name}", "zeros", func, zeros, wanted)
-        yield Case(f"iso.{name}", "no examples", func, nothing, wanted)
+def listed(stated):
+    """The layers among the examples that are not stated here, at zero and without examples."""
+    for name, entry in FUNCTIONS.items():
+        layer = getattr(getattr(iso, name, None), "__module__", "").startswith("isomorph.layers")
+        if not layer or name in stated or not may(entry, "edges") or not may(entry, "empty"):
+            continue
+        func = lambda xp, *arrays, run=entry.call: run(iso, *arrays)
+        zeros = tuple(np.zeros(shape) for shape in entry.shapes)
+        nothing = (np.zeros((0, *entry.shapes[0][1:])), *zeros[1:])
+        yield Case(f"iso.{name}", "zeros", func, zeros, entry.wanted)
+        yield Case(f"iso.{name}", "no examples", func, nothing, entry.wanted)
 
 
-CASES = [*activations(), *losses(), *tables(), *layers(), *sequences(), *listed()]
+STATED = [*activations(), *losses(), *tables(), *layers(), *sequences()]
+CASES = [*STATED, *listed({case.name.removeprefix("iso.") for case in STATED})]

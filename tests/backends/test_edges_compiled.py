@@ -1,12 +1,9 @@
 """Edge cases compiled: the cases of `edge_running` give the same values and gradients compiled as
 eager, in float64. Cases that raise eagerly are left out: a program cannot look at its values.
 
-`make test` compiles the first half of a sample, several cases to a program, and the cases that
-differ. ISOMORPH_SEED=number draws another sample. `make test-all` also compiles the other half, and
-each case by itself.
+Several cases are compiled to a program; `make test-all` also compiles each case by itself.
 """
 
-import random
 import warnings
 
 import numpy as np
@@ -15,10 +12,7 @@ from edge_running import CASES, differing, leaves, made, plain, shown, weighed
 
 import isomorph as iso
 from isomorph.dispatch import load
-from oracles import SEED, as_users_have_it, numpy_of
-
-COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
-SAMPLE = {"jax": 30, "tensorflow": 40, "torch": 10}
+from oracles import as_users_have_it, numpy_of
 
 # The size of the result depends on the values: no program of fixed shapes.
 SIZES = {"nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"}
@@ -133,30 +127,28 @@ def leaves_xla(backend, number):
     return backend == "tensorflow" and CASES[number].name.startswith(("linalg.", "iso.conv"))
 
 
-def drawn(backend):
-    numbers = range(len(CASES))
-    can = [n for n in numbers if CASES[n].name not in SIZES and not raises(backend, n)]
-    can = [n for n in can if not {key(backend, n)} & {*CANNOT, *OTHERWISE}]
-    can = [n for n in can if not leaves_xla(backend, n)]
-    return random.Random(SEED).sample(can, SAMPLE[backend])
+def parts():
+    """Cases to compile together, a few to a program. What TensorFlow compiles without XLA is apart.
+    `make test-all` compiles all of them, and each by itself.
+    """
+    for backend, size, quick in (("jax", 15, 8), ("tensorflow", 20, 8), ("torch", 5, 24)):
+        can = [
+            n for n, case in enumerate(CASES)
+            if case.name not in SIZES and not raises(backend, n)
+            and key(backend, n) not in CANNOT and key(backend, n) not in OTHERWISE
+        ]  # fmt: skip
+        number = 0
+        for apart in (False, True):
+            some = [n for n in can if leaves_xla(backend, n) is apart]
+            for start in range(0, len(some), size):
+                slow = [pytest.mark.slow] if number % quick else []
+                yield pytest.param(backend, some[start : start + size], marks=slow,
+                                   id=f"{backend}-{number}")  # fmt: skip
+                number += 1
 
 
-@COMPILED
-@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_a_sample_of_cases(backend, part):
-    numbers = drawn(backend)[part::2]
-    print(f"ISOMORPH_SEED={SEED}: {', '.join(str(n) for n in numbers)}")
-    check(backend, numbers)
-
-
-@pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
-def test_a_sample_of_what_xla_lacks(backend):
-    can = [
-        n for n in range(len(CASES))
-        if leaves_xla(backend, n) and not raises(backend, n) and key(backend, n) not in OTHERWISE
-    ]  # fmt: skip
-    numbers = random.Random(SEED).sample(can, 20)
-    print(f"ISOMORPH_SEED={SEED}: {', '.join(str(n) for n in numbers)}")
+@pytest.mark.parametrize(("backend", "numbers"), [*parts()], indirect=["backend"])
+def test_cases_compiled_together(backend, numbers):
     check(backend, numbers)
 
 

@@ -2,15 +2,12 @@
 derivative, to be compared with NumPy's.
 """
 
-import os
 import warnings
 
 import numpy as np
 
 import isomorph as iso
 from oracles import central_gradient, numpy_of, verbs_of
-
-SEED = os.environ.get("ISOMORPH_BORDERS_SEED", "15")  # seed of the cells that `make test` draws
 
 
 class Truth:

@@ -1,21 +1,24 @@
-"""Every public function under `vmap` on NumPy: all examples at once give what each gives alone,
-with gradients inside of the map and around it.
+"""Every example under `vmap` on NumPy: all of a batch at once gives what each gives alone, with
+gradients inside of the map and around it.
 
 The oracle is a Python loop. 1e-9 of the largest number allows for another order of sums.
 """
 
-import border_functions
 import numpy as np
 import pytest
 from border_transforms import total
+from examples.measuring import run
 
 import isomorph as iso
+from examples import TABLE, X, may, of_vector
 from isomorph.backends.numpy import mapped
 
-VECTORS = {**border_functions.VECTORS, **border_functions.ARRAYS}
-SCALARS = border_functions.SCALARS
-TEST = "a Python if, while, and, or of a mapped value, or iso.cond"
-ROW_BY_ROW = {"cond_of_a_value": {TEST}, "host_function": {"iso.host_function"}}
+# what an example that cannot be mapped at once is noted for, and then it runs row by row
+NOTED = {
+    name: {entry.but["mapped"]} for name, entry in TABLE.items()
+    if entry.but.get("mapped", "").startswith(("a Python", "iso.", "numpy."))
+}  # fmt: skip
+NAMES = [name for name, entry in TABLE.items() if may(entry, "mapped") or name in NOTED]
 
 
 def alone(func, rows):
@@ -31,16 +34,20 @@ def compare(found, wanted):
 
 
 @pytest.mark.parametrize("backend", ["numpy"], indirect=True)
-@pytest.mark.parametrize("name", [*VECTORS, *SCALARS])
-def test_all_examples_at_once_are_each_alone(backend, name):
-    func = VECTORS.get(name) or SCALARS[name]
-    x = border_functions.X if name in VECTORS else np.array(0.3)
-    rows = np.stack([x, x * 0.9, x * 1.02])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_map_gives_what_each_row_gives(backend, name):
+    func = of_vector(TABLE[name], run(name))
+    rows = np.stack([X, X * 0.9, X * 1.02])
+    mapped.NOTED.clear()
+    if not TABLE[name].order:
+        found = iso.vmap(func)(rows)
+        assert NOTED.get(name, set()) == mapped.NOTED
+        compare(found, alone(func, rows))
+        return
     inside = iso.value_and_grad(total(func))
     around = lambda run: iso.grad(lambda rows: np.sum(run(rows) * np.arange(1.0, 4.0)))(rows)
-    whole = lambda x: (*iso.tree.flatten(func(x))[0], *inside(x))
-    mapped.NOTED.clear()
+    whole = lambda x: (*func(x), *inside(x))
     found, slope = iso.vmap(whole)(rows), around(iso.vmap(total(func)))
-    assert ROW_BY_ROW.get(name, set()) == mapped.NOTED
+    assert NOTED.get(name, set()) == mapped.NOTED
     compare(found, alone(whole, rows))
     compare([slope], [around(lambda rows: np.stack([total(func)(x) for x in rows]))])

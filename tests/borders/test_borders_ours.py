@@ -3,15 +3,15 @@ compiled functions, modules and transforms. Every custom rule is ten times the t
 that a dropped rule is noticed.
 """
 
-import random
 import warnings
 from fnmatch import fnmatch
+from functools import cache
 from inspect import signature
 
 import numpy as np
 import pytest
 from border_ledger import patterns, raising, says
-from border_transforms import SEED, check
+from border_transforms import check
 
 import isomorph as iso
 
@@ -242,49 +242,43 @@ CALLS = {
     ],
 }
 GRID = [
-    pytest.param(backend, call, id=f"{backend}-{call.replace(' ', '_')}")
+    pytest.param(
+        backend, call, name, id=f"{backend}-{call}-{name}".replace(" ", "_"),
+        # all transforms of functions with custom rules, a third of them of the others
+        marks=() if call in RULES or (number + place) % 3 == 0 else pytest.mark.slow,
+    )
     for backend, calls in CALLS.items()
-    for call in calls
-]
+    for number, call in enumerate(calls)
+    for place, name in enumerate(NAMES)
+]  # fmt: skip
 
 
-def run(backend, xp, call, drawn):
-    """Apply some of our transforms to one function of a framework."""
-    assert list(THEIRS[backend]()) == CALLS[backend]
-    func = THEIRS[backend]()[call]
+@cache
+def functions(backend):
+    found = THEIRS[backend]()
+    assert list(found) == CALLS[backend]
+    return found
+
+
+@pytest.mark.parametrize(("backend", "call", "name"), GRID, indirect=["backend"])
+def test_our_transforms_of_their_functions(backend, xp, call, name):
+    func = functions(backend)[call]
     table = transforms(xp, xp.asarray(X), xp.asarray(U), 10 if call in RULES else 1)
-    for name in drawn:
-        transform, wanted = table[name]
-        words, what, got = raising(backend, call, name), f"{name} of {call}", None
-        try:
-            with warnings.catch_warnings():
-                if call == "torch.compile":  # Dynamo warns about itself
-                    warnings.simplefilter("ignore")
-                got = transform(func)
-        except Exception as error:
-            if words is None or not says(words, error):
-                raise AssertionError(f"{what}: {type(error).__name__}: {error}") from error
-            continue
-        assert words is None, (
-            f"{what}: the ledger expects an error with {words!r}, but none came; remove it"
-        )
-        check(what, [(got, wanted)])
-    assert drawn
-
-
-@pytest.mark.parametrize(("backend", "call"), GRID, indirect=["backend"])
-def test_ours_over_theirs(backend, xp, call):
-    """All our transforms of functions with custom rules; a sample of them, drawn by the seed, of
-    the others.
-    """
-    drawn = NAMES if call in RULES else random.Random(f"{SEED} {backend} {call}").sample(NAMES, 7)
-    run(backend, xp, call, drawn)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("backend", "call"), GRID, indirect=["backend"])
-def test_ours_over_theirs_in_full(backend, xp, call):
-    run(backend, xp, call, NAMES)
+    transform, wanted = table[name]
+    words, what = raising(backend, call, name), f"{name} of {call}"
+    try:
+        with warnings.catch_warnings():
+            if call == "torch.compile":  # Dynamo warns about itself
+                warnings.simplefilter("ignore")
+            got = transform(func)
+    except Exception as error:
+        if words is None or not says(words, error):
+            raise AssertionError(f"{what}: {type(error).__name__}: {error}") from error
+        return
+    assert words is None, (
+        f"{what}: the ledger expects an error with {words!r}, but none came; remove it"
+    )
+    check(what, [(got, wanted)])
 
 
 @pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
@@ -309,7 +303,7 @@ def test_checkpoint_of_a_function_that_tensorflow_compiles(backend, xp, traced):
 
 
 @pytest.mark.parametrize("backend", list(CALLS), indirect=True)
-def test_the_ledger_names_calls_that_there_are(backend, capsys):
+def test_the_ledger_names_calls_that_there_are(backend):
     there = {f"{call} {name}" for call in CALLS[backend] for name in NAMES}
     taken = {
         name
@@ -321,8 +315,3 @@ def test_the_ledger_names_calls_that_there_are(backend, capsys):
     assert taken - drawn - LEFT_OUT == set(), "takes a function, but is not tested here"
     listed = [p for name, p in patterns() if name == backend and " iso." in p]
     assert [p for p in listed if not any(fnmatch(cell, p) for cell in there)] == []
-    with capsys.disabled():
-        print(
-            f"\nours over theirs on {backend}: {len(NAMES)} transforms of {len(CALLS[backend])} "
-            f"calls, {len(there)} cells, some drawn with seed {SEED}"
-        )

@@ -2,30 +2,26 @@
 derivatives, in float64.
 
 `make test-all` compiles each program by itself. `make test` compiles by themselves only those that
-Inductor once got wrong, and part of a sample of all, several to a program. ISOMORPH_SEED=number
-draws another sample.
+Inductor once got wrong, and some of the others together.
 """
 
-import random
 import warnings
 
 import numpy as np
 import pytest
 from compiled_programs import INPUTS, LARGE
-from compiled_table import LAYERS, RULES, TABLE
+from compiled_table import TABLE
 
 import isomorph as iso
 from isomorph import tree
-from isomorph.backends.vocabulary import CONSTANTS, DTYPES, FFT, LINALG, VOCABULARY
-from oracles import SEED, as_users_have_it, numpy_of
+from oracles import as_users_have_it, numpy_of
 
-COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
+COMPILERS = ["jax", "tensorflow", "torch"]
+COMPILED = pytest.mark.parametrize("backend", COMPILERS, indirect=True)
 SLOW = pytest.mark.slow
 ALONE = ["gaussian_process", "kernel_cholesky", "kernel_scatter"]
-BATCHES = 2
-SAMPLE = {"jax": 8, "tensorflow": 12, "torch": 4}
 # Inductor takes minutes for the second derivative of an unrolled loop.
-MINUTES = {("torch", name) for name in ("lstm", "gru", "LSTM", "GRU")}
+MINUTES = {("torch", name) for name in ("LSTM",)}
 
 # In larger programs JAX calls back from its own thread, where the 64-bit context is off: batched
 # with others, this one raises.
@@ -34,63 +30,11 @@ SMALL_ONLY = {("jax", "hosted")}
 # Programs that TensorFlow compiles without XLA, and then all others of the same batch too: they get
 # a batch of their own.
 NO_XLA = [
-    "determinants", "slogdets", "eigenvalues", "eigenvectors", "ranks", "pseudo_inverses",
+    "determinants", "slogdets", "eigenvalues", "eigenvectors", "pseudo_inverses",
     "singular_values", "svd", "complex_solve",
 ]  # fmt: skip
-UNKNOWN_LENGTH = [
-    "power_iteration",
-    "newton",
-    "reverse_scan",
-    "hosted",
-    "lstm",
-    "gru",
-    "LSTM",
-    "GRU",
-]
+UNKNOWN_LENGTH = ["power_iteration", "newton", "reverse_scan", "hosted", "LSTM"]
 BESIDE_NONE = {("tensorflow", name) for name in [*NO_XLA, *UNKNOWN_LENGTH]}
-
-# Names that no program over arrays can use, or whose result sizes depend on values.
-NOT_DRAWN = {
-    **dict.fromkeys([*DTYPES, *CONSTANTS], "not a function"),
-    **dict.fromkeys(
-        ["__array_namespace_info__", "can_cast", "finfo", "iinfo", "isdtype", "result_type"],
-        "about dtypes, computes nothing",
-    ),
-    **dict.fromkeys(
-        ["nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"],
-        "its size depends on values: no program of fixed shapes",
-    ),
-    "from_dlpack": "a traced array has no memory",
-}
-NOT_COMPILED = {
-    **dict.fromkeys(
-        ["CheckpointError", "Fit", "Module", "NonFiniteError", "Optimizer", "State", "TrainState"],
-        "a class that computes nothing",
-    ),
-    **dict.fromkeys(
-        [
-            "backends",
-            "check_gradients",
-            "evaluate",
-            "fit",
-            "load",
-            "predict",
-            "save",
-            "summary",
-            "train_step",
-        ],
-        "compiles by itself, or needs values",
-    ),
-    **dict.fromkeys(["convert", "to_numpy"], "reads values, which a trace lacks"),
-    **dict.fromkeys(
-        ["gradient_tracking", "set_with_grads", "unset_with_grads", "with_grads"],
-        "a mode, computes nothing",
-    ),
-    "namespace": "every program begins with it",
-    "cache": "sets where programs are kept, computes nothing",
-    "device_of": "tells where an array is, computes nothing",
-    "Dropout": "its key is state, which a program would lose",
-}
 
 
 def direction(shape):
@@ -163,40 +107,52 @@ def run(backend, names, order=2, inputs=INPUTS):
         compare(name, backend, found[name], expected[name])
 
 
-@pytest.mark.later_on("jax", "tensorflow", name="gaussian_process")  # the bug was torch's
-@pytest.mark.later_on("jax", "tensorflow", name="kernel_scatter")
-@COMPILED
-@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize(
+    ("backend", "name"),
+    [
+        pytest.param(backend, name, id=f"{backend}-{name}",
+                     marks=() if backend == "torch" or name == "kernel_cholesky" else SLOW)
+        for backend in COMPILERS for name in ALONE
+    ],
+    indirect=["backend"],
+)  # fmt: skip
 def test_programs_that_were_wrong(backend, name):
+    """The bugs were torch's."""
     run(backend, [name])
 
 
-@COMPILED
-@pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=SLOW) for i in range(1, BATCHES))])
-def test_a_sample_of_programs(backend, part):
-    names = [name for name in TABLE if (backend, name) not in {*BESIDE_NONE, *MINUTES, *SMALL_ONLY}]
-    drawn = random.Random(SEED).sample(names, SAMPLE[backend])[part::BATCHES]
-    print(f"ISOMORPH_SEED={SEED}: {', '.join(drawn)}")
-    run(backend, drawn)
+def parts(sizes, names, left_out):
+    """Programs to compile together; the first part of each backend in `make test`."""
+    for backend, size in sizes.items():
+        some = [name for name in names if (backend, name) not in left_out]
+        for number, start in enumerate(range(0, len(some), size)):
+            yield pytest.param(backend, some[start::][:size], id=f"{backend}-{number}",
+                               marks=SLOW if number else ())  # fmt: skip
+
+
+TOGETHER = [*parts({"jax": 4, "tensorflow": 6, "torch": 2}, sorted(TABLE),
+                   {*BESIDE_NONE, *MINUTES, *SMALL_ONLY})]  # fmt: skip
+
+
+@pytest.mark.parametrize(("backend", "names"), TOGETHER, indirect=["backend"])
+def test_programs_together(backend, names):
+    run(backend, names)
 
 
 ONE_SIZE = {
-    "Conv1D", "Conv3D", "Embedding", "GRU", "Heads", "LSTM", "Linear", "add_rows", "aranges",
-    "attention", "batch_norm", "bits", "broadcasts", "convolutions", "counted", "crosses",
-    "diagonal_set", "eye_added", "eye_offset", "frequencies", "fulls", "gru", "heads",
-    "kernel_cholesky", "kernel_gather", "kernel_scatter", "linear", "linspaces", "losses", "lstm",
-    "masked", "norms", "positions", "power_iteration", "rejections", "repeats", "reshapes",
-    "sampled", "scattered_segments", "segments", "transposed_convolutions", "zeros_ones",
+    "LSTM", "Linear", "add_rows", "aranges", "broadcasts", "crosses", "diagonal_set",
+    "kernel_cholesky", "kernel_gather", "kernel_scatter", "masked", "power_iteration",
+    "rejections", "repeats", "reshapes", "scattered_segments",
 }  # fmt: skip
-ANY_SIZE = [name for name in TABLE if name not in ONE_SIZE]
+# the examples have their own: test_examples.py
+ANY_SIZE = [name for name in TABLE if name not in ONE_SIZE and TABLE[name].input != "e"]
+LARGE_TOGETHER = [*parts({"jax": 8, "tensorflow": 12, "torch": 4}, sorted(ANY_SIZE),
+                         {*BESIDE_NONE, *SMALL_ONLY})]  # fmt: skip
 
 
-@COMPILED
-def test_a_sample_of_large_arrays(backend):
-    names = [n for n in ANY_SIZE if (backend, n) not in {*BESIDE_NONE, *SMALL_ONLY}]
-    drawn = random.Random(SEED).sample(names, SAMPLE[backend])
-    print(f"ISOMORPH_SEED={SEED}: {', '.join(drawn)}")
-    run(backend, drawn, 1, LARGE)
+@pytest.mark.parametrize(("backend", "names"), LARGE_TOGETHER, indirect=["backend"])
+def test_large_arrays_together(backend, names):
+    run(backend, names, 1, LARGE)
 
 
 @pytest.mark.slow
@@ -209,21 +165,7 @@ def test_every_program_with_large_arrays(backend, name):
 @pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
 @pytest.mark.parametrize("part", [0, pytest.param(1, marks=SLOW)])
 def test_what_xla_lacks(backend, part):
-    drawn = random.Random(SEED).sample(NO_XLA, len(NO_XLA))[part::2]
-    print(f"ISOMORPH_SEED={SEED}: {', '.join(drawn)}")
-    run(backend, drawn)
-
-
-@pytest.mark.left_to_core
-@COMPILED
-@pytest.mark.parametrize("part", [RULES, LAYERS], ids=["rules", "layers"])
-def test_every_function_of_ours_in_a_program(backend, part):
-    """Without derivatives, so that other framework versions can be tried in minutes."""
-    names = [name for name, *_ in part]
-    alone = [name for name in names if (backend, name) in {*BESIDE_NONE, *SMALL_ONLY}]
-    run(backend, [name for name in names if name not in alone], order=0)
-    for name in alone:
-        run(backend, [name], order=0)
+    run(backend, NO_XLA[part::2])
 
 
 @pytest.mark.slow
@@ -231,42 +173,3 @@ def test_every_function_of_ours_in_a_program(backend, part):
 @pytest.mark.parametrize("name", TABLE)
 def test_every_program_alone(backend, name):
     run(backend, [name])
-
-
-class Recorder:
-    """A namespace that records the names it was asked for."""
-
-    def __init__(self, wrapped, prefix, seen):
-        self._wrapped, self._prefix, self._seen = wrapped, prefix, seen
-
-    def __getattr__(self, name):
-        found = getattr(self._wrapped, name)
-        if name in ("linalg", "fft", "random", "optimizers") and self._prefix != "fft.":
-            return Recorder(found, f"{self._prefix}{name}.", self._seen)
-        self._seen.add(self._prefix + name)
-        return found
-
-
-def public(module):
-    return [name for name in module.__all__ if callable(getattr(module, name))]
-
-
-@pytest.mark.parametrize("backend", ["numpy"], indirect=True)
-def test_every_name_is_drawn(backend):
-    """Run eagerly, the programs use every name."""
-    seen = set()
-    xp = iso.namespace(iso.convert(INPUTS["v"], backend))
-    for program in TABLE.values():
-        x = iso.convert(INPUTS[program.input], backend)
-        with np.errstate(all="ignore"):  # one program asks for infinity
-            program.func(Recorder(iso, "iso.", seen), Recorder(xp, "", seen), x)
-    wanted = {name for name in VOCABULARY if name not in NOT_DRAWN}
-    wanted |= {f"linalg.{name}" for name in LINALG} | {f"fft.{name}" for name in FFT}
-    wanted |= {f"iso.{name}" for name in public(iso) if name not in NOT_COMPILED}
-    wanted |= {f"iso.random.{name}" for name in iso.random.__all__ if name != "key"}
-    wanted |= {f"iso.optimizers.{name}" for name in iso.optimizers.__all__}
-    print(f"{len(TABLE)} programs draw {len(wanted & seen)} of {len(wanted)} names")
-    assert len(TABLE) >= 150
-    assert not wanted - seen, f"no program uses {sorted(wanted - seen)}"
-    assert set(NOT_DRAWN) <= set(VOCABULARY), "a reason for an unknown name"
-    assert not {f"iso.{name}" for name in NOT_COMPILED} & seen, "excluded, but used"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from .mapped import Map, Mapped, is_mapped, running, value_of
+from .mapped import Map, Mapped, Unbatchable, is_mapped, running, value_of
 
 np: Any = numpy  # its type stubs do not know mapped values
 
@@ -36,13 +36,13 @@ class Inside:
 
 
 class CustomRule:
-    """A custom rule of one example, as a rule of the arrays of all examples; `mapped` says which
-    arguments have the axis of examples. Each call is a map of its own, because the backward rule
-    runs later, perhaps inside newer transforms.
+    """A custom rule of one example, as a rule of the arrays of all examples of the map `outer`;
+    `mapped` says which arguments have the axis of examples. Each call is a map of its own, because
+    the backward rule runs later, perhaps inside newer transforms.
     """
 
-    def __init__(self, size: int, bound: Any, mapped: list[bool]):
-        self.size, self.bound, self.mapped = size, bound, mapped
+    def __init__(self, outer: Map, bound: Any, mapped: list[bool]):
+        self.outer, self.size, self.bound, self.mapped = outer, outer.size, bound, mapped
 
     def _lifted(self, over: Map, values: Sequence[Any]) -> list[Any]:
         return [Mapped(x, over) if each else x for x, each in zip(values, self.mapped)]
@@ -55,9 +55,12 @@ class CustomRule:
 
     def fwd(self, *values: Any) -> tuple[tuple, Any]:
         over = Map(self.size)
-        with running(over):
-            outs, residuals = self.bound.fwd(*self._lifted(over, values))
-            return tuple(value_of(over, y) for y in outs), _put_down(over, residuals)
+        try:
+            with running(over):
+                outs, residuals = self.bound.fwd(*self._lifted(over, values))
+                return tuple(value_of(over, y) for y in outs), _put_down(over, residuals)
+        except Unbatchable as stop:  # then the outer map runs row by row
+            raise Unbatchable(self.outer, stop.what) if stop.over is over else stop from None
 
     def bwd(self, residuals: Any, upstream: tuple, values: tuple) -> tuple:
         over = Map(self.size)
@@ -96,4 +99,4 @@ def custom_mapped(over: Map, custom: Callable, bound: Any, arrays: Sequence[Any]
     """A function with a custom rule, of mapped values that are differentiated by older tapes."""
     mapped = [is_mapped(over, x) for x in arrays]
     values = [x.value if each else x for x, each in zip(arrays, mapped)]
-    return tuple(Mapped(y, over) for y in custom(CustomRule(over.size, bound, mapped), *values))
+    return tuple(Mapped(y, over) for y in custom(CustomRule(over, bound, mapped), *values))
