@@ -7,7 +7,6 @@ convolution share the expected values and, on JAX, one program, because JAX comp
 same reason only every tenth of the sample is compared with `jax.lax`.
 """
 
-import os
 import random
 from functools import cache
 from itertools import product
@@ -15,13 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from frameworks import enable_x64, jax
+from frameworks import BACKENDS, enable_x64, jax
 
 import isomorph as iso
 from isomorph.backends.composed import Backend
 from isomorph.dispatch import load
 from isomorph.layers import conv_plan
-from oracles import numpy_of
+from oracles import SEED, numpy_of
 
 from . import conv_oracles
 
@@ -53,7 +52,6 @@ class Point(NamedTuple):
 AXES = ((1, 2, 3), (1, 2, 4), (1, 2, 3), (1, 2))
 FORWARD = [Point(*p) for p in product(*AXES, (1, 2), PADDINGS)]
 TRANSPOSED = [Point(*p, True) for p in product(*AXES, (1,), PADDINGS)]
-SEED = int(os.environ.get("CONV_SEED", random.randrange(1 << 30)))
 
 
 def test_the_grid_is_large():
@@ -61,13 +59,19 @@ def test_the_grid_is_large():
     assert len(set(TRANSPOSED)) * len(LAYOUTS) == 1080
 
 
-def test_a_sample_of_the_grid(backend):
-    print(f"CONV_SEED={SEED}")
-    rng = random.Random(f"{SEED} {backend}")
-    count = 5 if backend == "jax" else 20  # JAX compiles each of them
-    sample = rng.sample(FORWARD, 2 * count) + rng.sample(TRANSPOSED, count)
-    for i, point in enumerate(sample):
-        check(backend, point, [rng.choice(LAYOUTS)], asks_lax=i % 10 == 0)
+# JAX compiles each of them.
+SAMPLES = [
+    pytest.param(backend, n, marks=pytest.mark.slow if backend == "jax" and n >= 5 else ())
+    for backend in BACKENDS
+    for n in range(20)
+]
+
+
+@pytest.mark.parametrize(("backend", "number"), SAMPLES, indirect=["backend"])
+def test_a_sample_of_the_grid(backend, number):
+    rng = random.Random(f"{SEED} {backend} {number}")
+    for point in [*rng.sample(FORWARD, 2), rng.choice(TRANSPOSED)]:
+        check(backend, point, [rng.choice(LAYOUTS)], asks_lax=number % 4 == 0)
 
 
 @pytest.mark.slow
@@ -104,7 +108,7 @@ def check(backend, point, layouts, asks_lax):
     found = _compiled(run, given) if backend == "jax" else run(given)
     for (layout, way, _), results in zip(calls, found, strict=True):
         of_x, of_w = _turns(point, layout)
-        message = f"{point} {layout} {way} CONV_SEED={SEED}"
+        message = f"{point} {layout} {way} ISOMORPH_SEED={SEED}"
         for wanted in expected:
             for a, b, of in zip(results, wanted, (of_x, of_x, of_w), strict=True):
                 a, b = numpy_of(a), of(b)
