@@ -77,7 +77,6 @@ CORE = (
     "backends/test_tensorflow_layers.py::test_a_step_of_a_network_with_convolutions",
     "test_examples.py",
     "core/test_compile.py",
-    "core/test_compiled_eager.py::test_every_function_of_ours_in_a_program",
     "core/test_compiled_keys.py",
     "core/test_contracts.py",
     "core/test_dispatch.py",

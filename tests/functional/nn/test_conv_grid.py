@@ -4,7 +4,7 @@ x_dilation × padding. Every run tests a sample; `slow` tests all.
 Values and both gradients in float64, within 1e-10, are compared with naive loops and with
 `jax.lax`. So is the composed form that backends inherit and may replace. The formats of one
 convolution share the expected values and, on JAX, one program, because JAX compiles each. For the
-same reason only every tenth of the sample is compared with `jax.lax`.
+same reason only every fourth of the sample is compared with `jax.lax`.
 """
 
 import random
