@@ -1,5 +1,7 @@
 """Small test projects, run by pytest in separate processes, as users run them."""
 
+import os
+import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
@@ -10,7 +12,7 @@ from isomorph.command import main
 from isomorph.scoreboard.states import BY_CODE
 from isomorph.scoreboard.store import Store
 
-from .forks import SOURCE, Forks
+from .forks import ALONE, Forks
 
 CI = ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "CI_JOB_URL", "BUILD_URL")
 PLUGIN = ("-p", "isomorph_scoreboard", "-p", "no:cacheprovider")
@@ -27,7 +29,6 @@ def forks():
 def project(tmp_path, monkeypatch, forks):
     """A folder with tests, where we are; `project.run(...)` runs `pytest --scoreboard` in it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", SOURCE)
     for name in CI:
         monkeypatch.delenv(name, raising=False)
     return Project(tmp_path, forks)
@@ -44,9 +45,11 @@ class Project:
         path.write_text(text)
         return path
 
-    def arguments(self, *args):
-        """The command of a run in a new process, which finds its plugins itself."""
-        return [sys.executable, "-m", "pytest", "-q", *PLUGIN, "--scoreboard", *map(str, args)]
+    def start(self, *args, **options):
+        """Begin a run in a new process."""
+        words = [sys.executable, "-m", "pytest", "-q", *PLUGIN, "--scoreboard", *args]
+        env = {**os.environ, **ALONE, **options.pop("env", {})}
+        return subprocess.Popen(words, cwd=self.path, env=env, **options)
 
     def run(self, *args):
         return self.plain("--scoreboard", *args)

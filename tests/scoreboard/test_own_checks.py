@@ -3,7 +3,7 @@
 import pytest
 
 LIBRARY = """
-import subprocess, sys
+import subprocess
 
 def assert_alike(x, y):
     if x != y:
@@ -20,14 +20,14 @@ class Backend:
         assert_alike(x, y)
 
 def compile():
-    subprocess.run([sys.executable, "-c", ""], check=True)
-    subprocess.check_call([sys.executable, "-c", ""])
-    subprocess.check_output([sys.executable, "-c", ""])
-    subprocess.run([sys.executable, "-c", ""]).check_returncode()
+    subprocess.run(["true"], check=True)
+    subprocess.check_call(["true"])
+    subprocess.check_output(["true"])
+    subprocess.run(["true"]).check_returncode()
 """
 TESTS = """
 from __future__ import annotations
-import subprocess, sys
+import subprocess
 from unittest import TestCase
 import pytest
 import mylib.testing
@@ -65,16 +65,16 @@ class TestOld(TestCase):
             self.fail("no")
 
 def test_checked_run():
-    subprocess.run([sys.executable, "-c", ""], check=True)
+    subprocess.run(["true"], check=True)
 
 def test_check_call():
-    subprocess.check_call([sys.executable, "-c", ""])
+    subprocess.check_call(["true"])
 
 def test_check_output():
-    subprocess.check_output([sys.executable, "-c", ""])
+    subprocess.check_output(["true"])
 
 def test_check_returncode():
-    subprocess.run([sys.executable, "-c", ""]).check_returncode()
+    subprocess.run(["true"]).check_returncode()
 
 def test_assertion_of_a_library():
     xp_assert_equal(3, 3)
@@ -115,7 +115,7 @@ def test_hollow_returns_before_it():
         raise AssertionError
 
 def test_hollow_run_that_is_not_checked():
-    subprocess.run([sys.executable, "-c", "1 / 0"], stderr=subprocess.DEVNULL)
+    subprocess.run(["false"])
 
 def test_hollow_run_by_a_library():
     mylib.testing.compile()
@@ -127,22 +127,18 @@ def test_hollow_raises_another_error():
 def test_hollow_by_a_similar_name():
     assertive(3)
 """
+TORCH = """
+def gradcheck(function, x): return True
+gradgradcheck = gradcheck
+"""
 GRADIENTS = """
-import numpy as np
-
 def test_of_torch():
-    import torch
-    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
-    torch.autograd.gradcheck(torch.sin, x)
+    import torch.autograd
+    torch.autograd.gradcheck(abs, 1.0)
 
 def test_of_torch_twice():
-    import torch
     from torch.autograd import gradgradcheck
-    gradgradcheck(torch.sin, torch.ones(2, dtype=torch.float64, requires_grad=True))
-
-def test_of_isomorph():
-    import isomorph as iso
-    iso.check_gradients(np.sin, np.ones(2))
+    gradgradcheck(abs, 1.0)
 """
 
 
@@ -172,16 +168,25 @@ def test_a_failing_check_fails(project):
 
 
 def test_checks_of_gradients_count(project):
-    pytest.importorskip("torch")
-    project.file("test_it.py", GRADIENTS)
-    project.run()
+    """In place of torch stands a small package with its names: importing torch takes seconds."""
+    torch = pytest.importorskip("torch")
+    assert callable(torch.autograd.gradcheck)
+    assert callable(torch.autograd.gradgradcheck)
+    project.file("torch/__init__.py", "")
+    project.file("torch/autograd.py", TORCH)
+    project.file("tests/test_it.py", GRADIENTS)
+    project.run("tests")
     assert set(project.states().values()) == {"passed"}
-    assert len(project.states()) == 3
+    assert len(project.states()) == 2
 
 
 COUNTED = """
 import unittest
 import numpy as np
+import isomorph as iso
+
+def test_of_gradients():
+    iso.check_gradients(np.sin, np.ones(2))
 
 def test_by_module():
     np.testing.assert_allclose(1.0, 1.0)
@@ -203,4 +208,4 @@ def test_an_assertion_counts_once(project):
             "SELECT name, asserts FROM result JOIN cell USING (cell) JOIN test USING (test)"
         )
     )
-    assert counts == {"test_by_module": 3, "TestOld::test_old": 2}
+    assert counts == {"test_of_gradients": 1, "test_by_module": 3, "TestOld::test_old": 2}
