@@ -20,7 +20,7 @@ from . import optimizer_oracles as steps
 
 pytestmark = pytest.mark.whole
 reads = pytest.mark.takes(
-    "torch.compile reads our code and that of torch.func: two to five seconds"
+    "torch.compile reads our code and that of torch.func for seconds"
 )
 
 rng = np.random.default_rng(1)
