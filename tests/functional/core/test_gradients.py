@@ -19,9 +19,7 @@ from oracles import central_gradient, compiled, kind_of, numpy_of
 from . import optimizer_oracles as steps
 
 pytestmark = pytest.mark.whole
-reads = pytest.mark.takes(
-    "torch.compile reads our code and that of torch.func: two to five seconds"
-)
+reads = pytest.mark.takes("torch.compile reads our code and that of torch.func for seconds")
 
 rng = np.random.default_rng(1)
 M = rng.standard_normal((4, 3))
