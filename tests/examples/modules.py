@@ -30,7 +30,6 @@ from .transforms import ratio
 
 IMAGE = (2, 4, 4, 2)
 LOOP = {"xla": "its loop"}
-KEYED = {"compiled": "its key is state, which a program would lose"}
 
 
 def attending(v, x, count=2):
@@ -90,7 +89,7 @@ LAYERS = {
                              lambda v, x: transposed(x, v["w"], 1, (0,) * 3, (4,) * 3) + v["b"]),
     "DepthwiseConv2D": Layer(lambda iso: iso.DepthwiseConv2D(2, 2), IMAGE,
                              lambda v, x: depthwise(x, v["w"][..., 0]) + v["b"]),
-    "Dropout": Layer(lambda iso: iso.Dropout(0.4).eval(), R, lambda v, x: x, KEYED),
+    "Dropout": Layer(lambda iso: iso.Dropout(0.4).eval(), R, lambda v, x: x),
     "Embedding": Layer(lambda iso: Rows(iso), R, lambda v, x: v["rows"]["w"][IDS] * x[:3],
                        {"empty": "three ids"}),
     "Flatten": Layer(lambda iso: iso.Flatten(), T, lambda v, x: x.reshape(len(x), 12)),
