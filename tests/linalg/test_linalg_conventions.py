@@ -20,6 +20,7 @@ from linalg_cases import (
 )
 
 import isomorph as iso
+from isomorph.backends.composed import Backend
 
 W = np.arange(9.0).reshape(3, 3)
 EYE = np.eye(3)
@@ -124,6 +125,39 @@ def test_matrices_that_are_not_finite(backend, xp, name):
             assert np.isnan(found[1]).any(axis=-2).all()
         else:
             assert np.isnan(found[1]).all()
+
+
+@pytest.mark.parametrize("backend", ["numpy"], indirect=True)
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("lower", [False, True])
+def test_a_triangle_with_a_nan_where_lapack_raises(backend, monkeypatch, lower, unit):
+    """Some builds of LAPACK take a NaN for a zero. A matrix that is singular still raises."""
+    composed = Backend.solve_triangular
+
+    def strict(xp, a, b, lower, trans, unit):
+        if bool(xp.any(xp.isnan(xp.tril(a) if lower else xp.triu(a)))):
+            raise np.linalg.LinAlgError("Singular matrix")
+        return composed(xp, a, b, lower, trans, unit)
+
+    monkeypatch.setattr(Backend, "solve_triangular", strict)
+    ours = lambda a: L.solve_triangular(a, B, lower=lower, unit_diagonal=unit)
+    place = (2, 0) if lower else (0, 2)
+    broken = GENERAL.copy()
+    broken[1][place] = np.nan
+    found, whole = ours(broken), ours(GENERAL)
+    np.testing.assert_array_equal(found[0], whole[0])
+    assert np.isnan(found[1]).all()
+    slopes = iso.grad(lambda a: np.sum(ours(a)))(broken)
+    np.testing.assert_array_equal(slopes[0], iso.grad(lambda a: np.sum(ours(a)))(GENERAL)[0])
+    other = GENERAL.copy()
+    other[1][place[::-1]] = np.nan  # in the triangle that is not read
+    np.testing.assert_array_equal(ours(other), whole)
+    broken[0, 1, 1] = 0.0
+    if unit:
+        assert np.isfinite(ours(broken)[0]).all()
+    else:
+        with pytest.raises(np.linalg.LinAlgError):
+            ours(broken)
 
 
 SINGULAR, INDEFINITE = np.array([[1.0, 2.0], [2.0, 4.0]]), np.array([[1.0, 2.0], [2.0, 1.0]])

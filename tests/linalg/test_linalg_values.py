@@ -343,7 +343,7 @@ class Composed:
 
 
 OWN = {
-    "numpy": ["pivoted"],
+    "numpy": ["pivoted", "solve_triangular"],
     "jax": ["expm", "lu", "solve_triangular"],
     "tensorflow": ["solve_triangular"],
     "torch": ["lu", "solve_triangular"],

@@ -1,14 +1,18 @@
 """Grids for Bessel functions, their values by mpmath, and the table of errors.
 
-`python tests/special/grids_bessel.py` computes the values again and stores them in `bessel.npz`:
-each is a float64, with the rest in units of its last place, and the binary logarithm of the
-amplitude that its error is measured against. That is the value itself where the function does not
-oscillate, and √(J² + Y²) where it does; a negative order that is not an integer has the larger of
-the two terms of the reflection formula. The table needs SciPy; `table()` gives its rows.
+`bessel.npz` has the points beside the values: powers and logarithms are rounded differently by
+other processors, and at a large argument the last bit of a point changes thousands of last bits of
+the value. `python tests/special/grids_bessel.py` computes the values of the stored points again;
+with `draw`, it draws the points first. A value is a float64, with the rest in units of its last
+place, and the binary logarithm of the amplitude that its error is measured against. That is the
+value itself where the function does not oscillate, and √(J² + Y²) where it does; a negative order
+that is not an integer has the larger of the two terms of the reflection formula. The table needs
+SciPy; `table()` gives its rows.
 """
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -23,8 +27,7 @@ TINY = 1e-290  # amplitudes below are rounded to denormal numbers or 0 in some s
 # ---- the points ----------------------------------------------------------------------------------
 
 
-@cache
-def arguments():
+def drawn_arguments():
     """For the functions of one argument."""
     draw = np.random.default_rng(11)
     edges = [1e-300, 1e-100, 1e-17, 1e-8, 0.1, 1, 2, 7.999, 8, 8.001, 100, 700, 709.7, 1e5]
@@ -40,8 +43,7 @@ def arguments():
     return np.where(draw.random(len(x)) < 0.3, -x, x)
 
 
-@cache
-def orders():
+def drawn_orders():
     """For the functions of order and argument: the order, and the argument."""
     draw = np.random.default_rng(12)
     v = [0, 0.5, 1, 1.5, 2, 0.3, 2.7, 10, 10.5, 24.999, 49.9, 50, 50.1, 127.9, 128, 129, 300.25]
@@ -79,11 +81,17 @@ def zeros():
     return np.array(guesses + [30 + 1.8557 * 30 ** (1 / 3) + 3.6 * k for k in range(25)])
 
 
+def drawn_points():
+    v, x = drawn_orders()
+    return {"alone": drawn_arguments(), "order": v, "argument": x}
+
+
 def points(name):
     """The arrays that a function is called with; yv has no negative arguments."""
+    kept = stored()
     if name in ONE:
-        return (arguments(),)
-    v, x = orders()
+        return (kept["alone"],)
+    v, x = kept["order"], kept["argument"]
     return (v, np.abs(x)) if name == "yv" else (v, x)
 
 
@@ -107,7 +115,7 @@ def regions(name):
 # ---- the values ----------------------------------------------------------------------------------
 
 
-def true_values():
+def true_values(at):
     """By mpmath with 60 digits. Functions of large order come from two of small order by the
     recurrence in its stable direction: mpmath's own are wrong for some large orders.
     """
@@ -140,13 +148,13 @@ def true_values():
         return mp.besseli(v, x), k
 
     found = {name: [] for name in (*ONE, *TWO)}
-    for x in map(mp.mpf, arguments()):
+    for x in map(mp.mpf, at["alone"]):
         for order in (0, 1):
             y = mp.besseli(order, x)
             found[f"i{order}"].append((y, abs(y)))
             y = y * mp.exp(-abs(x))
             found[f"i{order}e"].append((y, abs(y)))
-    for v, x in zip(*orders()):
+    for v, x in zip(at["order"], at["argument"]):
         size, z = mp.mpf(abs(v)), mp.mpf(abs(x))
         sign = -1 if x < 0 and v % 2 else 1
         cosine, sine = (mp.cospi(size), mp.sinpi(size)) if v < 0 else (mp.mpf(1), mp.mpf(0))
@@ -159,7 +167,12 @@ def true_values():
             flips = sign if name == "jv" else 1
             size_of = mp.hypot(j, y) if size <= z else max(abs(one), abs(two))
             found[name].append((flips * (one + two), size_of))
-    return {name: packed(mp, rows) for name, rows in found.items()}
+    parts = ("near", "rest", "size")
+    return {
+        f"{name}_{part}": array
+        for name, rows in found.items()
+        for part, array in zip(parts, packed(mp, rows))
+    }
 
 
 def packed(mp, rows):
@@ -175,11 +188,14 @@ def packed(mp, rows):
 
 @cache
 def stored():
+    """The points and the values."""
     with np.load(STORED) as file:
-        return {
-            name: tuple(file[f"{name}_{part}"] for part in ("near", "rest", "size"))
-            for name in (*ONE, *TWO)
-        }
+        return dict(file)
+
+
+def values(name):
+    """The values of a function: the nearest float64, the rest, and the size of the amplitude."""
+    return tuple(stored()[f"{name}_{part}"] for part in ("near", "rest", "size"))
 
 
 # ---- errors --------------------------------------------------------------------------------------
@@ -190,7 +206,7 @@ def errors(name, found):
     infinite or tiny, the error is 0 if the value is so too, else infinite. NaN is an infinite
     error.
     """
-    near, rest, size = stored()[name]
+    near, rest, size = values(name)
     with np.errstate(all="ignore"):
         amplitude = 2.0 ** size.astype(np.float64)
         unit = np.spacing(np.where(np.isfinite(near), np.abs(near), 1))
@@ -244,12 +260,6 @@ def shown(rows):
 
 
 if __name__ == "__main__":
-    parts = ("near", "rest", "size")
-    np.savez_compressed(
-        STORED,
-        **{
-            f"{name}_{part}": array
-            for name, arrays in true_values().items()
-            for part, array in zip(parts, arrays)
-        },
-    )
+    kept = drawn_points() if sys.argv[1:] == ["draw"] else stored()
+    at = {part: kept[part] for part in ("alone", "order", "argument")}
+    np.savez_compressed(STORED, **at, **true_values(at))

@@ -1,9 +1,9 @@
 """The gamma family: arguments by region, true values by mpmath, and the table of errors.
 
-`python tests/special/grids_gamma.py [NAME ...]` computes the true values again and stores them in
-`gamma.npz`: each is a float64, with the rest in units of its last place. It takes half an hour.
-Arguments have forty binary digits, so that another version of NumPy draws the same ones, and are
-spread by multiples of irrational numbers, not at random.
+`gamma.npz` has the arguments beside the values: powers are rounded differently by other processors.
+`python tests/special/grids_gamma.py [NAME ...]` computes the values of the stored arguments again;
+with `draw` before the names, it spreads the arguments first, by multiples of irrational numbers. A
+value is a float64, with the rest in units of its last place. All values take half an hour.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MEANINGS = {
 
 
 def short(x):
-    """`x` with forty binary digits."""
+    """`x` with forty binary digits, which take less room."""
     fraction, exponent = np.frexp(np.asarray(x, np.float64))
     return np.ldexp(np.round(fraction * 2.0**40), exponent - 40)
 
@@ -363,12 +363,26 @@ GRIDS = {
 }  # fmt: skip
 
 
-@cache
-def arguments(name):
-    """All arguments of a function, and the number of points of each region."""
+def drawn(name):
+    """All arguments of a function, region after region."""
     grid = GRIDS[name]
     parts = [make(Spread(grid.points)) for make in grid.regions.values()]
     return tuple(map(np.concatenate, zip(*parts)))
+
+
+@cache
+def stored():
+    with np.load(STORED) as file:
+        return dict(file)
+
+
+@cache
+def arguments(name):
+    """All arguments of a function, as they are stored."""
+    kept, found = stored(), []
+    while (part := f"{name}_at{len(found)}") in kept:
+        found.append(kept[part])
+    return tuple(found)
 
 
 def regions(name):
@@ -380,23 +394,23 @@ def regions(name):
 @cache
 def truth(name):
     """The arguments, and the true values as pairs of float64: the value, and the rest."""
-    with np.load(STORED) as stored:
-        high, rest = stored[name], stored[name + "_rest"].astype(np.float64)
+    high, rest = stored()[name], stored()[name + "_rest"].astype(np.float64)
     unit = np.spacing(np.abs(np.where(np.isfinite(high), high, 0.0)))
     return arguments(name), high, rest * unit
 
 
-def computed(name):
-    """The true values of a function, as they are stored."""
+def computed(name, given):
+    """The arguments and the true values of a function, as they are stored."""
     exact, high, rest = GRIDS[name].exact, [], []
     with mpmath.workdps(DIGITS):
-        for row in zip(*arguments(name)):
+        for row in zip(*given):
             value = exact(*(mpf(float(x)) for x in row))
             nearest = float(value)
             high.append(nearest)
             unit = np.spacing(abs(nearest))
             rest.append(float((value - mpf(nearest)) / mpf(float(unit))) if unit > 0 else 0.0)
-    return {name: np.array(high), name + "_rest": np.array(rest, np.float16)}
+    at = {f"{name}_at{i}": x for i, x in enumerate(given)}
+    return {**at, name: np.array(high), name + "_rest": np.array(rest, np.float16)}
 
 
 # ---- errors --------------------------------------------------------------------------------------
@@ -461,8 +475,9 @@ if __name__ == "__main__":
         for name, region, points, most, least, ratio, at in table():
             print(f"{name:16} {region:18} {points:5} {most:9.2f} {least:11.2f} {ratio:8.2f}  {at}")
         sys.exit()
-    stored = dict(np.load(STORED)) if STORED.exists() else {}
-    for chosen in sys.argv[1:] or GRIDS:
-        stored.update(computed(chosen))
-        print(chosen, len(stored[chosen]), flush=True)
-        np.savez_compressed(STORED, **stored)
+    anew, names = sys.argv[1:2] == ["draw"], [word for word in sys.argv[1:] if word != "draw"]
+    kept = dict(stored())
+    for chosen in names or GRIDS:
+        kept.update(computed(chosen, drawn(chosen) if anew else arguments(chosen)))
+        print(chosen, len(kept[chosen]), flush=True)
+        np.savez_compressed(STORED, **kept)

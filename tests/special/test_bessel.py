@@ -12,7 +12,7 @@ from isomorph.dispatch import load
 from isomorph.meanings.special import bessel, bessel_modified
 from oracles import numpy_of
 
-from .grids_bessel import ONE, TWO, errors, points, regions, scipy_errors, stored, table
+from .grids_bessel import ONE, TWO, errors, points, regions, scipy_errors, table, values
 
 NAMES = (*ONE, *TWO)
 FUNCTIONS = {name: getattr(bessel_modified, name, None) or getattr(bessel, name) for name in NAMES}
@@ -73,7 +73,7 @@ def test_the_stored_values(name):
     """Thirty of them, computed again by mpmath's own function. Its errors for orders above 40 are
     why the stored ones come from a recurrence. The rest is stored to 2^-11 of a unit.
     """
-    given, (near, rest, _) = points(name), stored()[name]
+    given, (near, rest, _) = points(name), values(name)
     fits = np.isfinite(near) & (np.abs(near) > 1e-290) & (np.abs(given[-1]) < 1e4)
     fits &= np.abs(given[0]) <= 40 if name in TWO else True
     chosen = np.random.default_rng(3).choice(np.flatnonzero(fits), 30, replace=False)

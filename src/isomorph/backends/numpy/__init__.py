@@ -230,6 +230,27 @@ class NumPy(Backend):
             return wrapped(a.tape, xp.pivoted(a.value))
         return factors.pivoted(a) if isinstance(a, np.ndarray) and a.size else super().pivoted(a)
 
+    def solve_triangular(xp, a, b, lower, trans, unit):
+        try:
+            return super().solve_triangular(a, b, lower, trans, unit)
+        except np.linalg.LinAlgError:
+            pass  # a zero on the diagonal, or a NaN: some builds of LAPACK take it for one
+        read = xp.tril(a, k=-unit) if lower else xp.triu(a, k=int(unit))
+        finite = xp.all(xp.isfinite(read), axis=(-2, -1))[..., None, None]
+        safe = xp.where(finite, read, xp.eye(a.shape[-1], dtype=a.dtype))
+        x = super().solve_triangular(safe, b, lower, trans, unit)
+        return xp.where(finite, x, xp.full_like(x, math.nan))
+
+    # Some builds of LAPACK raise flags for a determinant that is neither infinite nor NaN.
+
+    @np.errstate(all="ignore")
+    def sqrtm(xp, a):
+        return super().sqrtm(a)
+
+    @np.errstate(all="ignore")
+    def logm(xp, a):
+        return super().logm(a)
+
     def host_call(xp, host, arrays):
         top = newest(arrays)
         if type(top) is Mapped:
