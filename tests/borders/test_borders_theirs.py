@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from border_ledger import patterns, raising, says
 from border_transforms import THEIRS, Truth, check, inputs, total
-from examples.measuring import GRADIENT, close, known, run, wanted, weighed
-from examples.special import LONG
 from frameworks import NOT_INSTALLED
 
 import isomorph as iso
 from examples import TABLE, X, arrays_of, may, name_in, of_number, of_vector
+from examples.measuring import GRADIENT, close, known, run, wanted, weighed
+from examples.special import LONG
 from isomorph.dispatch import load
 
 FRAMEWORKS = ["jax", "tensorflow", "torch"]  # NumPy has no transforms
