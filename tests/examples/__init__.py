@@ -54,6 +54,7 @@ __all__ = [
     "groups_of",
     "larger",
     "may",
+    "module",
     "name_in",
     "of_number",
     "of_vector",
