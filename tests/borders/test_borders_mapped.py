@@ -7,10 +7,10 @@ The oracle is a Python loop. 1e-9 of the largest number allows for another order
 import numpy as np
 import pytest
 from border_transforms import total
-from examples.measuring import run
 
 import isomorph as iso
 from examples import TABLE, X, may, of_vector
+from examples.measuring import run
 from isomorph.backends.numpy import mapped
 
 # what an example that cannot be mapped at once is noted for, and then it runs row by row

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from examples.measuring import run
 
 from examples import BACKENDS, GROUPS, TABLE, X, may, of_vector
+from examples.measuring import run
 from oracles import name_of
 
 

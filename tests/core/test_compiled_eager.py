@@ -122,15 +122,16 @@ def test_programs_that_were_wrong(backend, name):
 
 
 def parts(sizes, names, left_out):
-    """Programs to compile together; the first part of each backend in `make test`."""
+    """Programs of all kinds to compile together; all but one part of each backend are slow."""
     for backend, size in sizes.items():
         some = [name for name in names if (backend, name) not in left_out]
-        for number, start in enumerate(range(0, len(some), size)):
-            yield pytest.param(backend, some[start::][:size], id=f"{backend}-{number}",
-                               marks=SLOW if number else ())  # fmt: skip
+        count = -(-len(some) // size)
+        for number in range(count):
+            marks = SLOW if number else ()
+            yield pytest.param(backend, some[number::count], id=f"{backend}-{number}", marks=marks)
 
 
-TOGETHER = [*parts({"jax": 4, "tensorflow": 6, "torch": 2}, sorted(TABLE),
+TOGETHER = [*parts({"jax": 4, "tensorflow": 6, "torch": 2}, TABLE,
                    {*BESIDE_NONE, *MINUTES, *SMALL_ONLY})]  # fmt: skip
 
 
@@ -146,7 +147,7 @@ ONE_SIZE = {
 }  # fmt: skip
 # the examples have their own: test_examples.py
 ANY_SIZE = [name for name in TABLE if name not in ONE_SIZE and TABLE[name].input != "e"]
-LARGE_TOGETHER = [*parts({"jax": 8, "tensorflow": 12, "torch": 4}, sorted(ANY_SIZE),
+LARGE_TOGETHER = [*parts({"jax": 8, "tensorflow": 12, "torch": 4}, ANY_SIZE,
                          {*BESIDE_NONE, *SMALL_ONLY})]  # fmt: skip
 
 

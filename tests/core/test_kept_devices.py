@@ -4,12 +4,12 @@ device is. torch's meta device stands for an accelerator: it has no memory, but 
 
 import numpy as np
 import pytest
-from examples.measuring import run
 from frameworks import torch
 from functional.nn.test_half_precision import LAYERS
 
 import isomorph as iso
 from examples import arrays_of, may
+from examples.measuring import run
 from isomorph.backends import windows
 from isomorph.dispatch import load
 

@@ -42,6 +42,7 @@ __all__ = [
     "MAY_NOT",
     "NAMES",
     "PAIRS",
+    "SAME",
     "TABLE",
     "TOPICS",
     "Function",
@@ -53,6 +54,7 @@ __all__ = [
     "groups_of",
     "larger",
     "may",
+    "module",
     "name_in",
     "of_number",
     "of_vector",
@@ -127,6 +129,10 @@ TABLE = {
     **{name: layer(name, entry) for name, entry in LAYERS.items()},
     **{f"optimizers.{name}": pair(entry) for name, entry in PAIRS.items()},
 }
+
+
+# The same function under two names: a program differentiates it once.
+SAME = {name: f"xp.{name}" for name in TABLE if f"xp.{name}" in TABLE and "linalg." in name}
 
 
 def name_in(case):

@@ -9,7 +9,7 @@ import isomorph as iso
 from isomorph.tree import flatten
 from oracles import as_users_have_it, central_gradient, kind_of, numpy_of
 
-from . import TABLE, arrays_of
+from . import SAME, TABLE, arrays_of
 
 # Of the largest number of a result: several roundings by four libraries; then differences.
 VALUE, NARROW, GRADIENT = 1e-11, 2e-5, 2e-6
@@ -125,8 +125,10 @@ def joined(backend, parts, inputs):
     """The results of functions by name and their errors, compiled as one program. If it raises, its
     halves are tried, so that only those that raise are left out.
     """
-    program = lambda inputs: {name: parts[name](*inputs[name]) for name in inputs}
-    inputs = {name: inputs[name] for name in parts}
+    program = lambda inputs: {
+        name: part(*inputs[SAME.get(name, name)]) for name, part in parts.items()
+    }
+    inputs = {same: inputs[same] for same in dict.fromkeys(SAME.get(name, name) for name in parts)}
     try:
         with warnings.catch_warnings():  # a framework about its own compiler
             warnings.simplefilter("ignore")

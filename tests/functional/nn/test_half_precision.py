@@ -4,10 +4,10 @@ of the narrow dtype. float32 itself is compared with other libraries elsewhere.
 
 import numpy as np
 import pytest
-from examples.measuring import measured
 
 import isomorph as iso
 from examples import TOPICS, arrays_of, may
+from examples.measuring import measured
 from isomorph.dispatch import load
 from oracles import numpy_of
 
