@@ -27,7 +27,9 @@ def drop():
     if "torch" in sys.modules:
         sys.modules["torch"].compiler.reset()
     if "tensorflow" in sys.modules:
-        sys.modules["tensorflow"].python.eager.context.context().clear_kernel_cache()
+        from tensorflow.python.eager import context
+
+        context.context().clear_kernel_cache()
     gc.collect()
     if sys.platform == "linux":
         ctypes.CDLL(None).malloc_trim(0)  # gives free memory back to the system
