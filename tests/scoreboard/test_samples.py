@@ -12,7 +12,7 @@ from isomorph.scoreboard.config import Config, read
 from isomorph.scoreboard.diff import compare, report
 from isomorph.scoreboard.flaky import flaky
 from isomorph.scoreboard.merge import merge
-from isomorph.scoreboard.page import render
+from isomorph.scoreboard.page import _history, render
 from isomorph.scoreboard.store import Planned, Result, Store
 
 SAMPLER = """
@@ -52,6 +52,11 @@ def test_grid(backend, n): assert n
 @pytest.mark.parametrize("backend", ["a", "b"])
 def test_one(backend): assert backend
 """
+SETTINGS = """
+[tool.isomorph.scoreboard]
+default_mode = "eager"
+observed = ["jit"]
+"""
 SAMPLED = "sampled: 3 of 8 (seed 0)"
 
 
@@ -60,6 +65,7 @@ def sampled(project):
     """A project whose tests are drawn with `--sample 0`, 1 or 2: each third test of eight."""
     project.file("conftest.py", SAMPLER)
     project.file("test_it.py", TESTS)
+    project.file("pyproject.toml", SETTINGS)
     return project
 
 
@@ -97,6 +103,7 @@ def test_a_sampled_run_never_says_complete(sampled):
         False, {"drawn": 3, "of": 8, "seeds": ["0"]},
     )  # fmt: skip
     cells = {(c["test"], c["backend"]): c for c in said["cells"]}
+    assert 'fill="#6b5a00"' in texts[2]  # neither green nor red
     assert [cells["test_grid", b][key] for b in "ab" for key in ("variants", "not_sampled")] == [
         1, 2, 1, 2,
     ]  # fmt: skip
@@ -162,6 +169,7 @@ def test_what_was_left_out_is_no_news(tmp_path):
 def test_a_regression_is_seen_by_a_sample_and_across_one(sampled):
     sampled.run()
     sampled.run("--sample", 1)
+    assert sampled.query("SELECT count(*) FROM cell") == [(8,)]  # in the mode of all runs
     sampled.file("test_it.py", TESTS.replace("assert n", "assert n != 2"))
     done = sampled.run("--sample", 0, "--scoreboard-fail-on", "regressed")
     done.stdout.fnmatch_lines(["regressed: test_it.py test_grid [[]b] passed -> failed"])
@@ -199,6 +207,38 @@ def test_an_incomplete_sample_says_both(tmp_path):
         board = Board.load(store, 1, Config())
         assert board.gaps == ["it did not finish", "sampled: 4 of 7 (seed 0)"]
         assert board.verdict() == "INCOMPLETE"
+
+
+ENGINES = """
+import pytest
+
+@pytest.mark.parametrize("engine", ["numpy", "torch", "mine"])
+def test_it(engine): assert engine
+"""
+
+
+def test_the_axis_is_that_of_all_tests(sampled):
+    """Of the three values that say that `engine` names the backend, only the third was drawn."""
+    sampled.file("test_it.py", ENGINES)
+    assert sampled.run("--sample", 2).ret == 0
+    words = {"numpy": "not sampled", "torch": "not sampled", "mine": "passed"}
+    assert sampled.states() == {("test_it", "", name): word for name, word in words.items()}
+
+
+def test_a_backend_that_does_not_load_is_a_banner_in_a_sample(tmp_path):
+    with fill(tmp_path / "board.db", SOME) as store:
+        broken = ("ImportError", "No module named 'b'", "")
+        store.add(1, 1, [result("test_a", "1", "b", BAD, detail=broken),
+                         result("test_a", "2", "b", OUT)])  # fmt: skip
+        assert Board.load(store, 1, Config()).gaps[1:] == ["b does not load"]
+
+
+def test_a_history_does_not_change_by_what_was_left_out(tmp_path):
+    with fill(tmp_path / "board.db", FULL, SOME) as store:
+        found = _history(store, Board.load(store, 2, Config()))
+    assert {test: states for (_, test, _), states in found.items()} == {
+        "test_a": [BAD, GOOD], "test_c": [GOOD, BAD],
+    }  # fmt: skip
 
 
 def test_a_sample_of_nothing_ran_no_test(tmp_path):
@@ -244,11 +284,14 @@ def test_a_seed_row_that_was_left_out_is_not_missing(tmp_path):
 
 
 def test_a_test_that_one_session_left_out_and_another_ran_was_run(sampled):
-    """Three samples with all tests between them make a complete run, though the modes of tests that
-    were left out are those that they declare.
+    """Three samples with all tests between them make a complete run, though a test that was left
+    out had another mode than it ran in.
     """
-    sampled.file("test_it.py", TESTS.replace("assert n", "record_mode('jit'); assert n").replace(
-        "import pytest", "import pytest\nfrom isomorph.scoreboard import record_mode"))  # fmt: skip
+    compiled = (TESTS.replace("import pytest", "import pytest\nfrom isomorph.scoreboard import *")
+                .replace("@pytest.mark.parametrize(\"n", "@pytest.mark.mode('jit')\n"
+                         "@pytest.mark.parametrize(\"n")
+                .replace("assert n", "record_mode('jit'); assert n"))  # fmt: skip
+    sampled.file("test_it.py", compiled)
     for seed, said in ((0, SAMPLED), (1, "sampled: 6 of 8 (seeds 0, 1)"), (2, "")):
         done = sampled.run("--sample", seed, "--scoreboard-run-key", "k",
                            "--scoreboard-job-key", seed)  # fmt: skip
@@ -256,8 +299,10 @@ def test_a_test_that_one_session_left_out_and_another_ran_was_run(sampled):
             said != ""
         )
     assert sampled.command("check", "--complete").ret == 0
-    assert sampled.states() == dict.fromkeys(sampled.states(), "passed")
-    assert len(sampled.states()) == 8
+    modes = "SELECT mode, state, count(*) FROM result JOIN cell USING (cell) GROUP BY mode, state"
+    assert sampled.query(modes) == [("eager", GOOD, 2), ("eager", OUT, 6), ("jit", GOOD, 6)]
+    with Store(sampled.db, write=False) as store:
+        assert [r["state"] for r in store.results(1)] == [GOOD] * 8
 
 
 def test_the_parts_of_a_run_are_complete_together(sampled):
