@@ -40,8 +40,8 @@ def solve_triangular(
     `b` is one vector [n], or matrices [..., n, k]; batches broadcast. `trans` is 0 or "N" for `a`
     itself, 1 or "T" for its transpose, 2 or "C" for the conjugate transpose; `lower` always speaks
     of `a`. With `unit_diagonal` the diagonal is taken as 1, and not read. A zero on the diagonal
-    raises on NumPy, and gives inf or NaN elsewhere. A NaN in the triangle gives NaN in the rows that
-    need it, perhaps in others too, and raises nowhere.
+    raises on NumPy, and gives inf or NaN elsewhere. A NaN in the triangle gives NaN in the rows
+    that need it, perhaps in others too, and raises nowhere.
 
     >>> iso.linalg.solve_triangular(np.array([[2.0, 1.0], [9.0, 4.0]]), np.array([4.0, 8.0]))
     array([1., 2.])
