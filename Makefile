@@ -23,6 +23,7 @@ test: lint browser
 
 test-all: lint browser
 	ISOMORPH_SEED=$${ISOMORPH_SEED:-$$(date +%s)} ISOMORPH_XLA=full $(BIN)/python -m pytest -n 2 --dist worksteal $(PROVEN)
+	$(BIN)/python tests/backends/edge_facts.py
 
 # Quick tests for a new public name: that it is documented, exported, and tested on every backend.
 NAMES := tests/test_examples.py tests/test_architecture.py tests/core/test_public_names.py \
