@@ -37,6 +37,7 @@ test-full: lint browser
 # The full grids too, with another seed each time.
 test-all: lint browser
 	ISOMORPH_SEED=$${ISOMORPH_SEED:-$$(date +%s)} ISOMORPH_XLA=full $(PYTEST) $(PROVEN)
+	$(BIN)/python tests/backends/edge_facts.py
 
 # Bring the times of the newest run on the board into tests/times.json; make test draws its sample by them.
 times: $(VENV)/test

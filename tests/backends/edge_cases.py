@@ -24,6 +24,7 @@ class Case(NamedTuple):
     slopes: Any = None  # expected derivative as a function of the inputs; False: no derivative
     twice: bool = False  # also compare second derivatives
     raises: str | None = None  # the expected kind of error
+    lost: bool = False  # a matrix that is not finite: each result shows it, or an error is raised
     elementwise: bool = False  # each result depends only on the inputs at the same position
     hermitian: bool = False  # only one triangle of the matrix is read
 

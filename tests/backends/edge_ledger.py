@@ -1,17 +1,16 @@
 """Known differences between frameworks at edges, each with the reason to leave it.
 
 The ledger is checked both ways: a difference that is not listed fails, and so does a listed one
-that no longer occurs.
+that no longer occurs. Not so an entry that is `free`: a kernel decides there, and kernels differ
+with the processor. Nothing is promised at such places but what `holds` says; what was seen there is
+on a page of facts, docs/edges.md, which `edge_facts.py` writes.
 """
 
-import platform
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from frameworks import older
-
-X86 = platform.machine() == "x86_64"  # TensorFlow's complex kernels differ there
 
 
 class Entry(NamedTuple):
@@ -22,6 +21,8 @@ class Entry(NamedTuple):
     reason: str
     at: Callable | None = None  # (inputs, expected values) -> positions; None: the whole result
     dtypes: str = "float32 float64"
+    free: bool = False  # either outcome is right
+    holds: Callable | None = None  # what is true of a free result all the same, at each position
 
 
 # Positions, for cases in which each result belongs to the inputs at the same position.
@@ -69,9 +70,51 @@ def ties(inputs, values):
     return (x[..., :, None] == x[..., None, :]).sum(-1) > 1
 
 
+def alike(inputs, values):
+    """All positions of matrices with equal singular values."""
+    s = _singular_values(inputs[0])
+    return _of_matrices(inputs[0], s[..., 0] - s[..., -1] < 1e-6)
+
+
+def singular(inputs, values):
+    """All positions of matrices with a singular value of 0, but not those of zeros."""
+    s = _singular_values(inputs[0])
+    return _of_matrices(inputs[0], (s[..., -1] < 1e-6) & (s[..., 0] > 1e-6))
+
+
+def degenerate(inputs, values):
+    return alike(inputs, values) | singular(inputs, values)
+
+
+def _singular_values(x):
+    return np.linalg.svd(x.astype(np.float64), compute_uv=False)
+
+
+def _of_matrices(x, some):
+    return np.broadcast_to(some[..., None, None], x.shape)
+
+
+# What holds of a result that nothing more is promised of.
+
+
+def is_zero(found):
+    return found == 0
+
+
+def is_finite(found):
+    return np.isfinite(found)
+
+
+def is_not_finite(found):
+    return ~np.isfinite(found)
+
+
 FREE = "piecewise linear; where the value is NaN, the framework chooses the derivative of a piece"
 KINK = "the slope of |x| at 0, or of clip at its bound, is the framework's choice (gotchas.md)"
 FLUSH = "XLA's and TensorFlow's CPU kernels flush denormal numbers to 0"
+SIGN = "the sign of a zero"
+STEEP = "the derivative is infinite: inf, NaN, or one of each in a complex number"
+NULL = "vectors of equal singular values, and the signs of those of 0, are LAPACK's choice"
 KERNEL = (
     "torch's kernel computes x·0 and x·x there; to avoid it would cost two more passes over "
     "memory, forward and backward"
@@ -80,12 +123,14 @@ OWN = "the operator ** is the framework's own; xp.pow is right"
 
 LEDGER = [
     # Values.
-    Entry("jax", "sign floor_divide remainder", "specials", "value",
-          "XLA gives zeros another sign", zeros),
+    Entry("jax", "sign floor_divide remainder", "specials", "value", SIGN, zeros, free=True,
+          holds=is_zero),
+    Entry("torch", "remainder", "specials", "value", SIGN, zeros, free=True, holds=is_zero),
+    Entry("jax tensorflow torch", "maximum minimum", "specials", "value",
+          SIGN + ", of zeros of both signs", zeros, free=True, holds=is_zero),
     Entry("torch", "remainder", "specials", "value",
-          "the sign of a zero; and fmod by a number so small that the quotient overflows",
-          lambda inputs, values: zeros(inputs, values) | squared(inputs, values)),
-    Entry("jax tensorflow", "sqrt log sign divide less", "denormals", "value", FLUSH),
+          "by a number so small that the quotient overflows", squared, free=True),
+    Entry("jax tensorflow", "sqrt log sign divide less", "denormals", "value", FLUSH, free=True),
     Entry("numpy torch", "pow", "to 0.5", "value",
           "computed by a square root, which differs at -inf and -0.0", infinite),
     Entry("numpy torch", "pow", "to 0.5", "value", "the sign of a zero root", zero),
@@ -93,14 +138,14 @@ LEDGER = [
     Entry("jax", "fft.fft fft.ifft fft.irfft fft.hfft fft.fftn fft.ifftn fft.irfftn", "no*",
           "value", "JAX gives an empty result for an empty array"),
     # Piecewise linear functions.
-    Entry("jax torch", "abs acosh", "specials", "grad", FREE, unknown),
+    Entry("jax torch", "abs acosh", "specials", "grad", FREE, unknown, free=True),
     Entry("jax", "abs", "specials", "grad", KINK, zero),
-    Entry("jax", "remainder", "specials", "grad", FREE, unknown),
-    Entry("jax torch", "maximum minimum", "specials", "grad", FREE, unknown),
-    Entry("jax tensorflow torch", "clip", "*", "grad", FREE, unknown),
+    Entry("jax", "remainder", "specials", "grad", FREE, unknown, free=True),
+    Entry("jax torch", "maximum minimum", "specials", "grad", FREE, unknown, free=True),
+    Entry("jax tensorflow torch", "clip", "*", "grad", FREE, unknown, free=True),
     Entry("jax", "clip", "infinite bounds", "grad", KINK, infinite),
-    Entry("torch", "max min", "no axes", "grad", FREE, unknown),
-    Entry("jax tensorflow", "copysign", "specials", "grad", FREE, unknown),
+    Entry("torch", "max min", "no axes", "grad", FREE, unknown, free=True),
+    Entry("jax tensorflow", "copysign", "specials", "grad", FREE, unknown, free=True),
     Entry("jax tensorflow", "copysign", "specials", "grad", KINK, zero),
     Entry("torch", "copysign", "specials", "grad", "a quotient of infinities",
           lambda inputs, values: np.isinf(inputs[0])),
@@ -110,14 +155,13 @@ LEDGER = [
     *([
         Entry("torch", "nextafter", "specials", "grad", "no derivative before 2.13, and raises"),
     ] if older("torch", 2, 13) else []),
-    Entry("numpy jax tensorflow torch", "iso.relu iso.leaky_relu", "specials", "grad", FREE,
-          unknown),
-    Entry("tensorflow", "iso.elu", "specials", "grad", FREE, unknown),
+    Entry("numpy jax tensorflow torch", "iso.relu iso.leaky_relu iso.elu", "specials", "grad",
+          FREE, unknown, free=True),
     Entry("jax", "iso.leaky_relu", "specials", "grad", KINK, zero),
-    Entry("jax torch", "iso.mae", "specials", "grad", FREE, unknown),
+    Entry("jax torch", "iso.mae", "specials", "grad", FREE, unknown, free=True),
     Entry("jax", "iso.mae", "equal", "grad", KINK, equal),
     Entry("torch", "linalg.vector_norm", "order 1", "grad", FREE,
-          lambda inputs, values: np.isnan(inputs[0])),
+          lambda inputs, values: np.isnan(inputs[0]), free=True),
     Entry("jax", "sort", "rows, descending", "grad",
           "JAX reverses the ascending order, and so the order of ties", ties),
     # Numbers whose squares or products overflow or underflow.
@@ -126,16 +170,9 @@ LEDGER = [
     Entry("torch", "hypot", "specials", "grad", "a product overflows before the quotient",
           squared),
     Entry("jax", "divide", "specials", "grad", "the square of the divisor vanishes", squared),
-    Entry("jax tensorflow", "abs sqrt divide maximum", "denormals", "grad", FLUSH),
-    Entry("jax", "sqrt", "complex", "grad", "an infinite derivative becomes NaN", zero),
-    Entry("tensorflow", "sqrt", "complex", "grad", "an infinite derivative becomes NaN", zero,
-          "float32 float64" if X86 else "float32"),
-    *([
-        Entry("tensorflow", "log", "complex", "grad", "1 / 0 is NaN in its kernel for x86", zero),
-        Entry("torch", "linalg.cholesky", "NaN", "value", "its LAPACK for x86 raises"),
-        Entry("torch", "iso.elu", "specials", "grad", "its kernel for x86 loses a NaN", unknown,
-              "float32"),
-    ] if X86 else []),
+    Entry("jax tensorflow", "abs sqrt divide maximum", "denormals", "grad", FLUSH, free=True),
+    Entry("jax tensorflow torch", "sqrt log", "complex", "grad", STEEP, zero,
+          free=True, holds=is_not_finite),
     Entry("torch", "pow", "complex", "grad", "0 to a complex power: torch gives 0, not NaN",
           lambda inputs, values: (inputs[0] == 0) & (inputs[1] == 1 + 1j)),
     Entry("torch", "pow", "to 0.5", "grad", "computed by a square root", lambda inputs, values:
@@ -154,36 +191,43 @@ LEDGER = [
     Entry("jax torch", "cumulative_prod", "rows", "grad", "products of infinities in another order",
           spread),
     # Kernels.
-    Entry("torch", "iso.gelu iso.silu iso.mish", "specials*", "value", KERNEL, squared),
-    Entry("torch", "iso.gelu iso.silu iso.mish", "specials*", "grad", KERNEL, squared),
-    Entry("jax", "linalg.det", "NaN", "grad", FREE),
+    Entry("torch", "iso.gelu iso.silu iso.mish", "specials*", "value", KERNEL, squared, free=True),
+    Entry("torch", "iso.gelu iso.silu iso.mish", "specials*", "grad", KERNEL, squared, free=True),
     Entry("jax", "linalg.det", "of size zero", "grad", "JAX reads the first row, and raises"),
+    # Matrices whose vectors are not unique.
+    Entry("jax tensorflow torch", "linalg.svdvals", "equal, zero and singular", "grad", NULL,
+          degenerate, free=True, holds=is_finite),
+    Entry("jax tensorflow torch", "linalg.matrix_norm", "order nuc", "grad", NULL, singular,
+          free=True, holds=is_finite),
+    Entry("jax tensorflow torch", "linalg.matrix_norm", "order 2", "grad", NULL, alike,
+          free=True, holds=is_finite),
+    Entry("jax tensorflow torch", "linalg.matrix_norm", "order -2", "grad", NULL, degenerate,
+          free=True, holds=is_finite),
+    Entry("jax tensorflow torch", "linalg.eigh linalg.eigvalsh", "equal eigenvalues", "grad", NULL,
+          alike, free=True, holds=is_finite),
+    *(
+        Entry("jax tensorflow torch", name, edge, what, NULL, alike, free=True, holds=is_finite)
+        for name, edge in (
+            ("linalg.eigh", "vectors of equal eigenvalues"), ("linalg.svd", "equal singular values")
+        )
+        for what in ("value", "grad")
+    ),
 ]  # fmt: skip
 
 # What differs on a GPU alone, by backend.
-SIGN = "the sign of a zero"
 SPREADS = "what is not finite spreads to other elements"
-NULL = "of a singular matrix: the signs of null vectors are the framework's choice"
 ON_GPU = {
     "torch": [
-        Entry("torch", "maximum minimum", "specials", "value", SIGN, zeros),
         Entry("torch", "hypot", "specials", "value", "the largest number overflows",
               lambda inputs, values: np.max(np.abs(inputs), 0) == np.finfo(inputs[0].dtype).max,
               "float64"),
-        Entry("torch", "iso.elu", "specials", "grad", "the kernel loses a NaN", unknown,
-              "float64"),
         Entry("torch", "fft.ifft fft.irfft fft.hfft fft.rfft", "NaN", "value", SPREADS),
         Entry("torch", "fft.ifftn", "infinite", "value", SPREADS),
-        Entry("torch", "linalg.qr", "NaN", "value", "other columns of Q are NaN"),
-        Entry("torch", "linalg.matrix_norm", "order *", "grad", NULL),
-        Entry("torch", "linalg.svdvals", "equal, zero and singular", "grad", NULL),
     ],
     "jax": [
         Entry("jax", "linalg.eigh linalg.eigvalsh", "not finite", "value",
               "cuSOLVER may return the diagonal"),
         Entry("jax", "linalg.eigh linalg.eigvalsh", "not finite", "grad",
               "cuSOLVER may return the diagonal"),
-        Entry("jax", "linalg.cholesky", "NaN", "value", "all of the matrix is NaN"),
-        Entry("jax", "linalg.matrix_norm", "order *", "grad", NULL),
     ],
 }  # fmt: skip

@@ -20,6 +20,7 @@ WIDE = {"float32": "complex64", "float64": "complex128"}
 # second derivative divides by differences of singular values once more.
 CLOSE = {"float64": 1e-10, "float32": 5e-5}
 CLOSE_TWICE = {"float64": 1e-9, "float32": 2e-3}
+ERRORS = {"index": IndexError, "value": ValueError, "matrix": np.linalg.LinAlgError}
 
 
 class Outcome(NamedTuple):
@@ -144,6 +145,51 @@ def is_right(case: Case, error: Any) -> bool:
     if not isinstance(error, Exception):
         return False
     return case.raises in (kind(error), "value") and kind(error) != "derivative"
+
+
+def shows_loss(case: Case, found: Any) -> bool:
+    """Whether `found` shows that the matrices of a case are not finite: an error, or in each result
+    something for each matrix that is not finite.
+    """
+    if isinstance(found, Exception):
+        return kind(found) in ("matrix", "derivative")
+    count = len(case.inputs[0]) if np.ndim(case.inputs[0]) > 2 else 1
+    return all((~np.isfinite(x)).reshape(count, -1).any(1).all() for x in found)
+
+
+def difference(case, what, expected, got, dtype):
+    """How an outcome is wrong: None, positions, or a description."""
+    if case.raises:
+        if what != "value" or is_right(case, got.value):
+            return None
+        return differing(ERRORS[case.raises](case.raises), got.value, dtype)
+    if what != "value" and isinstance(got.value, Exception):
+        return None  # the value's own check reports it
+    wanted, found = getattr(expected, what), getattr(got, what)
+    if case.lost:
+        told = found is None or shows_loss(case, found)
+        return None if told else f"needed an error or NaN, got {shown(found)}"
+    if what == "recorded" and (wanted is None or found is None):
+        return None  # no gradient was computed
+    signs = what == "value" and case.elementwise and not case.name.startswith("iso.")
+    return differing(wanted, found, dtype, signs, twice=what == "twice")
+
+
+def without(apart, entry, inputs, values, found):
+    """The part of a difference that a ledger entry does not explain, and whether it
+    explains any.
+    """
+    if apart is None:
+        return None, False
+    if entry.at is None or isinstance(apart, str):
+        return (None, True) if entry.at is None else (apart, False)
+    with np.errstate(all="ignore"):
+        places = entry.at(inputs, values)
+    sure = [entry.holds(y) if entry.holds else np.ones(y.shape, bool) for y in found]
+    fits = [places & ok if x.shape == places.shape else x & False for x, ok in zip(apart, sure)]
+    hit = any((x & fit).any() for x, fit in zip(apart, fits))
+    left = [x & ~fit for x, fit in zip(apart, fits)]
+    return (left if any(x.any() for x in left) else None), hit
 
 
 def differing(expected: Any, got: Any, dtype: str, signs: bool = False, twice: bool = False) -> Any:

@@ -5,7 +5,6 @@ be true and is not, or raises. When one becomes true, the framework was fixed, a
 import math
 import operator
 import os
-import platform
 import re
 import tomllib
 from pathlib import Path
@@ -24,10 +23,6 @@ MAY_FAIL = [
         id=f"{name}-{test.rpartition('::')[2]}",
         marks=[
             pytest.mark.skipif(
-                group.get("machine", platform.machine()) != platform.machine(),
-                reason="only fails on another kind of machine",
-            ),
-            pytest.mark.skipif(
                 "xla" in group and os.environ.get("ISOMORPH_XLA") == "quick",
                 reason="only fails with XLA's default settings",
             ),
@@ -36,6 +31,13 @@ MAY_FAIL = [
     for name in BACKENDS
     for group in LEDGER.get(name, [])
     for test, example in group.get("may_fail", {}).items()
+    if "holds" not in group
+]
+BY_KERNEL = [
+    pytest.param(name, group["holds"], id=f"{name}-{number}")
+    for name in BACKENDS
+    for number, group in enumerate(LEDGER.get(name, []))
+    if "holds" in group
 ]
 
 
@@ -58,6 +60,11 @@ def test_what_may_fail_does(name, example, says):
         assert re.search(says, f"{type(error).__name__}: {error}")  # noqa: PT017
     else:
         assert not held
+
+
+@pytest.mark.parametrize(("name", "example"), BY_KERNEL)
+def test_what_a_kernel_does_not_decide(name, example):
+    assert holds(name, example)
 
 
 @pytest.mark.parametrize("name", [name for name in BACKENDS if name not in NOT_INSTALLED])

@@ -122,6 +122,28 @@ def test_values_in_float32(backend, name):
     assert ours[worst] <= 8, ([float(x[worst]) for x in narrow], found[worst], high[worst])
 
 
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+@pytest.mark.parametrize("has_mkl", [True, False])
+def test_small_numbers_keep_their_digits_in_compiled_erf(backend, has_mkl, monkeypatch):
+    """In float32 on a CPU, torch's kernel without MKL, and Inductor's, have an absolute error of
+    eps. A program is the same with MKL and without.
+    """
+    monkeypatch.setattr(sys.modules["isomorph.backends.torch.names"], "HAS_MKL", has_mkl)
+    (x,), _, _ = truth("erf", CASES["erf"])
+    x = x[(np.abs(x) > 1e-37) & (np.abs(x) < 6)][::4].astype(np.float32)
+    case = CASES["erf"]._replace(arguments=lambda: (x,))
+    _, high, rest = truth("erf", case)
+    slope = iso.grad(lambda x: iso.namespace(x).sum(iso.special.erf(x)))
+    both = lambda x: (iso.special.erf(x), slope(x))
+    with mpmath.workdps(20):
+        wanted = [2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-(mpmath.mpf(float(v)) ** 2)) for v in x]
+    for run in (both, iso.jit(both)) if has_mkl else (both,):
+        value, found = map(numpy_of, run(iso.convert(x, backend)))
+        assert errors(case, value, high, rest).max() <= 8
+        # the exponent, 36 at most, is rounded
+        np.testing.assert_allclose(found, np.float64(wanted), rtol=1e-5)
+
+
 @pytest.mark.parametrize("backend", ["numpy", "torch"], indirect=True)
 def test_values_of_arrays_with_gaps(backend):
     """Frameworks have other loops for them."""

@@ -11,6 +11,7 @@ from typing import Any
 import array_api_compat.torch as compat
 import torch
 
+from ...meanings.special.errors import FIRST, SMALL, ratio
 from .. import edges
 from ..limits import FloatInfo, IntInfo
 from .fused import is_foreign
@@ -18,6 +19,7 @@ from .linalg import einsum as einsum
 from .linalg import matmul as matmul
 from .linalg import tensordot as tensordot
 from .linalg import vecdot as vecdot
+from .private import len_torch_dispatch_stack
 from .promotion import differentiated, direct, evened, is_wide, promoted
 from .promotion import result_type as result_type
 
@@ -136,7 +138,20 @@ def hypot(x1, x2, /):
     return torch.where(origin, y.detach(), torch.hypot(torch.where(origin, 1.0, x1), x2))
 
 
-erf = torch.erf
+HAS_MKL = torch.backends.mkl.is_available()
+
+
+def erf(x, /):
+    """`torch.erf`. In float32 on a CPU, Inductor's, and torch's own without MKL, have an error of
+    eps whatever the value is: small numbers have no right digit, so they have another formula here.
+    """
+    if x.dtype is not torch.float32 or not x.is_cpu:
+        return torch.erf(x)
+    if HAS_MKL and not torch.compiler.is_compiling() and len_torch_dispatch_stack() == 0:
+        return torch.erf(x)
+    is_small = torch.abs(x) < FIRST
+    small = torch.where(is_small, x, 0.0)
+    return torch.where(is_small, small + small * ratio(SMALL, small * small), torch.erf(x))
 
 
 def unstack(x, /, *, axis=0):
