@@ -193,7 +193,7 @@ def test_cases_that_differ(backend):
         check(backend, [n for n in numbers if leaves_xla(backend, n) is apart])
 
 
-@COMPILED
+@pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 def test_matrices_that_are_not_finite(backend):
     """torch's kernels raise in a program too, where they raise eagerly."""
     numbers = [n for n, case in enumerate(CASES) if case.lost]
