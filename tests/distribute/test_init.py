@@ -26,6 +26,13 @@ def _alone(monkeypatch):
         monkeypatch.delenv(name)
 
 
+def test_a_mean_of_integers_is_refused(backend, xp):
+    with iso.use_backend(backend):
+        world = iso.distribute.init()
+    with pytest.raises(TypeError, match=r"mean: needed floating-point arrays.*\bn\b"):
+        world.mean({"n": xp.asarray([1, 2]), "x": xp.asarray([1.0])})
+
+
 def test_a_process_that_nobody_launched_is_alone(backend, xp, capsys):
     if backend == "jax" and len(load("jax").devices()) > 2:
         pytest.skip("several devices here: they would all be used")

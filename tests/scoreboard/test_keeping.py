@@ -287,6 +287,16 @@ def test_the_ledger_is_written_kept_and_cleared(tmp_path, capsys, monkeypatch):
     assert "needed reason, since" in capsys.readouterr().err
 
 
+def test_a_run_that_there_is_not_yet_is_said_so(tmp_path):
+    with Store(tmp_path / "board.db") as store:
+        with pytest.raises(LookupError, match="there is no latest run yet; runs: 0"):
+            store.find("latest")
+        store.begin("a", "local", started="2026-01-01T00:00:00Z")
+        assert store.find("latest")["key"] == "a"
+        with pytest.raises(LookupError, match="there is no previous run yet; runs: 1"):
+            store.find("previous")
+
+
 def test_settings_say_what_they_need(tmp_path):
     (tmp_path / "pyproject.toml").write_text("[tool.isomorph.scoreboard]\nrefrence = 'a'\n")
     with pytest.raises(ValueError, match="got refrence"):

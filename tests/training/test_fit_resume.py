@@ -344,3 +344,11 @@ def test_a_checkpoint_of_a_training_is_told_apart(backend, tmp_path):
     with pytest.raises(iso.CheckpointError, match="written with another optimizer or schedule"):
         fit(network(backend), iso.optimizers.sgd(0.1, momentum=0.9))
     same_bits(fit(network(backend), ADAMW).model.v, done.model.v)
+
+
+def test_a_file_of_ones_own_with_a_nest_called_train_is_no_checkpoint_of_fit(backend, xp, tmp_path):
+    iso.save(tmp_path / "c", train={"optimizer": xp.asarray([1.0])})
+    with pytest.raises(iso.CheckpointError, match="train/other: missing") as raised:
+        iso.load(tmp_path / "c", train={"other": xp.asarray([1.0])})
+    assert "iso.fit" not in str(raised.value)
+    assert "another optimizer" not in str(raised.value)
