@@ -138,7 +138,7 @@ def test_the_ids_are_those_of_pytest(project):
                  ', "checks/test_it.py" = "S"}\n')  # fmt: skip
     path = project.file("tests/test_it.py", NAMED)
     for now in ("tests", "checks"):
-        assert project.run("--doctest-modules", now).ret == 0
+        assert project.run(now).ret == 0
         done = project.command("slowest", "--json", "-")
         assert done.ret == 0
         seconds = json.loads(done.stdout.str())

@@ -53,7 +53,7 @@ def test_two_processes_write_one_file(tmp_path):
 
 
 def test_a_file_that_is_locked_for_a_while_loses_nothing(project):
-    project.file("test_it.py", ONE.replace("assert", "import time; time.sleep(0.8); assert"))
+    project.file("test_it.py", ONE.replace("assert", "import time; time.sleep(0.6); assert"))
     project.file(
         "conftest.py",
         "import sqlite3\n"
