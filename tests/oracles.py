@@ -43,6 +43,16 @@ def numpy_of(x):
     return x.detach().cpu().numpy() if hasattr(x, "detach") else np.asarray(x)
 
 
+def same_but_for_digits(got, wanted):
+    """Random numbers with logarithms: they are computed in float64 and rounded to float32, so that
+    another last bit of a logarithm is seen in one of millions.
+    """
+    got, wanted = numpy_of(got), numpy_of(wanted)
+    assert got.dtype == wanted.dtype == np.float32
+    np.testing.assert_array_max_ulp(got, wanted, 1)
+    assert np.count_nonzero(got != wanted) <= 1 + got.size * 1e-6
+
+
 RUNS = Counter()  # how often compiled programs ran, by compiler
 
 

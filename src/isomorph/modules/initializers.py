@@ -1,7 +1,7 @@
 """Initialisers: the functions that fill the arrays of new layers.
 
 An initialiser is a function of a key, a shape, and `fans`, the numbers of inputs and outputs of a
-unit. It draws an array on the default backend (`iso.use_backend`), with the same bits on every
+unit. It draws an array on the default backend (`iso.use_backend`), with the same numbers on every
 backend. The functions here make initialisers; a `scale` is used as given, without `fans`.
 
 >>> draw = iso.initializers.glorot()
