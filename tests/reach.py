@@ -38,7 +38,8 @@ ROOT = Path(__file__).parents[1]
 BACKENDS = ("numpy", "jax", "tensorflow", "torch")
 EVERYTHING = (
     "pyproject.toml", "constraints.txt", "src/isomorph/__init__.py", "src/isomorph/__init__.pyi",
-    "tests/conftest.py", "tests/examples.py", "tests/frameworks.py", "tests/oracles.py",
+    "src/isomorph/program_cache.py", "tests/conftest.py", "tests/frameworks.py", "tests/oracles.py",
+    *(f"tests/examples/{path.name}" for path in Path(__file__).parent.glob("examples/*.py")),
 )  # fmt: skip
 # conftest.py uses these for an option alone
 FOR_OPTIONS = {f"tests/{name}.py" for name in ("devices", "memory", "reach", "sampling", "verbs")}
