@@ -107,18 +107,30 @@ def share_of(backend, part):
 
 def main():
     """Write the file from what `isomorph scoreboard slowest --json -` prints. Tests that did not
-    run keep the times that they had.
+    run keep the times that they had, if they are still there.
     """
     seconds = (recorded() if TIMES.exists() else {}) | json.load(sys.stdin)
     table = defaultdict(lambda: defaultdict(dict))
     for name in sorted(seconds):
-        if seconds[name] > ALLOWANCE:
+        if seconds[name] > ALLOWANCE and is_there(name):
             file, _, rest = name.partition("::")
             test, bracket, case = rest.partition("[")
             table[file][test][bracket + case] = float(f"{seconds[name]:.2g}")
     about = {"machine": platform.machine(), "cores": os.cpu_count(), "date": str(date.today())}
     files = ",\n".join(f"{json.dumps(file)}: {lines_of(table[file])}" for file in sorted(table))
     TIMES.write_text(f'{{"about": {json.dumps(about)},\n"seconds": {{\n{files}}}}}\n')
+
+
+def is_there(name):
+    """Whether there is a test function of that name."""
+    file, _, test = name.partition("[")[0].partition("::")
+    return f"def {test.rpartition('::')[2]}(" in text_of(file)
+
+
+@cache
+def text_of(file):
+    path = TIMES.parents[1] / file
+    return path.read_text("utf-8") if path.exists() else ""
 
 
 def lines_of(tests):
