@@ -9,8 +9,7 @@ export TF_CPP_MIN_LOG_LEVEL := 3
 export ONEDNN_JIT_PROFILE := 0
 export SCOREBOARD_ARTIFACTS ?= $(CURDIR)/.scoreboard/screenshots
 
-.PHONY: demo test test-full test-all test-changed times names lint docs docs-serve bench scoreboard browser versions \
-	release conformance clean
+.PHONY: demo test test-full test-all test-changed times names lint docs docs-serve bench scoreboard browser versions release conformance clean
 
 # make demo uses the frameworks that are installed; BACKENDS=all installs all four; BACKENDS="numpy jax" chooses.
 demo: $(VENV)/$(if $(filter all,$(BACKENDS)),all,core)

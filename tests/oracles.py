@@ -90,6 +90,7 @@ def compiled(backend, func):
     if backend == "torch":
         import torch
 
+        torch.compiler.reset()  # it counts compilations of a function over all tests
         return noted(torch.compile)(func, fullgraph=True, backend="aot_eager")
     return func
 

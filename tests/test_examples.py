@@ -64,6 +64,7 @@ def slopes(backend, name):
     return name not in SAME and derived(backend, name, "compiled gradient")
 
 
+@pytest.mark.takes("a compiler takes long for a program of all names of a group")
 @pytest.mark.whole
 @pytest.mark.parametrize(("backend", "group"), GROUPS, indirect=["backend"])
 def test_every_example_eager_and_compiled(backend, group):

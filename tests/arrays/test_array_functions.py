@@ -123,6 +123,7 @@ def test_compiled(backend, xp, names, smooth, monkeypatch):
             np.testing.assert_allclose(numpy_of(got), wanted, rtol=1e-6, atol=1e-7, err_msg=name)
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 @pytest.mark.parametrize(
     "names",

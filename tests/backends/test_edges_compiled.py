@@ -180,6 +180,7 @@ def parts():
                 number += 1
 
 
+@pytest.mark.takes("XLA compiles it")
 @pytest.mark.parametrize(("backend", "numbers"), [*parts()], indirect=["backend"])
 def test_cases_compiled_together(backend, numbers):
     check(backend, numbers)
@@ -193,6 +194,7 @@ def test_cases_that_differ(backend):
         check(backend, [n for n in numbers if leaves_xla(backend, n) is apart])
 
 
+@pytest.mark.takes("XLA compiles it")
 @pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 def test_matrices_that_are_not_finite(backend):
     """torch's kernels raise in a program too, where they raise eagerly."""
@@ -218,6 +220,7 @@ ONCE_WRONG = [
 ]  # fmt: skip
 
 
+@pytest.mark.takes("XLA compiles it")
 @pytest.mark.parametrize("backend", ["jax", "tensorflow"], indirect=True)
 def test_cases_that_were_wrong(backend):
     numbers = [n for n, case in enumerate(CASES) if (case.name, case.edge) in ONCE_WRONG]

@@ -73,6 +73,7 @@ def grid():
                 yield pytest.param(backend, name, dtype, id=f"{backend}-{name}-{dtype}")
 
 
+@pytest.mark.takes("XLA compiles it")
 @pytest.mark.parametrize(("backend", "name", "dtype"), [*grid()], indirect=["backend"])
 def test_the_four_agree(backend, name, dtype, request):
     on_gpu = request.config.getoption("--device")

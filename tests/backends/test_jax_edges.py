@@ -107,6 +107,7 @@ def test_narrow_integers_count_from_the_end_of_a_long_axis(backend):
         np.testing.assert_array_equal(iso.at(jnp.asarray(x))[index].get(), [299.0, 200.0])
 
 
+@pytest.mark.takes("XLA compiles it")
 def test_traced_index_keeps_jaxs_rule(backend):
     read = jax.jit(lambda x, i: iso.at(x)[i, None].get())
     np.testing.assert_array_equal(read(X, jnp.asarray([0, 7])), [[X[0]], [X[2]]])
@@ -236,6 +237,7 @@ def test_unique_differentiates(backend, xp, name):
     np.testing.assert_allclose(got, central_gradient(numpys, x), rtol=1e-8)
 
 
+@pytest.mark.takes("XLA compiles it")
 def test_unique_has_numpys_values(backend, xp):
     for x in (np.array([3.0, 1.0, 3.0, np.nan, np.nan]), np.array([[2, 1], [2, 2]]), np.empty(0)):
         for got, expected in zip(xp.unique_all(jnp.asarray(x)), np.unique_all(x)):

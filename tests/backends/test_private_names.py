@@ -58,6 +58,7 @@ def private_uses(file):
                 yield f"{file.relative_to(SOURCE)}:{node.lineno}: {name}"
 
 
+@pytest.mark.takes("it reads every file of the package")
 def test_they_are_named_in_private_alone():
     files = [file for file in SOURCE.rglob("*.py") if file.name != "private.py"]
     assert len(files) > 100

@@ -113,6 +113,7 @@ def test_numbers_and_dtypes_of_two(backend, what):
 
 
 # three names in one program
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize("names", [NAMES[i : i + 3] for i in range(0, len(NAMES), 3)], ids=",".join)
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_a_program_promotes_as_eager_code_does(backend, names):

@@ -191,6 +191,7 @@ def torch_captured(xp, w):
     np.testing.assert_allclose(numpy_of(out), X)
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize("check", [torch_backward_twice, torch_captured])
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_torch_backward_goes_through_compiled_code(backend, xp, check):
@@ -213,6 +214,7 @@ def torch_autocast(x):
         iso.jit(iso.to_numpy)(x)
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize("check", [torch_layouts, torch_autocast])
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_torch_layouts_modes_and_captured_tensors(backend, xp, check):
@@ -299,6 +301,7 @@ def test_outputs_are_arrays_and_numbers(backend, xp):
             iso.jit(bad)(xp.asarray(X))
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.filterwarnings("ignore:.torch.jit")  # raised by torch's forward mode
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_torch_sees_bits_tangents_and_captured_tensors(backend, xp):

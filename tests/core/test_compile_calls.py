@@ -42,6 +42,7 @@ def test_donated_arguments(backend, xp, donate):
     np.testing.assert_allclose(numpy_of(new), X - (X + 1), rtol=1e-15, atol=1e-15)
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_what_is_shown_is_not_written_to(backend, xp):
     def func(a, b, c):
@@ -72,6 +73,7 @@ def test_donated_arguments_that_change_places(backend, xp):
     np.testing.assert_allclose(numpy_of(b), X * 2 + 2)
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize("which", ["a repeated row", "turned", "two arguments", "given away"])
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_memory_that_cannot_be_given_away(backend, xp, which):

@@ -107,6 +107,7 @@ def run(backend, names, order=2, inputs=INPUTS):
         compare(name, backend, found[name], expected[name])
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize(
     ("backend", "name"),
     [
@@ -135,6 +136,7 @@ TOGETHER = [*parts({"jax": 4, "tensorflow": 6, "torch": 2}, TABLE,
                    {*BESIDE_NONE, *MINUTES, *SMALL_ONLY})]  # fmt: skip
 
 
+@pytest.mark.takes("XLA compiles it")
 @pytest.mark.parametrize(("backend", "names"), TOGETHER, indirect=["backend"])
 def test_programs_together(backend, names):
     run(backend, names)
@@ -151,6 +153,7 @@ LARGE_TOGETHER = [*parts({"jax": 8, "tensorflow": 12, "torch": 4}, ANY_SIZE,
                          {*BESIDE_NONE, *SMALL_ONLY})]  # fmt: skip
 
 
+@pytest.mark.takes("XLA compiles it")
 @pytest.mark.parametrize(("backend", "names"), LARGE_TOGETHER, indirect=["backend"])
 def test_large_arrays_together(backend, names):
     run(backend, names, 1, LARGE)
@@ -163,6 +166,7 @@ def test_every_program_with_large_arrays(backend, name):
     run(backend, [name], 1, LARGE)
 
 
+@pytest.mark.takes("XLA compiles it")
 @pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
 @pytest.mark.parametrize("part", [0, pytest.param(1, marks=SLOW)])
 def test_what_xla_lacks(backend, part):

@@ -109,6 +109,7 @@ def both(x):
     return value, grad
 
 
+@pytest.mark.takes("torch compiles C++")
 def test_complex_arrays_are_not_overwritten(backend):
     step, along = 1e-6, torch.cos(POINTS)
     slope = lambda t: iso.grad(two_transforms)(POINTS + t * along)
@@ -135,6 +136,7 @@ def expanded(x):
     )
 
 
+@pytest.mark.takes("torch compiles C++")
 def test_rows_of_an_expanded_array_are_written_apart(backend):
     expected = np.zeros((2, 3))
     for i in range(2):
@@ -185,6 +187,7 @@ def after_raising():
     return POINTS.sum() / 2 + POINTS[0, 0] * 3, POINTS + 5
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize(
     ("func", "wanted", "donate"),
     [(overwritten, after_overwriting, ()), (raised, after_raising, (0,))],
@@ -241,6 +244,7 @@ def from_itself(x, names=tuple(FROM_ITSELF)):
 WRITTEN = groups(FROM_ITSELF, 2)
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize("names", WRITTEN.values(), ids=WRITTEN)
 def test_what_is_written_is_computed_from_the_old_values(backend, names):
     before = torch.mv(torch.diag(NUMBERS), NUMBERS)
@@ -281,6 +285,7 @@ def swap(xs, _):
     return [b.reshape(10, 100).T.reshape(-1) + 0, a.reshape(10, 100).T.reshape(-1)]
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize(
     ("func", "names"),
     [*((in_other_order, names) for names in DONATED.values()), (swap, "ab")],
@@ -334,6 +339,7 @@ def pair(name):
     return NUMBERS * (i + 1), torch.sin(NUMBERS + i)
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize("name", [*CROSSWISE, "all"])
 def test_one_result_is_not_written_over_another(backend, name):
     """Each alone, and all in one program."""
@@ -360,6 +366,7 @@ def crossed_by_torch(a, b):
 DONATE = pytest.mark.parametrize("donate", [(), (0, 1)], ids=["nothing donated", "both donated"])
 
 
+@pytest.mark.takes("torch compiles C++")
 @DONATE
 @pytest.mark.parametrize("func", [crossed, crossed_by_torch])
 def test_operators_that_write_what_they_read(backend, func, donate):
@@ -377,6 +384,7 @@ def in_parts(a, b):
     return *shared, *torch._foreach_sub([later, a], [b, later])
 
 
+@pytest.mark.takes("torch compiles C++")
 @DONATE
 def test_parts_of_a_kernel_wait_for_each_other(backend, donate):
     """On a GPU the parts run at the same time; a run on a CPU says nothing about that. What is not
@@ -396,6 +404,7 @@ def test_parts_of_a_kernel_wait_for_each_other(backend, donate):
         assert off(program(a.clone(), b.clone()), wanted) < 1e-12
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.skipif(
     older("torch", 2, 13) or not older("torch", 2, 14),
     reason="seen in torch 2.13, the first gone in 2.15",
@@ -428,6 +437,7 @@ def test_inductor_still_has_its_errors(backend, func):
     assert held() == original
 
 
+@pytest.mark.takes("torch compiles C++")
 def test_what_a_kernel_returns_is_checked(backend):
     """Programs do not look at their arguments again, but at the layout of what kernels return: one
     that is not as it was said would be read in the wrong order.
@@ -477,6 +487,7 @@ def test_the_gradient_of_a_largest_is_traced_without_writes(backend):
     assert written(graph) == []
 
 
+@pytest.mark.takes("torch compiles C++")
 def test_only_donated_inputs_are_written_to_and_last(backend):
     step = compiling.reusing(lambda w, x: (w - 0.1 * x.sum(0) * w, w * x[0]), [True, False])
     w, x = torch.ones(3), torch.ones(2, 3)

@@ -114,6 +114,7 @@ def test_at_get_means_what_numpy_means(backend, xp, index):
     np.testing.assert_array_equal(numpy_of(iso.at(xp.asarray(values))[index].get()), values[index])
 
 
+@pytest.mark.takes("XLA compiles it")
 @pytest.mark.parametrize("how", ["set", "add", "multiply", "min", "max"])
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
 def test_at_updates_a_copy_as_numpy_would(backend, xp, index, how):
@@ -227,6 +228,7 @@ with iso.use_backend("jax", device="cpu:1"):
 """
 
 
+@pytest.mark.takes("it starts another process")
 @pytest.mark.parametrize("backend", ["jax"], indirect=True)
 def test_convert_uses_the_default_device_of_jax(backend):
     run_on_jax_devices(2, __file__, SECOND)

@@ -90,6 +90,7 @@ def test_a_name_outside_the_vocabulary_raises_and_says_what_is_there(backend, xp
         _ = xp.linalg.expm
 
 
+@pytest.mark.takes("it starts another process")
 def test_import_loads_no_framework(backend):
     code = f"""
 import sys

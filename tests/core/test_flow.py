@@ -297,6 +297,7 @@ def test_loops_within_loops(backend, xp, mode):
     np.testing.assert_array_equal(numpy_of(ys), wanted[1])
 
 
+@pytest.mark.takes("torch compiles C++")
 @MODES
 def test_dtypes_are_kept(backend, xp, mode):
     def func(x):
@@ -426,6 +427,7 @@ def differentiates_what_is_captured(xp, x):
     np.testing.assert_allclose(numpy_of(w.grad), 3 * numpy_of(x) ** 2, rtol=1e-14)
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize(
     "check", [lifts_constants, refuses_what_is_hidden, differentiates_what_is_captured]
 )
@@ -469,6 +471,7 @@ def test_torch_compile_reads_them(backend, xp, name):
             read(iso.grad(root))(torch.tensor(2.0))
 
 
+@pytest.mark.takes("XLA compiles it")
 @pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
 def test_tensorflow_graphs_of_unknown_length(backend, xp):
     spec = tf.TensorSpec((None, 2), tf.float64)

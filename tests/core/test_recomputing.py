@@ -80,6 +80,7 @@ def test_a_deep_network_holds_less(backend):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.takes("torch compiles C++")
 def test_compiled_with_all_its_passes(backend, monkeypatch):
     """The same through `iso.jit`, with arrays large enough that it happens."""
     arrays = [drawn(256, 64), drawn(64, 256) / 8, drawn(256, 64) / 16, drawn(64), drawn(64) + 1]

@@ -75,6 +75,7 @@ print("done")
 """
 
 
+@pytest.mark.takes("it starts another process")
 @pytest.mark.host_only("another process, on the host")
 def test_one_that_is_divided_among_processes(backend):
     """In another process: it ended with a segmentation fault."""

@@ -134,6 +134,7 @@ def free_port():
         return one.getsockname()[1]
 
 
+@pytest.mark.takes("it starts another process")
 @pytest.mark.parametrize("engine", PROCESSES)
 def test_what_is_decided_together(engine, tmp_path):
     """And what a wrong reduction would give. JAX has none that could be forgotten: its programs see

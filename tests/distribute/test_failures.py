@@ -96,6 +96,7 @@ def test_a_training_that_was_killed_goes_on_elsewhere(others, unbroken, killed, 
         np.testing.assert_allclose(found["leaves"][name], x, rtol=0, atol=1e-6)
 
 
+@pytest.mark.takes("it starts another process")
 def test_the_launcher_ends_with_its_processes(tmp_path):
     """Ended by a signal, it leaves nothing behind, even if a process does not want to end."""
     script = tmp_path / "stubborn.py"

@@ -116,6 +116,7 @@ WAYS = {
 }  # fmt: skip
 
 
+@pytest.mark.takes("a browser opens the site")
 @pytest.mark.parametrize(
     ("way", "name"),
     [

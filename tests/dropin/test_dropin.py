@@ -288,6 +288,7 @@ for f in (
 """
 
 
+@pytest.mark.takes("it starts another process")
 def test_the_array_api_mode_of_scipy(backend):
     """SciPy reads the variable when it is imported, so this needs processes of its own."""
     said = []

@@ -246,6 +246,7 @@ def bound_is_exact_where_the_decoder_is_linear(backend):
     np.testing.assert_allclose(float(iso.to_numpy(bound)), wanted, rtol=1e-10)
 
 
+@pytest.mark.takes("it starts another process")
 def test_characters(backend):
     """Letter by letter with the cache gives the logits of the whole text at once."""
     example, result = ran("characters", backend)

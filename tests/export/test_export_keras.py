@@ -184,6 +184,7 @@ def test_keras_that_says_it_runs_on_another_backend_is_refused(backend, monkeypa
 
 
 # whether or not Keras runs on it
+@pytest.mark.takes("it starts another process")
 @pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
 @pytest.mark.skipif("torch" in NOT_INSTALLED, reason="torch is not installed")
 def test_keras_on_another_backend_is_refused(backend):

@@ -48,6 +48,7 @@ def test_gradients_are_those_of_differences(backend, xp, name):
         np.testing.assert_allclose(values(got), want, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.takes("XLA compiles it")
 @pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 def test_a_program_computes_the_same(backend, xp):
     check_program(xp, COMPILED)

@@ -78,6 +78,7 @@ def kinds(nest):
     return {(kind, dtype) for kind, dtype in found if "float" in dtype}
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize(("backend", "mode", "name", "dtype"), list(cells()), indirect=["backend"])
 def test_a_program_ends_with_the_numbers_of_its_oracle(backend, mode, name, dtype):
     before = RUNS["programs"]

@@ -106,6 +106,7 @@ def test_values(backend, name):
 
 
 # One Inductor program of all takes minutes on a slow core.
+@pytest.mark.takes("XLA compiles it")
 def test_compiled_values(backend):
     """All functions in one program."""
     with enable_x64(True):

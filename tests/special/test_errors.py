@@ -122,6 +122,7 @@ def test_values_in_float32(backend, name):
     assert ours[worst] <= 8, ([float(x[worst]) for x in narrow], found[worst], high[worst])
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 @pytest.mark.parametrize("has_mkl", [True, False])
 def test_small_numbers_keep_their_digits_in_compiled_erf(backend, has_mkl, monkeypatch):

@@ -229,6 +229,7 @@ def test_special_values_on_backends(backend, names):
     assert not wrong, wrong
 
 
+@pytest.mark.takes("XLA compiles it")
 @pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 @pytest.mark.parametrize("names", PARTS, ids=["some", "others"])
 def test_backends_compiled(backend, names):

@@ -80,6 +80,7 @@ def kill_while_saving(folder, kills):
     assert found["left"] == ["model"]  # the next save removes leftovers
 
 
+@pytest.mark.takes("a process is killed again and again")
 @pytest.mark.parametrize("backend", ["numpy"], indirect=True)  # the file format is the same for all
 def test_killed_at_any_moment_it_is_the_old_or_the_new_one(backend, tmp_path):
     kill_while_saving(tmp_path, 200)

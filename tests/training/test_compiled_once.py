@@ -58,6 +58,7 @@ def test_jax_compiles_a_step_once(backend, how, place, caplog):
     assert np.isfinite(float(value))
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 def test_a_fit_compiles_its_step_once(backend, tmp_path, caplog):
     """Training resumed from a checkpoint compiles once too."""

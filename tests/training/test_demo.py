@@ -34,6 +34,7 @@ def trained(name, backend, dtype, compiled=None):
     return done.losses, done.history[-1]["validation"]["accuracy"]
 
 
+@pytest.mark.takes("XLA compiles it")
 @pytest.mark.parametrize("name", ["digits", pytest.param("letters", marks=pytest.mark.slow)])
 def test_loss_curves_are_those_of_numpy(backend, name):
     losses, accuracy = trained(name, backend, "float64")
@@ -56,6 +57,7 @@ def test_torchs_program_gives_its_eager_curve(backend):
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("jax", "tensorflow")]
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize("other", ["torch", *SLOW])  # torch compiles nothing here
 def test_loss_curves_in_float32(other):
     losses, accuracy = trained("digits", other, "float32")
@@ -85,6 +87,7 @@ def demo_run(*args, folder, begin=()):
     )  # fmt: skip
 
 
+@pytest.mark.takes("it starts another process")
 @pytest.mark.parametrize("only", ["numpy"])
 @pytest.mark.parametrize("epochs", [1, pytest.param(8, marks=pytest.mark.slow)])
 def test_the_demo_as_it_is_run(only, epochs, tmp_path):

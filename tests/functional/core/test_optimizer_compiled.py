@@ -22,6 +22,7 @@ UPDATES = {
 }  # fmt: skip
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize("backend", ["tensorflow", "torch"], indirect=True)
 @pytest.mark.parametrize("name", UPDATES)
 def test_updates_compile_with_all_derivatives(backend, xp, name):

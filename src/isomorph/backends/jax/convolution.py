@@ -13,7 +13,10 @@ AXES = {1: "W", 2: "HW", 3: "DHW"}
 
 
 def conv(x: Any, w: Any, bias: Any, plan: Plan) -> Any:
-    axes = AXES[len(plan.size)]
+    axes, x_dilations = AXES[len(plan.size)], plan.x_dilations
+    if plan.groups > 1 and max(x_dilations) > 1:
+        # cuDNN refuses some gradients of the two together (CUDNN_STATUS_BAD_PARAM, jax 0.11)
+        x, x_dilations = _dilated(x, plan), (1,) * len(axes)
     form = f"NC{axes}" if plan.first else f"N{axes}C"
     filters = f"OI{axes}" if plan.filters_first else f"{axes}IO"
     y = jax.lax.conv_general_dilated(
@@ -21,7 +24,7 @@ def conv(x: Any, w: Any, bias: Any, plan: Plan) -> Any:
         w,
         plan.strides,
         plan.pads,
-        plan.x_dilations,
+        x_dilations,
         plan.dilations,
         (form, filters, form),
         plan.groups,
@@ -29,3 +32,11 @@ def conv(x: Any, w: Any, bias: Any, plan: Plan) -> Any:
     if bias is None:
         return y
     return y + (jnp.reshape(bias, (-1, *(1,) * len(axes))) if plan.first else bias)
+
+
+def _dilated(x: Any, plan: Plan) -> Any:
+    """`x` with zeros between its elements."""
+    inner = [(0, 0, d - 1) for d in plan.x_dilations]
+    none = (0, 0, 0)
+    places = [none, none, *inner] if plan.first else [none, *inner, none]
+    return jax.lax.pad(x, jnp.zeros((), x.dtype), places)
