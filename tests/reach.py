@@ -38,7 +38,8 @@ ROOT = Path(__file__).parents[1]
 BACKENDS = ("numpy", "jax", "tensorflow", "torch")
 EVERYTHING = (
     "pyproject.toml", "constraints.txt", "src/isomorph/__init__.py", "src/isomorph/__init__.pyi",
-    "tests/conftest.py", "tests/examples.py", "tests/frameworks.py", "tests/oracles.py",
+    "src/isomorph/program_cache.py", "tests/conftest.py", "tests/examples.py",
+    "tests/frameworks.py", "tests/oracles.py",
 )  # fmt: skip
 # conftest.py uses these for an option alone
 FOR_OPTIONS = {"tests/devices.py", "tests/reach.py", "tests/verbs.py"}
