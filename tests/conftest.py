@@ -286,6 +286,20 @@ def pytest_collection_modifyitems(config, items):
         keep_sample(config, items)
     if config.getoption("--part"):
         keep_part(config, items)
+    if hasattr(config, "workerinput"):
+        items[:] = halves(items)
+
+
+def halves(items):
+    """The tests in an order whose halves are for two workers: each loads what some frameworks keep,
+    and long tests come early. What is quick comes last, where one worker takes from the other.
+    """
+    groups = {name: [] for name in sampling.GROUPS}
+    for item in items:
+        groups[(backend_in(item.nodeid, BACKENDS) or ["none"])[0]].append(item)
+    first, quick = groups["torch"] + groups["none"], groups["numpy"]
+    room = max(len(items) // 2 - len(first), 0)
+    return first + quick[:room] + groups["tensorflow"] + groups["jax"] + quick[room:]
 
 
 def backend_param(item):

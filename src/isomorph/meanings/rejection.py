@@ -85,16 +85,17 @@ def _first(xp: Any, proposals: Any, accepted: Any, otherwise: Any) -> Any:
 
 def _inverted(xp: Any, lam: Any, u: Any) -> Any:
     """How many values of the distribution function are not above `u`."""
-    p = xp.exp(-lam)
-    below, count = p, xp.zeros_like(p)
     least = float(xp.finfo(u.dtype).eps) / 8
-    for k in range(1, MOST):
+
+    def step(_: Any, k: Any, p: Any, below: Any, count: Any) -> tuple:
+        k = k + 1
         # a sum of rounded numbers may stay below 1: what is too rare to be drawn ends the search
         goes_on = xp.logical_and(u >= below, xp.logical_or(p > least, lam > k))
-        count = xp.where(goes_on, xp.full_like(count, k), count)
         p = p * lam / k
-        below = below + p
-    return count
+        return k, p, below + p, xp.where(goes_on, k, count)
+
+    p, none = xp.exp(-lam), xp.zeros_like(lam)
+    return xp.fori_loop(1, MOST, step, (none, p, p, none))[-1]
 
 
 def _rejected(xp: Any, lam: Any, u: Any, v: Any) -> Any:
