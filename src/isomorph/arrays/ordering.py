@@ -133,28 +133,7 @@ def searchsorted(x: A, values: Any, /, side: Literal["left", "right"] = "left") 
 
 
 def bisected(xp: Any, x: Any, values: Any, side: str) -> Any:
-    """`searchsorted` by bisection, in as many steps as the number of elements has bits."""
-    n = x.shape[-1]
-    low = xp.zeros_like(values, dtype=index_dtype(xp))
-    high = xp.full_like(low, n)
-    for _ in range(int(n).bit_length()):
-        middle = (low + high) // 2
-        found = xp.take_along_axis(x, xp.minimum(middle, xp.full_like(middle, n - 1)), axis=-1)
-        if side == "left":
-            goes_on = _less(xp, found, values)
-        else:
-            goes_on = xp.logical_not(_less(xp, values, found))
-        goes_on = xp.logical_and(goes_on, low < high)
-        high = xp.where(goes_on, high, middle)
-        low = xp.where(goes_on, middle + 1, low)
-    return low
-
-
-def _less(xp: Any, x: Any, y: Any) -> Any:
-    """Whether x < y, where NaN is larger than any number."""
-    if not xp.is_float(x.dtype):
-        return x < y
-    return xp.logical_or(x < y, xp.logical_and(xp.isnan(y), xp.logical_not(xp.isnan(x))))
+    return xp.bisected(x, values, side, index_dtype(xp))
 
 
 def _running(name: str, x: Any, axis: int | None, least: bool) -> Any:

@@ -51,6 +51,7 @@ class Backend(Contract):
         softplus,
     )
     from ..meanings.attention import attention, attention_weights
+    from ..meanings.bisection import bisected
     from ..meanings.conv import conv, conv_transpose
     from ..meanings.dropout import dropout
     from ..meanings.embedding import take_rows

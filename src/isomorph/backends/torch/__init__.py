@@ -369,6 +369,19 @@ class Torch(Layers):
             return looping.scan(xp, step, carry, xs, n, reverse)
         return super().scan(step, carry, xs, n, reverse)
 
+    def bisected(xp, x, values, side, dtype):
+        # in steps, Inductor repeats each in the next ones, and compiles for half a minute
+        if x.dtype not in (torch.float32, torch.float64, torch.int32, torch.int64):
+            return super().bisected(x, values, side, dtype)
+        if not x.is_floating_point():
+            return torch.searchsorted(x.contiguous(), values.contiguous(), side=side)
+        unknown = torch.isnan(x)  # torch does not find NaN
+        count = (~unknown).sum(-1, keepdim=True)
+        filled = torch.where(unknown, torch.inf, x).contiguous()
+        places = torch.searchsorted(filled, values.contiguous(), side=side)
+        last = count if side == "left" else torch.full_like(count, x.shape[-1])
+        return torch.where(torch.isnan(values), last, torch.minimum(places, count))
+
     def index_get(xp, x, index):
         return indexing.get(x, index)
 

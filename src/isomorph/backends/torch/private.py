@@ -125,6 +125,12 @@ NAMES = {
     ),
     "call_function": Name(f"{COMPILER}.graph", "GraphLowering.call_function", REPAIRS),
     "can_fuse": Name(f"{COMPILER}.scheduler", "ForeachKernelSchedulerNode.can_fuse", REPAIRS),
+    "dtype_handler": Name(
+        f"{COMPILER}.dtype_propagation",
+        "DtypePropagationOpsHandler.__init__",
+        "a tenth of the time that a program takes to compile",
+        None,
+    ),
     "codegen_input_size_asserts": Name(
         f"{COMPILER}.codegen.wrapper",
         "PythonWrapperCodegen.codegen_input_size_asserts",

@@ -98,11 +98,17 @@ def repaired(tag: str = "") -> Iterator[None]:
     def joined(cls: Any, first: Any, second: Any) -> bool:
         return _is_apart(first, second) and originals["can_fuse"](first, second)
 
+    def once(self: Any) -> None:  # torch keeps one handler, and sets it up again for each operation
+        if not vars(self):
+            private.dtype_handler(self)
+
     instead = recompute, rewrite, lowered, classmethod(joined)
     config: Any = import_module("torch.compiler.config")
     with ExitStack() as stack:
         for word, new in zip(PARTS, instead):
             stack.enter_context(replaced(*parts()[word], new))
+        if private.has("dtype_handler"):
+            stack.enter_context(replaced(*owner_of("dtype_handler"), once))
         words = config.cache_key_tag, "isomorph", __version__, _digest(), tag
         stack.enter_context(config.patch(cache_key_tag=" ".join(words)))
         yield
