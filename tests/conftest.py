@@ -299,7 +299,7 @@ def halves(items):
         groups[(backend_in(item.nodeid, BACKENDS) or ["none"])[0]].append(item)
     first, quick = groups["torch"] + groups["none"], groups["numpy"]
     room = max(len(items) // 2 - len(first), 0)
-    return first + quick[:room] + groups["tensorflow"] + groups["jax"] + quick[room:]
+    return first + quick[:room] + groups["jax"] + groups["tensorflow"] + quick[room:]
 
 
 def backend_param(item):
