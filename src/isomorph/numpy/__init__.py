@@ -21,11 +21,13 @@ from .lists import LISTED
 
 OURS = {name: getattr(part, name) for part in (creation, joining, loops) for name in part.__all__}
 OURS |= {**LISTED, "fft": fft, "linalg": linalg, "random": random}
+OURS |= {name: creation.makes(OURS.get(name, getattr(numpy, name))) for name in creation.MADE}
 __all__ = numpy.__all__  # pyright: ignore
+globals().update({name: x for name, x in vars(numpy).items() if not name.startswith("_")} | OURS)
 
 
 def __getattr__(name: str) -> Any:
-    return OURS[name] if name in OURS else getattr(numpy, name)
+    return getattr(numpy, name)  # what NumPy itself loads late
 
 
 def __dir__() -> list[str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from itertools import islice
 from typing import Any
 
 import numpy
 
+from ..backends.numpy.buffers import Buffer, bare, made
 from ..backends.numpy.nested import gathered, holds_traced
+from ..backends.numpy.storage import ACTIVE, layout
 from ..backends.numpy.traced import Traced, concrete, floating
 
 __all__ = [
@@ -28,6 +31,30 @@ __all__ = [
 np: Any = numpy  # its type stubs do not know traced values
 
 
+def _kept(x: Any, given: Any) -> Any:
+    """What NumPy made of a list, a buffer or an array: the array of a caller stays what it is."""
+    if type(given) is Buffer and x is given.value:
+        return given
+    return x if x is given or getattr(x, "base", None) is not None else made(x)
+
+
+def makes(func: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy's function, whose array may be written to where a function is differentiated."""
+
+    @wraps(func)
+    def make(*args: Any, **kw: Any) -> Any:
+        x = func(*args, **kw)
+        return x if ACTIVE.get() is None else made(x)
+
+    return make
+
+
+MADE = """
+    copy empty empty_like eye fromfunction geomspace identity linspace logspace ones ones_like tri
+    zeros zeros_like
+""".split()
+
+
 def array(
     object: Any,
     dtype: Any = None,
@@ -40,7 +67,10 @@ def array(
 ) -> Any:
     """`numpy.array`, also of nested lists and tuples that hold traced values."""
     if not holds_traced(object):
-        return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **other)
+        x = np.array(
+            bare(object), dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **other
+        )
+        return x if ACTIVE.get() is None else _kept(x, object)
     floating("isomorph.numpy.array", dtype)
     x = gathered(object, dtype)
     if type(object) is Traced and copy:
@@ -53,7 +83,7 @@ def asarray(
 ) -> Any:
     """`numpy.asarray`, also of nested lists and tuples that hold traced values."""
     if not holds_traced(a):
-        return np.asarray(a, dtype, order, copy=copy, **other)
+        return _kept(np.asarray(bare(a), dtype, order, copy=copy, **other), a)
     return array(a, dtype, copy=bool(copy))
 
 
@@ -62,28 +92,30 @@ def asanyarray(
 ) -> Any:
     """`numpy.asanyarray`, also of nested lists and tuples that hold traced values."""
     if not holds_traced(a):
-        return np.asanyarray(a, dtype, order, copy=copy, **other)
+        return _kept(np.asanyarray(bare(a), dtype, order, copy=copy, **other), a)
     return array(a, dtype, copy=bool(copy))
 
 
 def ascontiguousarray(a: Any, dtype: Any = None, **other: Any) -> Any:
-    """`numpy.ascontiguousarray`; a traced value has no memory order to change."""
+    """`numpy.ascontiguousarray`, also of nested lists and tuples that hold traced values."""
     if not holds_traced(a):
-        return np.ascontiguousarray(a, dtype, **other)
-    return array(a, dtype, copy=False, ndmin=1)
+        return _kept(np.ascontiguousarray(bare(a), dtype, **other), a)
+    x = array(a, dtype, copy=False, ndmin=1)
+    return x if layout(x).flags.c_contiguous else np.copy(x, order="C")
 
 
 def asfortranarray(a: Any, dtype: Any = None, **other: Any) -> Any:
-    """`numpy.asfortranarray`; a traced value has no memory order to change."""
+    """`numpy.asfortranarray`, also of nested lists and tuples that hold traced values."""
     if not holds_traced(a):
-        return np.asfortranarray(a, dtype, **other)
-    return array(a, dtype, copy=False, ndmin=1)
+        return _kept(np.asfortranarray(bare(a), dtype, **other), a)
+    x = array(a, dtype, copy=False, ndmin=1)
+    return x if layout(x).flags.f_contiguous else np.copy(x, order="F")
 
 
 def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
     """`numpy.asarray_chkfinite`, also of nested lists and tuples that hold traced values."""
     if not holds_traced(a):
-        return np.asarray_chkfinite(a, dtype, order)
+        return _kept(np.asarray_chkfinite(bare(a), dtype, order), a)
     x = asarray(a, dtype)
     if not np.all(np.isfinite(x)):
         raise ValueError("array must not contain infs or NaNs")
@@ -93,7 +125,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
 def require(a: Any, dtype: Any = None, requirements: Any = None, **other: Any) -> Any:
     """`numpy.require`; a traced value has no memory layout, and cannot be made writeable."""
     if not holds_traced(a):
-        return np.require(a, dtype, requirements, **other)
+        return _kept(np.require(bare(a), dtype, requirements, **other), a)
     asked = [requirements] if isinstance(requirements, str) else list(requirements or ())
     if any(word.upper() in ("W", "WRITEABLE") for word in asked):
         raise TypeError(
@@ -105,7 +137,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, **other: Any) -
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", **other: Any) -> Any:
     """`numpy.full`, also of a traced value."""
     if not holds_traced(fill_value):
-        return np.full(shape, fill_value, dtype, order, **other)
+        return made(np.full(shape, bare(fill_value), dtype, order, **other))
     floating("isomorph.numpy.full", dtype)
     return np.copy(np.broadcast_to(asarray(fill_value, dtype), shape))
 
@@ -123,7 +155,7 @@ def full_like(
     gradient would be lost.
     """
     if not holds_traced(fill_value):
-        return np.full_like(a, fill_value, dtype, order, subok, shape, **other)
+        return made(np.full_like(bare(a), bare(fill_value), dtype, order, subok, shape, **other))
     kind = np.dtype(np.asarray(a).dtype if not hasattr(a, "dtype") else a.dtype)
     kind = kind if dtype is None else np.dtype(dtype)
     floating("isomorph.numpy.full_like", kind)
@@ -134,7 +166,7 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, **other: Any) -> 
     """`numpy.fromiter`, also of traced values."""
     found = list(iter if count < 0 else islice(iter, count))  # which may have no end
     if not holds_traced(found):
-        return np.fromiter(found, dtype, count, **other)
+        return made(np.fromiter(found, dtype, count, **other))
     floating("isomorph.numpy.fromiter", dtype)
     if count > len(found):
         raise ValueError(
@@ -149,7 +181,7 @@ def arange(*args: Any, **kw: Any) -> Any:
     """
     given = dict(zip(("start", "stop", "step"), args)) | kw
     if not any(type(given.get(word)) is Traced for word in ("start", "stop", "step")):
-        return np.arange(*args, **kw)
+        return made(np.arange(*args, **kw))
     floating("isomorph.numpy.arange", given.get("dtype"))
     if "stop" not in given or given["stop"] is None:
         given |= {"start": 0, "stop": given["start"]}

@@ -16,17 +16,19 @@ from ..explaining import INDEX, add
 from . import batching as batching
 from . import convolution, factors, fused, mapping, recurrent, special, writing
 from . import rules as rules
+from .buffers import Buffer
 from .levels import LIFTED, newest
 from .mapped import Mapped, all_examples, getitem, only_input, rowwise, wrapped
 from .nested import gathered, holds_traced
+from .storage import lent
 from .tape import custom, vjp
-from .traced import ASSIGN, LOST, Traced, concrete, is_traced, plain
+from .traced import ASSIGN, LOST, READ_ONLY, Traced, concrete, is_traced, plain
 from .updating import updated
 
 
 class NumPy(Backend):
     name = "numpy"
-    arrays = (np.ndarray, np.generic, Traced, Mapped)
+    arrays = (np.ndarray, np.generic, Traced, Mapped, Buffer)
     refused = (np.matrix, np.ma.MaskedArray)  # their * is a matrix product; masks would be lost
 
     def vjp(xp, func, leaves, once=False, has_aux=True):
@@ -62,6 +64,8 @@ class NumPy(Backend):
             add(error, ASSIGN)  # NumPy's own message speaks only of a sequence
         elif isinstance(error, TypeError) and "list indices must be" in str(error):
             add(error, INDEX)
+        elif isinstance(error, ValueError) and "read-only" in str(error):
+            add(error, READ_ONLY)
 
     def own(xp, x):
         return x.copy() if isinstance(x, np.ndarray) else x
@@ -118,7 +122,7 @@ class NumPy(Backend):
         return (source.standard_normal if normal else source.random)(shape, dtype)
 
     def stop_gradient(xp, x, preserve_type=True):
-        return concrete(x)
+        return lent(concrete(x)) if type(x) is Traced else concrete(x)
 
     def asarray(xp, obj, /, *, dtype=None, device=None, copy=None):
         """`np.asarray`, also for traced values and sequences of them."""

@@ -309,10 +309,11 @@ def _in_place(func: Any) -> Callable[[Any, Any], Any]:
 
     def operator(self: Any, other: Any) -> Any:
         value, over = self.value, self.tape
-        if not self.ndim or (type(value) in LIFTED and type(value) is not Mapped):
-            return call(func, self, other)  # a number, or a traced value, is replaced
+        if not self.ndim:
+            return call(func, self, other)  # a number is replaced
         top = newest((self, other))
-        if top.tape is not over or type(value) is not ndarray or not value.flags.owndata:
+        traced = type(value) in LIFTED and type(value) is not Mapped
+        if top.tape is not over or not (traced or type(value) is ndarray and value.flags.owndata):
             raise Unbatchable(over, "an array that is changed in place, as by x += y")
         func(*aligned(over, (self, other)), out=value)
         return self

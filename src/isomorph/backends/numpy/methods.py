@@ -35,6 +35,40 @@ def _reads(
     return _refuse(method, "returns plain data, without a gradient", fix)
 
 
+class Flat:
+    """`x.flat`: all elements in C order, read as a copy, written in place."""
+
+    __slots__ = ("x",)
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def __getitem__(self, index: Any) -> Any:
+        return np.ravel(self.x)[index]
+
+    def __setitem__(self, index: Any, v: Any) -> None:
+        np.put(self.x, np.arange(self.x.size)[index], v)
+
+    def __len__(self) -> int:
+        return self.x.size
+
+    def __iter__(self) -> Any:
+        return iter(np.ravel(self.x))
+
+    def copy(self) -> Any:
+        return np.copy(np.ravel(self.x))
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kw: Any) -> Any:
+        return func(*map(_raveled, args), **{k: _raveled(v) for k, v in kw.items()})
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kw: Any) -> Any:
+        return getattr(ufunc, method)(*map(_raveled, args), **kw)
+
+
+def _raveled(x: Any) -> Any:
+    return np.ravel(x.x) if type(x) is Flat else x
+
+
 class Methods:
     __slots__ = ()
 
@@ -58,8 +92,8 @@ class Methods:
     def nonzero(self): return np.nonzero(self)
     def clip(self, *args, **kw): return np.clip(self, *args, **kw)
     def round(self, *args, **kw): return np.round(self, *args, **kw)
-    def conj(self): return np.conjugate(self)
-    def conjugate(self): return np.conjugate(self)
+    def conj(self): return np.conjugate(self) if self.dtype.kind == "c" else self
+    def conjugate(self): return self.conj()
     def dot(self, other): return np.dot(self, other)
     def trace(self, *args, **kw): return np.trace(self, *args, **kw)
     def diagonal(self, *args, **kw): return np.diagonal(self, *args, **kw)
@@ -67,7 +101,7 @@ class Methods:
     def compress(self, condition, axis=None): return np.compress(condition, self, axis)
     def repeat(self, *args, **kw): return np.repeat(self, *args, **kw)
     def ravel(self, order="C"): return np.ravel(self, order)
-    def flatten(self, order="C"): return np.ravel(self, order)
+    def flatten(self, order="C"): return np.copy(np.ravel(self, order))
     def squeeze(self, axis=None): return np.squeeze(self, axis)
     def swapaxes(self, a, b): return np.swapaxes(self, a, b)
     def copy(self, order="C"): return np.copy(self, order)
@@ -82,10 +116,10 @@ class Methods:
     def __or__(self, other): return np.bitwise_or(self, other)
     def __xor__(self, other): return np.bitwise_xor(self, other)
 
-    sort = _changes("sort()", "write x = np.sort(x)")
-    partition = _changes("partition(k)", "write x = np.partition(x, k)")
-    fill = _changes("fill(v)", "write x = np.full_like(x, v)")
-    put = _changes("put(i, v)", "write x = iso.at(x)[i].set(v)")
+    def fill(self, value): self[...] = value
+    def put(self, indices, values, mode="raise"): np.put(self, indices, values, mode)
+    def sort(self, *args, **kw): self[...] = np.sort(self, *args, **kw)
+    def partition(self, *args, **kw): self[...] = np.partition(self, *args, **kw)
     resize = _changes("resize(shape)", "write x = np.resize(x, shape)")
     __delitem__ = _changes("__delitem__", "write x = np.delete(x, i)")
     setflags = _changes("setflags()", "it is read-only, and no view of it can be written to")
@@ -133,7 +167,9 @@ class Methods:
     @property
     def imag(self) -> Any: return np.imag(self)
     @property
-    def flat(self) -> Any: return np.ravel(self)
+    def flat(self) -> Any: return Flat(self)
+    @flat.setter
+    def flat(self, v: Any) -> None: Flat(self)[:] = v
     @property
     def device(self) -> str: return "cpu"
     @property

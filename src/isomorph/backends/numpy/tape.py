@@ -31,14 +31,18 @@ import numpy
 from .adding import At, Slot, add_at, add_mapped_at, can_take, cast, unbroadcast
 from .custom_mapped import custom_mapped
 from .holding import is_releasable, memory, owners, release
+from .buffers import Buffer, bare
 from .levels import LEVELS, LIFTED, RUNNING, newest
 from .mapped import Mapped, batched, call, one, two
+from .storage import ACTIVE, Finished, Rest, lent, refuse, seen, shares
 from .traced import TRACED, Traced, concrete, is_traced, no_rule
 
 np: Any = numpy  # its type stubs do not know traced values
 ndarray = numpy.ndarray
 SEQUENCES = (list, tuple)  # NumPy takes the list in x * [1, 2] as an array, and so do the rules
+GIVEN = (list, tuple, Buffer)
 RELEASE = Lock()
+COPIED = 1 << 20  # bytes of an array up to which a copy costs little beside computing with it
 
 
 class Tape:
@@ -46,19 +50,37 @@ class Tape:
     the arrays that are read-only meanwhile.
     """
 
-    __slots__ = ("held", "level", "order", "running")
+    __slots__ = ("changed", "given", "held", "level", "order", "running")
 
     def __init__(self) -> None:
         self.level = next(LEVELS)
         self.order = count(0, -1)  # counts down, so that the newest node comes first in a heap
         self.running = True
         self.held: list[ndarray] = []
+        self.given: dict[int, ndarray] = {}  # the caller's arrays, by the nodes of the arguments
+        self.changed: list[ndarray] = []  # those whose argument was written
+
+    def check(self, x: Any) -> None:
+        """Raise if the caller's own array is read where its copy, the argument, was written."""
+        if isinstance(x, ndarray) and any(numpy.may_share_memory(x, y) for y in self.changed):
+            raise ValueError(
+                f"isomorph: an array of shape {x.shape} is an argument, which is a copy and was "
+                "written, and it is also captured by the function, which needed the written one; "
+                "use the argument alone, or write into np.array(x) of isomorph.numpy"
+            )
 
     def hold(self, x: Any) -> Any:
         """Protect an array that a rule will read again: if it were overwritten before that, the
         gradient would be wrong. The array, and those that own its memory, are made read-only until
-        the function returns. If the array is only a part of that memory, or if NumPy could not make
-        the memory writeable again, a copy is returned instead.
+        the function returns. What is returned is a copy, which no older view can overwrite, unless
+        the array is large.
+        """
+        y = self._locked(x)
+        return x.copy() if y is x and isinstance(x, ndarray) and x.nbytes <= COPIED else y
+
+    def _locked(self, x: Any) -> Any:
+        """`x`, locked; a copy if it is only a part of its memory, or if NumPy could not make the
+        memory writeable again.
         """
         if not isinstance(x, ndarray):
             return Mapped(self.hold(x.value), x.tape) if type(x) is Mapped else x
@@ -120,8 +142,11 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
     def binary(a: Any, b: Any) -> Any:
         if type(a) is not Traced or (type(b) is Traced and b.tape.level > a.tape.level):
             tape, x = b.tape, b.value
-            a = np.asarray(a) if type(a) in SEQUENCES else a
-            if keeps_a:
+            if tape.changed:
+                tape.check(a)
+            if type(a) in GIVEN:
+                a = _given(a, keeps_a)
+            elif keeps_a:
                 a = tape.hold(a)
             y = two(func, a, x) if type(x) in LIFTED or type(a) in LIFTED else func(a, x)
             node = (_next(tape), partials, keep((y, a, x)), ((1, b.node),), y.shape, y.dtype)
@@ -138,14 +163,24 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
             )
         else:
             tape, x = a.tape, a.value
-            b = np.asarray(b) if type(b) in SEQUENCES else b
-            if keeps_b:
+            if tape.changed:
+                tape.check(b)
+            if type(b) in GIVEN:
+                b = _given(b, keeps_b)
+            elif keeps_b:
                 b = tape.hold(b)
             y = two(func, x, b) if type(x) in LIFTED or type(b) in LIFTED else func(x, b)
             node = (_next(tape), partials, keep((y, x, b)), ((0, a.node),), y.shape, y.dtype)
         return Traced(y, tape, node)
 
     TRACED[func] = unary if len(partials) == 1 else binary
+
+
+def _given(x: Any, keeps: bool) -> Any:
+    """A list, or an array that may be written later, as a plain array."""
+    if type(x) is not Buffer:
+        return np.asarray(x)
+    return x.value.copy() if keeps else x.value
 
 
 def _keeper(picks: list[int]) -> Callable[[tuple], tuple]:
@@ -227,6 +262,10 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
             kind = type(a)
         if kind in LIFTED:
             deeper = True
+        elif kind in GIVEN:
+            a = _given(a, True) if kind is Buffer else bare(a)
+        elif tape.changed:
+            tape.check(a)
         values.append(a)
     y = call(func, *values, **kw) if deeper else func(*values, **kw)
     partials = maker(y, *values, **kw)
@@ -236,13 +275,17 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
         if None in partials:
             no_rule(func, " with respect to one of the arguments traced here")
     for i, x in enumerate(values):
-        if isinstance(x, ndarray) and x is args[i] and _captured(x, partials):
-            kept = tape.hold(x)
-            if kept is not x:  # `hold` made a copy: the rule must capture that
-                return _record(func, maker, *args[:i], kept, *args[i + 1 :], **kw)
+        if isinstance(x, ndarray) and x is args[i]:
+            _keep(tape, x, partials)
     if isinstance(y, tuple):
         return _several(y, tape, (_next(tape), partials, (), parents, len(y), None))
-    return Traced(y, tape, (_next(tape), partials, (), parents, y.shape, y.dtype))
+    out = Traced(y, tape, (_next(tape), partials, (), parents, y.shape, y.dtype))
+    if getattr(y, "base", None) is not None or type(y) in LIFTED or any(y is v for v in values):
+        for i, a in enumerate(args):
+            if type(a) is Traced and a.tape is tape and shares(y, values[i]):
+                seen(out, a, func, i, args, kw)
+                break
+    return out
 
 
 def recorded(tape: Tape, arrays: Sequence[Any], y: Any, backs: Any) -> Traced:
@@ -263,21 +306,24 @@ def recorded(tape: Tape, arrays: Sequence[Any], y: Any, backs: Any) -> Traced:
 
 def _next(tape: Tape) -> int:
     if not tape.running:
-        raise RuntimeError(
+        raise Finished(
             "a traced NumPy value was used after the differentiated function had returned; "
             "return it as an output or as aux instead of keeping it"
         )
     return next(tape.order)
 
 
-def _captured(x: ndarray, partials: Any) -> bool:
-    """Whether one of the functions `partials` captures the array itself."""
+def _keep(tape: Tape, x: ndarray, partials: Any) -> None:
+    """Hold an array where one of the functions `partials` captures it."""
+    kept: Any = None
     for partial_ in partials if type(partials) is tuple else (partials,):
         for cell in getattr(partial_, "__closure__", None) or ():
             held = cell.cell_contents
-            if held is x or (type(held) in SEQUENCES and any(part is x for part in held)):
-                return True
-    return False
+            listed = type(held) in SEQUENCES and any(part is x for part in held)
+            if held is x or listed:
+                kept = tape.hold(x) if kept is None else kept
+                same = lambda part: kept if part is x else part
+                cell.cell_contents = type(held)(map(same, held)) if listed else kept
 
 
 def _several(outs: tuple, tape: Tape, whole: Node) -> Any:
@@ -318,7 +364,12 @@ def custom(bound: Any, *arrays: Any) -> tuple:
         seen = any(map(is_traced, arrays))
         return custom_mapped(tape, custom, bound, arrays) if seen else bound.func(*arrays)
     values = tuple(_lower(a, tape) for a in arrays)
-    outs, residuals = bound.fwd(*values)
+    apart = tuple(map(lent, values))
+    outs, residuals = bound.fwd(*apart)
+    for x, y in zip(values, apart):
+        if type(y) is Traced and y.node is not x.node:
+            refuse("x[i] = v", "a function with a rule of its own, or one that is computed again "
+                   "by iso.checkpoint, wrote into its argument", "; write into np.copy(x)")  # fmt: skip
     if any(map(is_traced, values)):
         outs = custom(bound, *values)  # an outer differentiation uses the custom rule too
     parents = [(i, a.node) for i, a in enumerate(arrays) if type(a) is Traced and a.tape is tape]
@@ -336,11 +387,15 @@ def vjp(func: Callable, leaves: Sequence[Any]) -> tuple[tuple, Callable, tuple]:
     aux; the outputs and aux are no longer traced by this call.
     """
     tape = Tape()
-    leaves = [tape.hold(x) for x in leaves]
+    leaves, originals = [tape.hold(x) for x in leaves], leaves
     roots: list[Node] = [(next(tape.order), (), (), (), x.shape, x.dtype) for x in leaves]
+    tape.given = {node[0]: x for node, x in zip(roots, originals) if isinstance(x, ndarray)}
+    token = ACTIVE.set(tape)
     try:
         outs, aux = func(*[Traced(x, tape, node) for x, node in zip(leaves, roots)])
+        outs, aux = tuple(map(_shown, outs)), tuple(map(_shown, aux))
     finally:
+        ACTIVE.reset(token)
         tape.close()
     ends = [o.node if type(o) is Traced and o.tape is tape else None for o in outs]
 
@@ -349,6 +404,15 @@ def vjp(func: Callable, leaves: Sequence[Any]) -> tuple[tuple, Callable, tuple]:
         return _hand_out(leaves, [grads.get(node[0]) for node in roots], cotangents)
 
     return tuple(_lower(o, tape) for o in outs), pullback, tuple(_lower(a, tape) for a in aux)
+
+
+def _shown(x: Any) -> Any:
+    """An output, read while a view can still be taken again."""
+    if type(x) is Buffer:
+        return x.value
+    while type(x) is Traced:
+        return Traced(_shown(x.value), x.tape, x.node)
+    return x
 
 
 def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
@@ -399,6 +463,22 @@ def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
             owned.add(order)
         add_at(grads[order], part.index, part.g if part.g.dtype == dtype else cast(part.g, dtype))
 
+    def give_rest(node: Node, g: Any, order: int, index: Any) -> None:
+        if type(g) is not Traced and not isinstance(g, (ndarray, np.generic)):
+            written = np.zeros(node[4], bool)
+            written[index] = True
+            give(node, np.where(written, 0.0, g))
+            return
+        if order not in owned or not isinstance(g, (ndarray, Traced)):
+            g = np.array(g) if type(g) is not Traced else np.copy(g)
+        g[index] = 0
+        if node[0] in grads:
+            give(node, g)
+            return
+        grads[node[0]] = g
+        heappush(heap, node)
+        owned.add(node[0])
+
     def give_slot(node: Node, part: Slot) -> None:
         if node[0] not in grads:
             grads[node[0]] = [None] * node[4]
@@ -419,6 +499,8 @@ def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
                 d = partials[place](g, *saved)
                 if type(d) is At:
                     give_at(parent, d)
+                elif type(d) is Rest:
+                    give_rest(parent, g, order, d.index)
                 elif type(d) is Slot:
                     give_slot(parent, d)
                 else:

@@ -22,6 +22,7 @@ from .mapped import Mapped, batched
 from .mapped import getitem as getitem
 from .methods import Methods
 from .replaced import replacement
+from .storage import AT, Finished, Stored, is_number, overwrite, settled, write
 
 np: Any = numpy  # its type stubs do not know traced values
 
@@ -30,6 +31,16 @@ LATE: dict[str, Callable] = {}  # name of a ufunc of another library -> function
 
 def record(func: Callable, *args: Any, **kw: Any) -> Any:
     """Call `func` by its rule; at least one of `args` must be traced or mapped."""
+    try:
+        return _by_rule(func, *args, **kw)
+    except Finished:
+        given = settled(args)
+        if newest(given) is not None:
+            return _by_rule(func, *given, **kw)
+        return func(*given, **kw)
+
+
+def _by_rule(func: Callable, *args: Any, **kw: Any) -> Any:
     if RUNNING:
         top = newest(args) if not kw else newest((*args, *kw.values()))
         if type(top) is Mapped:
@@ -112,8 +123,13 @@ def no_rule(func: Callable, what: str = "") -> NoReturn:
 
 LOST = "needed a plain NumPy value, got a traced one, whose gradient would be lost"
 ASSIGN = (
-    f"isomorph: a[i] = x: {LOST}; write a = iso.at(a)[i].set(x), or build the array by np.stack of "
-    "traced values"
+    f"isomorph: a[i] = x: {LOST}; make `a` with isomorph.numpy inside the differentiated function "
+    "(np.zeros, or np.array(a) for a copy), write a = iso.at(a)[i].set(x), or build the array by "
+    "np.stack of traced values"
+)
+READ_ONLY = (
+    "isomorph: a derivative reads this array, which may not change until the differentiated function "
+    "returns; write before it is used, or write into np.array(a) of isomorph.numpy"
 )
 REDUCTIONS = {np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min}
 REDUCTIONS |= {np.logical_and: np.all, np.logical_or: np.any}
@@ -130,10 +146,85 @@ def floating(name: str, dtype: Any) -> None:
         )
 
 
-class Traced(Methods, TracedArray):
+def _put_out(ufunc: Any, method: str, args: tuple, kw: dict) -> Any:
+    """A ufunc with out=."""
+    outs, where = kw["out"], kw.get("where", True)
+    kw = {k: v for k, v in kw.items() if k not in ("out", "where")}
+    found = getattr(ufunc, method)(*args, **kw)
+    several = found if isinstance(found, tuple) else (found,)
+    done = []
+    for out, y in zip(outs, several):
+        if out is not None and where is not True:
+            y = np.where(where, y, out)
+        done.append(y if out is None else _stored(_name(ufunc), out, y, wide=method == "__call__"))
+    return done[0] if len(done) == 1 else tuple(done)
+
+
+def _stored(name: str, out: Any, y: Any, *, wide: bool = False) -> Any:
+    if type(out) is tuple:
+        (out,) = out
+    if not isinstance(out, Stored):
+        raise TypeError(
+            f"{name}: in-place result (out=, or a += on a plain array) needed plain operands, got a "
+            "traced one; write a = a + b instead of a += b, or make `a` with isomorph.numpy inside "
+            "the differentiated function (np.zeros, or np.array(a) for a copy)"
+        )
+    return overwrite(target(out, y), y, f"{name} with out=", wide=wide)
+
+
+BECOMING: list[Callable] = []  # what makes a traced value of a buffer
+
+
+def target(x: Any, y: Any) -> Any:
+    """`x`, to which `y` is to be written: a buffer becomes traced, a plain array is refused."""
+    if type(x) is not Traced and isinstance(x, Stored):
+        BECOMING[0](x, y)
+    elif not isinstance(x, Stored):
+        raise TypeError(f"isomorph: {ASSIGN}")
+    return x
+
+
+def _ufunc(ufunc: Any, method: str, args: tuple, kw: dict) -> Any:
+    if method == "__call__" and not kw:
+        traced = TRACED.get(ufunc) or _late(ufunc)
+        return traced(*args)
+    if method == "reduce" and ufunc in REDUCTIONS:
+        return REDUCTIONS[ufunc](args[0], **{"axis": 0, **kw})
+    if method == "accumulate" and ufunc in ACCUMULATIONS:
+        return ACCUMULATIONS[ufunc](args[0], **{"axis": 0, **kw})
+    if method == "outer":
+        a, b = args
+        return ufunc(np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b, **kw)
+    if method == "at" and ufunc in AT:
+        x, index, *rest = args
+        overwrite(target(x, rest), AT[ufunc](x, concrete(index), *rest), f"{_name(ufunc)}.at")
+        return None
+    if method != "__call__":
+        no_rule(ufunc, "." + method)
+    if ufunc.signature is not None:  # matmul and similar ufuncs, which take axis= and axes=
+        return record(ufunc, *args, **kw)
+    if (dtype := kw.pop("dtype", None)) is not None:
+        floating(_name(ufunc), dtype)
+        args = tuple(a.astype(dtype) if hasattr(a, "dtype") else a for a in args)
+    if kw.pop("where", True) is not True or kw:
+        no_rule(ufunc, " with where=, casting= or other keywords")
+    return record(ufunc, *args)
+
+
+def _in_place(func: Any, sign: str) -> Callable[[Any, Any], Any]:
+    """`x += y` and the like: an array is written to, one of NumPy's scalars is rebound."""
+
+    def operator(self: Any, other: Any) -> Any:
+        new = record(func, self, other) if func in TRACED else func(self, other)
+        return new if is_number(self) else overwrite(self, new, f"x {sign}= y")
+
+    return operator
+
+
+class Traced(Stored, Methods, TracedArray):
     """A NumPy array being differentiated."""
 
-    __slots__ = ("node", "tape", "value")
+    __slots__ = ()
     __array_priority__ = 1000.0
     __hash__ = object.__hash__
 
@@ -143,47 +234,31 @@ class Traced(Methods, TracedArray):
         self.node = node
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kw: Any) -> Any:
+        if kw and any(x is not None for x in kw.get("out", ())):
+            return _put_out(ufunc, method, args, kw)
         if RUNNING:
             top = newest(args) if not kw else newest((*args, *kw.values()))
             if type(top) is Mapped:
                 return top.__array_ufunc__(ufunc, method, *args, **kw)
-        if method == "__call__" and not kw:
-            traced = TRACED.get(ufunc) or _late(ufunc)
-            return traced(*args)
-        if any(x is not None for x in kw.pop("out", ())):
-            raise TypeError(
-                f"{_name(ufunc)}: in-place result (out=, or a += on a plain array) needed "
-                "plain operands, got a traced one; write a = a + b instead of a += b"
-            )
-        if method == "reduce" and ufunc in REDUCTIONS:
-            return REDUCTIONS[ufunc](args[0], **{"axis": 0, **kw})
-        if method == "accumulate" and ufunc in ACCUMULATIONS:
-            return ACCUMULATIONS[ufunc](args[0], **{"axis": 0, **kw})
-        if method == "outer":
-            a, b = args
-            return ufunc(np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b, **kw)
-        if method != "__call__":
-            no_rule(ufunc, "." + method)
-        if ufunc.signature is not None:  # matmul and similar ufuncs, which take axis= and axes=
-            return record(ufunc, *args, **kw)
-        if (dtype := kw.pop("dtype", None)) is not None:
-            floating(_name(ufunc), dtype)
-            args = tuple(a.astype(dtype) if hasattr(a, "dtype") else a for a in args)
-        if kw.pop("where", True) is not True or kw:
-            no_rule(ufunc, " with where=, casting= or other keywords")
-        return record(ufunc, *args)
+        try:
+            return _ufunc(ufunc, method, args, kw)
+        except Finished:
+            return getattr(ufunc, method)(*settled(args), **kw)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kw: Any) -> Any:
+        if kw and kw.get("out") is not None:
+            kw = dict(kw)
+            out = kw.pop("out")
+            return _stored(_name(func), out, func(*args, **kw))
         if RUNNING:
             top = newest(args) if not kw else newest((*args, *kw.values()))
             if type(top) is Mapped:
                 return top.__array_function__(func, types, args, kw)
-        if kw and kw.get("out") is not None:
-            raise TypeError(
-                f"{_name(func)}: out= needed plain operands, got a traced one; use the result"
-            )
         traced = TRACED.get(func)
-        return traced(*args, **kw) if traced is not None else no_rule(func)
+        try:
+            return traced(*args, **kw) if traced is not None else no_rule(func)
+        except Finished:
+            return func(*settled(args), **{k: settled(v) for k, v in kw.items()})
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:
         # With SCIPY_ARRAY_API=1, SciPy asks for the namespace of its arguments, which must all have
@@ -194,7 +269,9 @@ class Traced(Methods, TracedArray):
             return import_module(f"{theirs}{found}numpy")
         return load("numpy").namespace
 
-    def __array__(self, *args: Any, **kw: Any) -> NoReturn:
+    def __array__(self, *args: Any, **kw: Any) -> Any:
+        if not self.tape.running:
+            return np.array(settled(self), *args, **kw)
         raise TypeError(
             f"{_caller()}a traced NumPy value was used where NumPy needs plain data (np.array, "
             "np.asarray, a[i] = x, a[x], or a C function): its gradient would be lost. Write "
@@ -205,19 +282,25 @@ class Traced(Methods, TracedArray):
             "iso.stop_gradient(x) where no gradient should flow"
         )
 
-    def __setitem__(self, index: Any, value: Any) -> NoReturn:
-        raise TypeError(
-            "x[i] = v: needed a plain NumPy array, got a traced one, which cannot be changed; "
-            "write x = iso.at(x)[i].set(v)"
-        )
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(value, (list, tuple)):
+            value = np.stack(value) if newest(value) is not None else value
+        write(self, _own(concrete(index)), value)
 
-    def __float__(self) -> NoReturn:
+    def __float__(self) -> float:
+        if not self.tape.running:
+            return float(settled(self))
         raise TypeError(
             f"float(x), int(x), x.item() or x.tolist(): {LOST}; keep it as an array, use "
             "iso.at(a)[i].set(x) to put it into one, or iso.stop_gradient(x)"
         )
 
     __int__ = __complex__ = item = tolist = __float__
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if not self.tape.running:
+            return settled(self).__reduce_ex__(protocol)
+        raise TypeError(f"pickle or copy of x: {LOST}; use iso.stop_gradient(x)")
 
     def __index__(self) -> NoReturn:
         raise TypeError(
@@ -280,7 +363,11 @@ class Traced(Methods, TracedArray):
     def __floordiv__(self, other): return np.floor_divide(self, other)
     def __rfloordiv__(self, other): return np.floor_divide(other, self)
     def __neg__(self): return record(np.negative, self)
-    def __pos__(self): return self
+    def __pos__(self): return self if is_number(self) else np.copy(self)
+    __iadd__, __isub__ = _in_place(np.add, "+"), _in_place(np.subtract, "-")
+    __imul__, __itruediv__ = _in_place(np.multiply, "*"), _in_place(np.divide, "/")
+    __imod__, __ifloordiv__ = _in_place(np.remainder, "%"), _in_place(np.floor_divide, "//")
+    __ipow__, __imatmul__ = _in_place(pow, "**"), _in_place(np.matmul, "@")
     def __abs__(self): return record(np.absolute, self)
     def __eq__(self, other): return concrete(self) == concrete(other)
     def __ne__(self, other): return concrete(self) != concrete(other)

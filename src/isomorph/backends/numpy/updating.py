@@ -9,12 +9,21 @@ import numpy
 from .adding import takes_once
 from .levels import newest
 from .mapped import Mapped, Unbatchable, batched, getitem
+from .storage import AT as IN_PLACE
 from .tape import primitive, rule
 from .traced import concrete, plain
 
 np: Any = numpy  # its type stubs do not know traced values
 MANY = 1000  # mapped positions that are compared with each other
 AT = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
+
+IN_PLACE |= {
+    np.add: lambda x, i, v: updated(x, i, v, "add"),
+    np.subtract: lambda x, i, v: updated(x, i, np.negative(v), "add"),
+    np.multiply: lambda x, i, v: updated(x, i, v, "multiply"),
+    np.minimum: lambda x, i, v: updated(x, i, v, "min"),
+    np.maximum: lambda x, i, v: updated(x, i, v, "max"),
+}
 
 
 def updated(x: Any, index: Any, value: Any, how: str) -> Any:

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from ..buffers import made
+from ..levels import LIFTED
 from ..tape import composed
 from ..traced import Traced, concrete, floating, getitem
 from .shaping import arrayed
@@ -158,7 +160,8 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
 @composed(np.full_like)
 def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
     kept = np.dtype(dtype or a.dtype)
-    if type(fill_value) is Traced:
-        floating("full_like", kept)
+    if type(fill_value) not in LIFTED:
+        return made(np.full_like(concrete(a), fill_value, kept, order, subok, shape))
+    floating("full_like", kept)
     y = np.broadcast_to(fill_value, a.shape if shape is None else shape)
     return y.astype(kept)

@@ -151,8 +151,6 @@ elementwise(np.arccosh,    lambda g, a: g / conj(np.sqrt(a - 1) * np.sqrt(a + 1)
 elementwise(np.arctanh,    lambda g, a: g / conj(1 - a * a))
 elementwise(np.degrees,    lambda g: g * (180 / np.pi))
 elementwise(np.radians,    lambda g: g * (np.pi / 180))
-elementwise(np.real,       lambda g: g)
-elementwise(np.imag,       lambda g: g * 1j)
 # fmt: on
 
 TRACED |= {

@@ -8,7 +8,7 @@ import numpy as np
 from ..adding import At
 from ..levels import LIFTED
 from ..tape import composed, constant, rule, scatter
-from ..traced import TRACED, concrete, getitem, plain
+from ..traced import concrete, getitem, plain, target
 from .shaping import arrayed
 
 constant(
@@ -144,24 +144,68 @@ def apply_over_axes(func, a, axes):
     return a
 
 
-def _in_place(func, fix):
-    def refuse(*args, **kw):
-        raise TypeError(
-            f"numpy.{func.__name__}: needed plain arrays, because it changes one in place, "
-            f"got a traced value; {fix}"
-        )
-
-    return refuse
+# What writes into its first argument.
 
 
-TRACED |= {
-    func: _in_place(func, fix)
-    for func, fix in (
-        (np.copyto, "write np.where(mask, new, old), or isomorph.numpy.full for np.full"),
-        (np.put, "write a = iso.at(a)[i].set(v)"),
-        (np.place, "write a = np.where(mask, v, a)"),
-        (np.putmask, "write a = np.where(mask, v, a)"),
-        (np.put_along_axis, "write a = iso.at(a)[i].set(v)"),
-        (np.fill_diagonal, "write a = np.where(np.eye(n, dtype=bool), v, a)"),
-    )
-}
+def _spots(a, places, mode="raise"):
+    """The index of places that are counted through all elements."""
+    places, size = np.ravel(np.asarray(concrete(places))), a.size
+    if mode == "raise" and np.any((places < -size) | (places >= size)):
+        raise IndexError(f"numpy.put: needed places below {size}, got {places.tolist()}")
+    places = np.clip(places, 0, size - 1) if mode == "clip" else places % size
+    return np.unravel_index(places, a.shape)
+
+
+def _as_many(v, n):
+    v = np.ravel(arrayed(v))
+    return v if v.size == n else np.resize(v, n)
+
+
+@composed(np.put)
+def put(a, ind, v, mode="raise"):
+    where = _spots(a, ind, mode)
+    if where[0].size:
+        target(a, v)[where] = _as_many(v, where[0].size)
+
+
+@composed(np.place)
+def place(arr, mask, vals):
+    mask = np.reshape(np.asarray(concrete(mask), bool), arr.shape)
+    if mask.any():
+        target(arr, vals)[mask] = _as_many(vals, np.count_nonzero(mask))
+
+
+@composed(np.putmask)
+def putmask(a, mask, values):
+    mask = np.reshape(np.asarray(concrete(mask), bool), a.shape)
+    target(a, values)[mask] = np.reshape(_as_many(values, a.size), a.shape)[mask]
+
+
+@composed(np.copyto)
+def copyto(dst, src, casting="same_kind", where=True):
+    src, mask = arrayed(src), concrete(where)
+    if not np.can_cast(src.dtype, dst.dtype, casting):
+        raise TypeError(f"numpy.copyto: cannot cast from {src.dtype} to {dst.dtype} with {casting}")
+    new = np.broadcast_to(src, dst.shape)
+    target(dst, src)[...] = new if mask is True else np.where(mask, new, dst)
+
+
+@composed(np.put_along_axis)
+def put_along_axis(arr, indices, values, axis):
+    indices = arrayed(concrete(indices))
+    if axis is None:
+        put(arr, indices, values)
+        return
+    axis %= arr.ndim
+    grid: list = list(np.ogrid[tuple(slice(n) for n in arr.shape)])
+    grid[axis] = indices
+    target(arr, values)[tuple(grid)] = values
+
+
+@composed(np.fill_diagonal)
+def fill_diagonal(a, val, wrap=False):
+    if a.ndim < 2 or (a.ndim > 2 and len(set(a.shape)) > 1):
+        raise ValueError(f"numpy.fill_diagonal: needed equal sizes or a matrix, got {a.shape}")
+    step = a.shape[1] + 1 if a.ndim == 2 else 1 + int(np.cumprod(a.shape[:-1]).sum())
+    end = None if wrap or a.ndim > 2 else a.shape[1] * a.shape[1]
+    put(a, np.arange(a.size)[:end:step], val)

@@ -4,16 +4,25 @@ from typing import Any
 
 import numpy as np
 
+from ..buffers import made
 from ..tape import composed, constant, rule, scatter
 from ..traced import TRACED, concrete, no_rule, record
 
 constant(
     np.shape, np.ndim, np.size, np.result_type, np.can_cast, np.common_type, np.iscomplexobj,
     np.isrealobj,
-    np.zeros_like, np.ones_like, np.empty_like, np.shares_memory, np.may_share_memory,
+    np.shares_memory, np.may_share_memory,
     np.isscalar, np.array_repr, np.array_str, np.array2string, np.min_scalar_type,
     np.save, np.savetxt, np.savez, np.savez_compressed,
 )  # fmt: skip
+
+
+def _like(func):
+    """A new array like a traced one, to which traced numbers can be written."""
+    return lambda *args, **kw: made(func(*map(concrete, args), **kw))
+
+
+TRACED |= {func: _like(func) for func in (np.zeros_like, np.ones_like, np.empty_like)}
 
 
 def arrayed(x):
@@ -95,6 +104,16 @@ def flip(y, m, axis=None):
 def roll(y, a, shift, axis=None):
     back = -np.asarray(shift)
     return (lambda g: np.roll(g, tuple(back) if back.ndim else int(back), axis),)
+
+
+@rule(np.real)
+def real(y, val):
+    return (lambda g: g,)
+
+
+@rule(np.imag)
+def imag(y, val):
+    return (lambda g: g * 1j,)
 
 
 def converted(x, dtype):

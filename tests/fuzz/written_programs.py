@@ -1,0 +1,325 @@
+"""Random programs that write into arrays, through aliases and views, and read them again.
+
+A program is a list of lines in terms of `x`, a vector. It is made line by line; what plain NumPy
+refuses is left out. Its value and its gradient are compared with those of the same lines in plain
+NumPy: the value as it is, the gradient by central differences.
+
+    python tests/fuzz/written_programs.py 5000 --seed 3
+"""
+
+import argparse
+import random
+import sys
+
+import numpy
+
+import isomorph as iso
+import isomorph.numpy
+
+X = numpy.array([0.7119, 1.3391, 0.4457, 1.9241, 1.1037, 0.8683])  # no two sums are equal
+SHAPES = [(6,), (2, 3), (3, 3), (4,), (3,), (2, 3, 2), (1, 3), (5,)]
+HELPERS = """
+def thrice(a): a *= 3
+def shifted(a, b): a += b; return a
+def first_of(a): return a[0]
+"""
+
+
+class Program:
+    """A program while it is made: its lines, and what its names stand for in plain NumPy."""
+
+    def __init__(self, seed, plain=False):
+        self.dice = random.Random(seed)
+        self.plain = plain  # written for numpy, without arrays that only isomorph.numpy can make
+        self.lines, self.env = [], environment(numpy, X.copy())
+        self.arrays, self.numbers, self.count = ["x"], [], 0
+        for line in range(self.dice.randint(5, 15)):
+            self.extend(first=line == 0)
+
+    def extend(self, first):
+        for _ in range(30):
+            kind = self.made if first else self.dice.choice(KINDS)
+            line = kind(self) if not first else self.made()
+            if line and self.takes(line):
+                return
+
+    def takes(self, line):
+        """Add a line if NumPy runs it, and its numbers stay small."""
+        trial = Program.__new__(Program)
+        trial.lines = [*self.lines, line]
+        try:
+            env = run(trial.lines, numpy, X)
+        except Exception:
+            return False
+        arrays = [x for x in env.values() if isinstance(x, (numpy.ndarray, numpy.floating))]
+        if not all(numpy.isfinite(x).all() and (numpy.abs(x) < 1e3).all() for x in arrays):
+            return False
+        self.lines, self.env = trial.lines, env
+        names = [n for n in env if n not in BASE]
+        self.arrays = [n for n in (*names, "x") if type(env[n]) is numpy.ndarray]
+        self.numbers = [n for n in names if isinstance(env[n], numpy.floating)]
+        return True
+
+    # The parts of lines.
+
+    def new(self):
+        self.count += 1
+        return f"v{self.count}"
+
+    def array(self):
+        return self.dice.choice(self.arrays)
+
+    def number(self):
+        options = [f"x[{self.dice.randrange(6)}]", f"{self.dice.uniform(0.3, 1.7):.3g}", "np.mean(x)"]
+        return self.dice.choice(options + self.numbers)
+
+    def like(self, shape):
+        """An expression that broadcasts to a shape."""
+        fits = [n for n in self.arrays if broadcasts(self.env[n].shape, shape)]
+        if not fits or self.dice.random() < 0.3:
+            return self.number()
+        name = self.dice.choice(fits)
+        forms = ("{}", "{} * 0.5", "np.sin({})", "{} + 0.1", "np.exp(-{})", "{} * {}")
+        return self.dice.choice(forms).format(name, name)
+
+    def index(self, shape):
+        parts = []
+        for n in shape[: self.dice.randint(1, max(1, len(shape)))] if all(shape) else ():
+            i, j = sorted((self.dice.randint(0, n), self.dice.randint(0, n)))
+            parts.append(self.dice.choice([
+                f"{self.dice.randrange(n)}", f"{-1 - self.dice.randrange(n)}", f"{i}:{j}",
+                f"{i}:", f":{j}", "::-1", "::2", ":", "...",
+                f"[{self.dice.randrange(n)}, {self.dice.randrange(n)}]",
+                f"[{self.dice.randrange(n)}, 0, 0]",
+            ]))  # fmt: skip
+        if parts.count("...") > 1:
+            parts = [p if p != "..." else ":" for p in parts]
+        if self.dice.random() < 0.1:
+            parts = [f"np.arange({shape[0]}) % 2 == {self.dice.randint(0, 1)}"]
+        return ", ".join(parts) or "..."
+
+    # Lines.
+
+    def made(self):
+        shape, v, a = self.dice.choice(SHAPES), self.new(), self.array()
+        own = [f"{v} = {a} * 1.0", f"{v} = np.exp({a} * 0.3)", f"{v} = np.outer(x[:3], x[3:])",
+               f"{v} = {a}.copy()", f"{v} = np.copy({a})", f"{v} = {a}.astype(float)",
+               f"{v} = np.zeros_like({a})", f"{v} = np.ones_like({a})",
+               f"{v} = np.full_like({a}, 0.5)", f"{v} = {a}.flatten()"]  # fmt: skip
+        ours = [f"{v} = np.zeros({shape})", f"{v} = np.ones({shape})", f"{v} = np.full({shape}, 0.3)",
+                f"{v} = np.empty({shape}); {v}.fill(0.2)", f"{v} = np.eye(3)",
+                f"{v} = np.linspace(0.0, 1.0, {shape[0]})", f"{v} = np.array({a})",
+                f"{v} = np.full({shape}, {self.number()})", f"{v} = np.arange(6.0)",
+                f"{v} = np.array([{self.number()}, {self.number()}])"]  # fmt: skip
+        return self.dice.choice(own if self.plain else own + ours)
+
+    def seen(self):
+        a, v = self.array(), self.new()
+        shape = self.env[a].shape
+        forms = ["{0}[{1}]", "{0}.T", "{0}.ravel()", "{0}.reshape(-1)", "{0}[None]", "{0}[::-1]",
+                 "{0}.reshape(-1, 1)", "np.ravel({0})", "np.transpose({0})", "np.flip({0})",
+                 "np.atleast_2d({0})", "np.expand_dims({0}, 0)", "np.squeeze({0})", "{0}.squeeze()",
+                 "np.swapaxes({0}, 0, -1)", "np.moveaxis({0}, 0, -1)", "{0}", "{0}[...]",
+                 "np.diagonal({0})", "np.broadcast_to({0}, (2, *{0}.shape))", "{0}.T.reshape(-1)",
+                 "{0}.swapaxes(0, -1)", "np.split({0}, 1)[0]", "np.reshape({0}, {0}.shape[::-1])",
+                 "{0}.T.ravel()", "{0}[1:].reshape(-1)", "np.fliplr({0})", "np.rot90({0})",
+                 "{0}.real", "np.real({0})", "{0}.conj()", "{0}.transpose()", "{0}.diagonal()"]  # fmt: skip
+        if not self.plain:
+            forms += ["np.asarray({0})", "np.asanyarray({0})", "np.ascontiguousarray({0})"]
+        return f"{v} = " + self.dice.choice(forms).format(a, self.index(shape) if shape else "...")
+
+    def assigned(self):
+        a = self.array()
+        if not self.env[a].size or not self.env[a].ndim:
+            return None
+        i = self.index(self.env[a].shape)
+        try:
+            part = eval(f"a[{i}]", {**environment(numpy, X), "a": self.env[a]})
+        except IndexError:
+            return None
+        e = self.like(numpy.shape(part))
+        sign = self.dice.choice(["=", "=", "=", "+=", "*=", "-=", "/="])
+        e = f"({e}) + 1.5" if sign == "/=" else e
+        place = self.dice.choice([f"{a}[{i}]"] * 5 + [f"{a}.T[0]", f"{a}.flat[{self.dice.randrange(part.size or 1)}]"])
+        return f"{place} {sign if '.flat' not in place else '='} {e}"
+
+    def rebound(self):
+        a = self.array()
+        e = self.like(self.env[a].shape)
+        sign = self.dice.choice(["+", "-", "*", "/", "+", "*", "**"])
+        if sign == "**":
+            return f"{a} **= 2" if (self.env[a] > 0).all() else None
+        return f"{a} {sign}= {'(' + e + ') * 0.5 + 2.0' if sign == '/' else e}"
+
+    def called(self):
+        a = self.array()
+        shape, e = self.env[a].shape, self.like(self.env[a].shape)
+        n = max(self.env[a].size, 1)
+        places = [self.dice.randrange(n) for _ in range(2)]
+        return self.dice.choice([
+            f"np.put({a}, {places}, {self.number()})", f"np.copyto({a}, {e})",
+            f"np.copyto({a}, {e}, where=np.arange({shape[-1] if shape else 1}) % 2 == 0)",
+            f"np.place({a}, np.arange({n}).reshape({shape}) % 3 == 0, {self.number()} * np.ones(2))",
+            f"np.putmask({a}, np.arange({n}).reshape({shape}) % 2 == 0, {e})",
+            f"np.fill_diagonal({a}, {self.number()})",
+            f"np.add.at({a}, [0, 0, -1], {self.number()})",
+            f"{a}.fill({self.number()})", f"{a}.sort()", f"{a}.put([0, -1], {self.number()})",
+            f"np.add({e}, {self.number()}, out={a})", f"np.multiply({a}, {e}, out={a})",
+            f"np.sin({a}, out={a})", f"np.exp(-{a}, out={a}[...])",
+            f"np.sum({a} * {e}, axis=0, out={a}[0])", f"thrice({a})", f"shifted({a}, {e})",
+            f"thrice({a}[0:1])", f"np.cumsum({a}, axis=0, out={a})",
+            f"np.clip({a}, 0.05, 5.0, out={a})", f"np.mean({a}, axis=0, out={a}[0])",
+        ])  # fmt: skip
+
+    def looped(self):
+        a = self.array()
+        if self.env[a].ndim < 1 or len(self.env[a]) < 2:
+            return None
+        n, e = len(self.env[a]), self.number()
+        return self.dice.choice([
+            f"for i in range(1, {n}): {a}[i] = 0.5 * {a}[i - 1] + {e}",
+            f"for row in {a}: row *= {e}",
+            f"for i in range({n}): {a}[i] += x[i % 6] * {a}[-1 - i]",
+            f"{a}[0], {a}[1] = {a}[1], {a}[0]", f"{a}[1:] = {a}[:-1]", f"{a}[:-1] += {a}[1:]",
+            f"{a}[::-1] = {a}",
+        ])  # fmt: skip
+
+    def counted(self):
+        a = self.array()
+        if self.numbers and self.dice.random() < 0.5:
+            return f"{self.dice.choice(self.numbers)} {self.dice.choice('+-*')}= {self.number()}"
+        if not self.env[a].size or not self.env[a].ndim:
+            return None
+        place = ", ".join(str(self.dice.randrange(n)) for n in self.env[a].shape if n)
+        return f"{self.new()} = {a}[{place}]"
+
+    def read(self):
+        return f"total += np.sum(np.sin({self.array()}))"
+
+    @property
+    def text(self):
+        return text_of(self.lines)
+
+
+KINDS = [
+    *[Program.made] * 2, *[Program.seen] * 5, *[Program.assigned] * 6, *[Program.rebound] * 3,
+    *[Program.called] * 3, *[Program.looped] * 2, Program.counted, *[Program.read] * 2,
+]  # fmt: skip
+
+
+def broadcasts(shape, to):
+    try:
+        return numpy.broadcast_shapes(shape, to) == tuple(to)
+    except ValueError:
+        return False
+
+
+def environment(np, x):
+    env = {"np": np, "x": x, "total": 0.0}
+    exec(HELPERS, env)
+    return env
+
+
+BASE = {*environment(numpy, X), "i", "row", "__builtins__"} - {"x"} | {"total", "x"}
+
+
+def run(lines, np, x):
+    """What the names of a program stand for in the end."""
+    env = environment(np, x.copy() if isinstance(x, numpy.ndarray) else x)
+    exec("\n".join(lines), env)
+    return env
+
+
+def value(lines, np, x):
+    """One number that all names of a program change."""
+    env = run(lines, np, x)
+    names = [n for n in env if n not in BASE and n != "row"]
+    total = env["total"]
+    for k, name in enumerate([*names, "x"]):
+        y = env[name]
+        if callable(y) or y is None:
+            continue
+        weights = numpy.cos(numpy.arange(numpy.size(y)) + k).reshape(numpy.shape(y))
+        total = total + numpy.sum(y * weights)
+    return total
+
+
+def slopes(lines, step):
+    found = []
+    for i in range(X.size):
+        ends = []
+        for sign in (1, -1):
+            x = X.copy()
+            x[i] += sign * step
+            ends.append(value(lines, numpy, x))
+        found.append((ends[0] - ends[1]) / (2 * step))
+    return numpy.array(found)
+
+
+def text_of(lines):
+    return "\n".join(lines)
+
+
+def outcome(lines, plain=False):
+    """`right`, `rough` (no derivative there), or why it is wrong or refused."""
+    sure = value(lines, numpy, X)
+    one, other = slopes(lines, 1e-5), slopes(lines, 1e-6)
+    scale = max(1.0, numpy.abs(one).max())
+    if not numpy.allclose(one, other, rtol=1e-4, atol=1e-4 * scale):
+        return "rough", ""
+    np = numpy if plain else isomorph.numpy
+    x = X.copy()
+    try:
+        found, slope = iso.value_and_grad(lambda x: value(lines, np, x))(x)
+    except Exception as error:
+        return "refused" if is_ours(error) else "broken", f"{type(error).__name__}: {error}"
+    if not numpy.array_equal(x, X):
+        return "wrong", "the caller's array was changed"
+    if not numpy.allclose(found, sure, rtol=1e-9, atol=1e-9):
+        return "wrong", f"value {found}, needed {sure}"
+    if type(slope) is not numpy.ndarray:
+        return "wrong", f"a gradient of {type(slope)}"
+    if not numpy.allclose(slope, one, rtol=1e-4, atol=1e-4 * scale):
+        return "wrong", f"gradient {slope}, needed {one}"
+    return "right", ""
+
+
+def is_ours(error):
+    """Whether an error is our sentence, which says what to write instead."""
+    words = ("isomorph", "needed plain operands", "gradient would be lost")
+    return any(word in str(error) for word in words)
+
+
+def shrunk(lines, kind, plain=False):
+    """The lines without those that a failure does not need."""
+    for i in reversed(range(len(lines))):
+        fewer = [*lines[:i], *lines[i + 1 :]]
+        try:
+            same = outcome(fewer, plain)[0] == kind
+        except Exception:
+            continue
+        if same:
+            lines = fewer
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("count", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--plain", action="store_true", help="programs of plain numpy")
+    given = parser.parse_args()
+    kinds = {}
+    for seed in range(given.seed * 10**6, given.seed * 10**6 + given.count):
+        program = Program(seed, given.plain)
+        kind, why = outcome(program.lines, given.plain)
+        kinds[kind] = kinds.get(kind, 0) + 1
+        if kind in ("wrong", "broken") or (kind == "refused" and not given.plain):
+            lines = shrunk(program.lines, kind, given.plain)
+            print(f"--- {kind}, seed {seed}\n{text_of(lines)}\n{outcome(lines, given.plain)[1]}\n", flush=True)
+    print(kinds)
+    return 1 if kinds.keys() & {"wrong", "broken"} else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
