@@ -193,7 +193,8 @@ LEDGER = [
     # Kernels.
     Entry("torch", "iso.gelu iso.silu iso.mish", "specials*", "value", KERNEL, squared, free=True),
     Entry("torch", "iso.gelu iso.silu iso.mish", "specials*", "grad", KERNEL, squared, free=True),
-    Entry("jax", "linalg.det", "of size zero", "grad", "JAX reads the first row, and raises"),
+    Entry("jax", "linalg.det", "NaN", "grad",
+          "a sum of products: an element that no NaN is multiplied with keeps its derivative"),
     # Matrices whose vectors are not unique.
     Entry("jax tensorflow torch", "linalg.svdvals", "equal, zero and singular", "grad", NULL,
           degenerate, free=True, holds=is_finite),

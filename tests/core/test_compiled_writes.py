@@ -465,7 +465,7 @@ def written(graph):
 
 
 # Writes inside torch's own operations.
-THEIRS = {"losses": {("aten.masked_fill_.Scalar", "call_function")}}  # cross_entropy_loss
+CROSS_ENTROPY = ("aten.masked_fill_.Scalar", "call_function")  # torch's own, after a log_softmax
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -475,7 +475,8 @@ def test_nothing_of_ours_writes_in_place_while_it_is_traced(backend, name):
     x = torch.tensor(INPUTS[program.input])
     graph = proxy_tensor.make_fx(leaves, tracing_mode="fake", _allow_non_fake_inputs=True)(x)
     assert len(graph.graph.nodes) > 2
-    assert set(written(graph)) == THEIRS.get(name, set())
+    has_losses = any("log_softmax" in str(node.target) for node in graph.graph.nodes)
+    assert set(written(graph)) <= ({CROSS_ENTROPY} if has_losses else set())
 
 
 def test_the_gradient_of_a_largest_is_traced_without_writes(backend):
