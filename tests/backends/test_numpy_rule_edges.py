@@ -308,7 +308,7 @@ def test_nothing_is_ignored_in_silence(backend):
         grad(lambda x: np.quantile(x, 0.3, method="hazen"), x)
     with pytest.raises(NotImplementedError, match=r"numpy\.linalg\.qr with mode='raw'"):
         grad(lambda x: np.sum(np.linalg.qr(x, "raw")[0]), R(2, 2))
-    with pytest.raises(TypeError, match=r"numpy\.take: out= needed plain operands"):
+    with pytest.raises(TypeError, match=r"numpy\.take: .*out=.* needed plain operands"):
         grad(lambda x: np.sum(np.take(x, [0], out=np.zeros(1))), x)
     for change in (
         lambda x: np.copyto(np.zeros(3), x),
@@ -317,7 +317,7 @@ def test_nothing_is_ignored_in_silence(backend):
         lambda x: np.fill_diagonal(np.zeros((3, 3)), x),
         lambda x: np.full(3, x[0]),
     ):
-        with pytest.raises(TypeError, match=r"in place, got a traced value|iso\.at"):
+        with pytest.raises(TypeError, match=r"isomorph\.numpy|iso\.at"):
             grad(change, x)
 
 
@@ -416,8 +416,7 @@ def test_every_array_method_works_or_says_what_to_write(backend):
         for n in missing
     )
     for call in (
-        lambda x: x.sort(), lambda x: x.partition(1), lambda x: x.fill(1), lambda x: x.put(0, 1), lambda x: x.resize(4),
-        lambda x: x.view(np.int64), lambda x: x.tobytes(), lambda x: x.data, lambda x: x.setflags(write=True),
+        lambda x: x.resize(4), lambda x: x.view(np.int64), lambda x: x.tobytes(), lambda x: x.data, lambda x: x.setflags(write=True),
     ):  # fmt: skip
         with pytest.raises(TypeError, match="not possible for a traced NumPy value: "):
             grad(call, R(3))

@@ -70,7 +70,11 @@ class Program:
         return self.dice.choice(self.arrays)
 
     def number(self):
-        options = [f"x[{self.dice.randrange(6)}]", f"{self.dice.uniform(0.3, 1.7):.3g}", "np.mean(x)"]
+        options = [
+            f"x[{self.dice.randrange(6)}]",
+            f"{self.dice.uniform(0.3, 1.7):.3g}",
+            "np.mean(x)",
+        ]
         return self.dice.choice(options + self.numbers)
 
     def like(self, shape):
@@ -102,31 +106,29 @@ class Program:
 
     def made(self):
         shape, v, a = self.dice.choice(SHAPES), self.new(), self.array()
-        own = [f"{v} = {a} * 1.0", f"{v} = np.exp({a} * 0.3)", f"{v} = np.outer(x[:3], x[3:])",
-               f"{v} = {a}.copy()", f"{v} = np.copy({a})", f"{v} = {a}.astype(float)",
-               f"{v} = np.zeros_like({a})", f"{v} = np.ones_like({a})",
-               f"{v} = np.full_like({a}, 0.5)", f"{v} = {a}.flatten()"]  # fmt: skip
-        ours = [f"{v} = np.zeros({shape})", f"{v} = np.ones({shape})", f"{v} = np.full({shape}, 0.3)",
-                f"{v} = np.empty({shape}); {v}.fill(0.2)", f"{v} = np.eye(3)",
-                f"{v} = np.linspace(0.0, 1.0, {shape[0]})", f"{v} = np.array({a})",
-                f"{v} = np.full({shape}, {self.number()})", f"{v} = np.arange(6.0)",
-                f"{v} = np.array([{self.number()}, {self.number()}])"]  # fmt: skip
-        return self.dice.choice(own if self.plain else own + ours)
+        own = """{a} * 1.0; np.exp({a} * 0.3); np.outer(x[:3], x[3:]); {a}.copy(); np.copy({a})
+            {a}.astype(float); np.zeros_like({a}); np.ones_like({a}); np.full_like({a}, 0.5)
+            {a}.flatten()"""
+        ours = """np.zeros({s}); np.ones({s}); np.full({s}, 0.3); np.eye(3); np.arange(6.0)
+            np.linspace(0.0, 1.0, {n}); np.array({a}); np.full({s}, {k}); np.array([{k}, {k}])
+            np.empty({s}).FILL"""
+        form = self.dice.choice(forms(own if self.plain else f"{own}\n{ours}"))
+        line = f"{v} = " + form.format(a=a, s=shape, n=shape[0], k=self.number())
+        return line.replace(".FILL", f"; {v}.fill(0.2)")
 
     def seen(self):
         a, v = self.array(), self.new()
         shape = self.env[a].shape
-        forms = ["{0}[{1}]", "{0}.T", "{0}.ravel()", "{0}.reshape(-1)", "{0}[None]", "{0}[::-1]",
-                 "{0}.reshape(-1, 1)", "np.ravel({0})", "np.transpose({0})", "np.flip({0})",
-                 "np.atleast_2d({0})", "np.expand_dims({0}, 0)", "np.squeeze({0})", "{0}.squeeze()",
-                 "np.swapaxes({0}, 0, -1)", "np.moveaxis({0}, 0, -1)", "{0}", "{0}[...]",
-                 "np.diagonal({0})", "np.broadcast_to({0}, (2, *{0}.shape))", "{0}.T.reshape(-1)",
-                 "{0}.swapaxes(0, -1)", "np.split({0}, 1)[0]", "np.reshape({0}, {0}.shape[::-1])",
-                 "{0}.T.ravel()", "{0}[1:].reshape(-1)", "np.fliplr({0})", "np.rot90({0})",
-                 "{0}.real", "np.real({0})", "{0}.conj()", "{0}.transpose()", "{0}.diagonal()"]  # fmt: skip
-        if not self.plain:
-            forms += ["np.asarray({0})", "np.asanyarray({0})", "np.ascontiguousarray({0})"]
-        return f"{v} = " + self.dice.choice(forms).format(a, self.index(shape) if shape else "...")
+        own = """{a}[{i}]; {a}.T; {a}.ravel(); {a}.reshape(-1); {a}[None]; {a}[::-1]; {a}; {a}[...]
+            {a}.reshape(-1, 1); np.ravel({a}); np.transpose({a}); np.flip({a}); np.atleast_2d({a})
+            np.expand_dims({a}, 0); np.squeeze({a}); {a}.squeeze(); np.swapaxes({a}, 0, -1)
+            np.moveaxis({a}, 0, -1); np.diagonal({a}); np.broadcast_to({a}, (2, *{a}.shape))
+            {a}.T.reshape(-1); {a}.swapaxes(0, -1); np.split({a}, 1)[0]; {a}.T.ravel()
+            np.reshape({a}, {a}.shape[::-1]); {a}[1:].reshape(-1); np.fliplr({a}); np.rot90({a})
+            {a}.real; np.real({a}); {a}.conj(); {a}.transpose(); {a}.diagonal()"""
+        ours = "np.asarray({a}); np.asanyarray({a}); np.ascontiguousarray({a})"
+        form = self.dice.choice(forms(own if self.plain else f"{own}\n{ours}"))
+        return f"{v} = " + form.format(a=a, i=self.index(shape) if shape else "...")
 
     def assigned(self):
         a = self.array()
@@ -140,7 +142,9 @@ class Program:
         e = self.like(numpy.shape(part))
         sign = self.dice.choice(["=", "=", "=", "+=", "*=", "-=", "/="])
         e = f"({e}) + 1.5" if sign == "/=" else e
-        place = self.dice.choice([f"{a}[{i}]"] * 5 + [f"{a}.T[0]", f"{a}.flat[{self.dice.randrange(part.size or 1)}]"])
+        place = self.dice.choice(
+            [f"{a}[{i}]"] * 5 + [f"{a}.T[0]", f"{a}.flat[{self.dice.randrange(part.size or 1)}]"]
+        )
         return f"{place} {sign if '.flat' not in place else '='} {e}"
 
     def rebound(self):
@@ -159,7 +163,7 @@ class Program:
         return self.dice.choice([
             f"np.put({a}, {places}, {self.number()})", f"np.copyto({a}, {e})",
             f"np.copyto({a}, {e}, where=np.arange({shape[-1] if shape else 1}) % 2 == 0)",
-            f"np.place({a}, np.arange({n}).reshape({shape}) % 3 == 0, {self.number()} * np.ones(2))",
+            f"np.place({a}, np.arange({n}).reshape({shape}) % 3 == 0, {self.number()})",
             f"np.putmask({a}, np.arange({n}).reshape({shape}) % 2 == 0, {e})",
             f"np.fill_diagonal({a}, {self.number()})",
             f"np.add.at({a}, [0, 0, -1], {self.number()})",
@@ -205,6 +209,10 @@ KINDS = [
     *[Program.made] * 2, *[Program.seen] * 5, *[Program.assigned] * 6, *[Program.rebound] * 3,
     *[Program.called] * 3, *[Program.looped] * 2, Program.counted, *[Program.read] * 2,
 ]  # fmt: skip
+
+
+def forms(text):
+    return [form.strip() for line in text.splitlines() for form in line.split(";")]
 
 
 def broadcasts(shape, to):
@@ -312,11 +320,14 @@ def main():
     kinds = {}
     for seed in range(given.seed * 10**6, given.seed * 10**6 + given.count):
         program = Program(seed, given.plain)
-        kind, why = outcome(program.lines, given.plain)
+        kind, _ = outcome(program.lines, given.plain)
         kinds[kind] = kinds.get(kind, 0) + 1
         if kind in ("wrong", "broken") or (kind == "refused" and not given.plain):
             lines = shrunk(program.lines, kind, given.plain)
-            print(f"--- {kind}, seed {seed}\n{text_of(lines)}\n{outcome(lines, given.plain)[1]}\n", flush=True)
+            print(
+                f"--- {kind}, seed {seed}\n{text_of(lines)}\n{outcome(lines, given.plain)[1]}\n",
+                flush=True,
+            )
     print(kinds)
     return 1 if kinds.keys() & {"wrong", "broken"} else 0
 

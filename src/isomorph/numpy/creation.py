@@ -49,10 +49,10 @@ def makes(func: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-MADE = """
-    copy empty empty_like eye fromfunction geomspace identity linspace logspace ones ones_like tri
-    zeros zeros_like
-""".split()
+MADE = (
+    "copy", "empty", "empty_like", "eye", "fromfunction", "geomspace", "identity", "linspace",
+    "logspace", "ones", "ones_like", "tri", "zeros", "zeros_like",
+)  # fmt: skip
 
 
 def array(
@@ -67,9 +67,7 @@ def array(
 ) -> Any:
     """`numpy.array`, also of nested lists and tuples that hold traced values."""
     if not holds_traced(object):
-        x = np.array(
-            bare(object), dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **other
-        )
+        x = np.array(bare(object), dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **other)
         return x if ACTIVE.get() is None else _kept(x, object)
     floating("isomorph.numpy.array", dtype)
     x = gathered(object, dtype)

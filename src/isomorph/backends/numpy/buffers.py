@@ -16,7 +16,18 @@ from ...typing import TracedArray
 from .levels import newest
 from .mapped import Mapped, Unbatchable, getitem
 from .methods import Flat, Methods
-from .storage import ACTIVE, Stored, emptied, is_alone, leaf, outside, refuse, shares, storage, watch
+from .storage import (
+    ACTIVE,
+    Stored,
+    emptied,
+    is_alone,
+    leaf,
+    outside,
+    refuse,
+    shares,
+    storage,
+    watch,
+)
 from .traced import BECOMING, Traced
 
 np: Any = numpy  # its type stubs do not know traced values

@@ -12,7 +12,7 @@ import numpy
 from .holding import memory
 from .levels import LIFTED
 from .mapped import Map, Mapped, Unbatchable, is_mapped, note_whole, running
-from .storage import lent
+from .traced import Traced
 
 np: Any = numpy  # its type stubs do not know mapped values
 PIECE = 32  # rows at a time of a Jacobian
@@ -36,7 +36,7 @@ def vmap(by_rows: Callable, func: Callable[..., tuple], rows: tuple) -> tuple:
     kind = reason = ""
     try:
         with running(over):
-            outs = func(*[Mapped(lent(x), over) for x in rows])
+            outs = func(*[Mapped(_seen(x), over) for x in rows])
             return _handed_out(over, outs, rows)
     except Unbatchable as stop:
         if stop.over is not over:
@@ -44,11 +44,15 @@ def vmap(by_rows: Callable, func: Callable[..., tuple], rows: tuple) -> tuple:
         note_whole(stop.what)
     except Exception as error:
         kind, reason = type(error).__name__, f": {error}"
-    apart = lambda *row: func(*[x if np.ndim(x) == 0 else np.copy(x) for x in row])
-    found = by_rows(apart, *rows)
+    found = by_rows(func, *rows)
     if reason:  # the rows raised no error
         note_whole(kind, reason)
     return found
+
+
+def _seen(x: Any) -> Any:
+    """An argument as a view: what writes into it runs row by row, so that it is written once."""
+    return x[...] if type(x) is Traced else x
 
 
 def map_rows(by_rows: Callable, func: Callable[..., tuple], rows: tuple) -> tuple:

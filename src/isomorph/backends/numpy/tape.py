@@ -29,9 +29,9 @@ from typing import Any
 import numpy
 
 from .adding import At, Slot, add_at, add_mapped_at, can_take, cast, unbroadcast
+from .buffers import Buffer, bare
 from .custom_mapped import custom_mapped
 from .holding import is_releasable, memory, owners, release
-from .buffers import Buffer, bare
 from .levels import LEVELS, LIFTED, RUNNING, newest
 from .mapped import Mapped, batched, call, one, two
 from .storage import ACTIVE, Finished, Rest, lent, refuse, seen, shares
@@ -322,8 +322,8 @@ def _keep(tape: Tape, x: ndarray, partials: Any) -> None:
             listed = type(held) in SEQUENCES and any(part is x for part in held)
             if held is x or listed:
                 kept = tape.hold(x) if kept is None else kept
-                same = lambda part: kept if part is x else part
-                cell.cell_contents = type(held)(map(same, held)) if listed else kept
+                parts = [kept if part is x else part for part in held] if listed else ()
+                cell.cell_contents = type(held)(parts) if listed else kept
 
 
 def _several(outs: tuple, tape: Tape, whole: Node) -> Any:
@@ -368,8 +368,8 @@ def custom(bound: Any, *arrays: Any) -> tuple:
     outs, residuals = bound.fwd(*apart)
     for x, y in zip(values, apart):
         if type(y) is Traced and y.node is not x.node:
-            refuse("x[i] = v", "a function with a rule of its own, or one that is computed again "
-                   "by iso.checkpoint, wrote into its argument", "; write into np.copy(x)")  # fmt: skip
+            why = "a function with a rule of its own, or one computed again by iso.checkpoint"
+            refuse("x[i] = v", f"{why}, wrote into its argument", "; write into np.copy(x)")
     if any(map(is_traced, values)):
         outs = custom(bound, *values)  # an outer differentiation uses the custom rule too
     parents = [(i, a.node) for i, a in enumerate(arrays) if type(a) is Traced and a.tape is tape]

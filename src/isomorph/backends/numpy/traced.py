@@ -8,6 +8,7 @@ because its gradient would be lost.
 
 from __future__ import annotations
 
+import dis
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -128,8 +129,8 @@ ASSIGN = (
     "np.stack of traced values"
 )
 READ_ONLY = (
-    "isomorph: a derivative reads this array, which may not change until the differentiated function "
-    "returns; write before it is used, or write into np.array(a) of isomorph.numpy"
+    "isomorph: a derivative reads this array, which may not change until the differentiated "
+    "function returns; write before it is used, or write into np.array(a) of isomorph.numpy"
 )
 REDUCTIONS = {np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min}
 REDUCTIONS |= {np.logical_and: np.all, np.logical_or: np.any}
@@ -165,13 +166,14 @@ def _stored(name: str, out: Any, y: Any, *, wide: bool = False) -> Any:
         (out,) = out
     if not isinstance(out, Stored):
         raise TypeError(
-            f"{name}: in-place result (out=, or a += on a plain array) needed plain operands, got a "
-            "traced one; write a = a + b instead of a += b, or make `a` with isomorph.numpy inside "
+            f"{name}: in-place result (out=, or a += on a plain array) needed plain operands, "
+            "got a traced one; write a = a + b instead of a += b, or make `a` with isomorph.numpy inside "
             "the differentiated function (np.zeros, or np.array(a) for a copy)"
         )
     return overwrite(target(out, y), y, f"{name} with out=", wide=wide)
 
 
+STORES = dis.opmap["STORE_SUBSCR"]
 BECOMING: list[Callable] = []  # what makes a traced value of a buffer
 
 
@@ -308,7 +310,11 @@ class Traced(Stored, Methods, TracedArray):
             "iso.at(a)[i].get() with one, or use iso.stop_gradient(x)"
         )
 
-    def __bool__(self) -> bool:  # allowed, like a comparison: it only chooses a branch
+    def __bool__(self) -> bool:
+        """Allowed, like a comparison, to choose a branch, but not to fill an array of booleans."""
+        frame = sys._getframe(1)
+        if frame.f_code.co_code[frame.f_lasti] == STORES and self.tape.running:
+            raise TypeError(f"isomorph: a[i] = x of an array of booleans: {LOST}; write x != 0")
         return bool(concrete(self))
 
     def __len__(self) -> int:

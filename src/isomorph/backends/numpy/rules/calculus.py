@@ -160,8 +160,10 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
 @composed(np.full_like)
 def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
     kept = np.dtype(dtype or a.dtype)
-    if type(fill_value) not in LIFTED:
-        return made(np.full_like(concrete(a), fill_value, kept, order, subok, shape))
-    floating("full_like", kept)
+    like = concrete(a)
+    if type(fill_value) not in LIFTED and type(like) not in LIFTED:
+        return made(np.full_like(like, fill_value, kept, order, subok, shape))
+    if type(fill_value) is Traced:
+        floating("full_like", kept)
     y = np.broadcast_to(fill_value, a.shape if shape is None else shape)
     return y.astype(kept)

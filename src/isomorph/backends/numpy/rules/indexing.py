@@ -7,6 +7,7 @@ import numpy as np
 
 from ..adding import At
 from ..levels import LIFTED
+from ..nested import gathered, holds_traced
 from ..tape import composed, constant, rule, scatter
 from ..traced import concrete, getitem, plain, target
 from .shaping import arrayed
@@ -157,7 +158,7 @@ def _spots(a, places, mode="raise"):
 
 
 def _as_many(v, n):
-    v = np.ravel(arrayed(v))
+    v = np.ravel(gathered(v) if holds_traced(v) else arrayed(v))
     return v if v.size == n else np.resize(v, n)
 
 

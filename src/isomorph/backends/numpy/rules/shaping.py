@@ -1,5 +1,6 @@
 """Functions that only move numbers: their derivative moves them back."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,12 @@ constant(
 )  # fmt: skip
 
 
-def _like(func):
+def _like(func, *args, **kw):
     """A new array like a traced one, to which traced numbers can be written."""
-    return lambda *args, **kw: made(func(*map(concrete, args), **kw))
+    return made(func(*map(concrete, args), **kw))
 
 
-TRACED |= {func: _like(func) for func in (np.zeros_like, np.ones_like, np.empty_like)}
+TRACED |= {func: partial(_like, func) for func in (np.zeros_like, np.ones_like, np.empty_like)}
 
 
 def arrayed(x):
@@ -167,6 +168,8 @@ def repeat(a, repeats, axis=None):
     if np.size(repeats) != 1:
         return np.take(a, np.repeat(np.arange(a.shape[axis]), repeats), axis)
     n = int(np.reshape(repeats, ()))
+    if n == 1:
+        return np.copy(a)
     before, after = a.shape[: axis + 1], a.shape[axis + 1 :]
     wide = np.broadcast_to(np.expand_dims(a, axis + 1), (*before, n, *after))
     return np.reshape(wide, (*before[:-1], before[-1] * n, *after))
