@@ -327,7 +327,7 @@ def test_what_is_a_view_is_a_view(backend, name, state):
 # What is refused.
 
 
-def written_outside(x, w=None):
+def written_outside(x, w):
     w[0] = x[0]
     return w.sum()
 

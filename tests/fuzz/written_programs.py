@@ -38,8 +38,8 @@ class Program:
 
     def extend(self, first):
         for _ in range(30):
-            kind = self.made if first else self.dice.choice(KINDS)
-            line = kind(self) if not first else self.made()
+            kind = Program.made if first else self.dice.choice(KINDS)
+            line = kind(self)
             if line and self.takes(line):
                 return
 

@@ -313,7 +313,11 @@ def _in_place(func: Any) -> Callable[[Any, Any], Any]:
             return call(func, self, other)  # a number is replaced
         top = newest((self, other))
         traced = type(value) in LIFTED and type(value) is not Mapped
-        own = value.taken is None if traced else type(value) is ndarray and value.flags.owndata
+        own = (
+            getattr(value, "taken", 0) is None
+            if traced
+            else type(value) is ndarray and value.flags.owndata
+        )
         if top.tape is not over or not own:
             raise Unbatchable(over, "an array that is changed in place, as by x += y")
         func(*aligned(over, (self, other)), out=value)

@@ -92,7 +92,7 @@ class Methods:
     def nonzero(self): return np.nonzero(self)
     def clip(self, *args, **kw): return np.clip(self, *args, **kw)
     def round(self, *args, **kw): return np.round(self, *args, **kw)
-    def conj(self): return np.conjugate(self) if self.dtype.kind == "c" else self
+    def conj(self): return np.conjugate(self) if np.iscomplexobj(self) else self
     def conjugate(self): return self.conj()
     def dot(self, other): return np.dot(self, other)
     def trace(self, *args, **kw): return np.trace(self, *args, **kw)
@@ -116,10 +116,10 @@ class Methods:
     def __or__(self, other): return np.bitwise_or(self, other)
     def __xor__(self, other): return np.bitwise_xor(self, other)
 
-    def fill(self, value): self[...] = value
+    def fill(self: Any, value): self[...] = value
     def put(self, indices, values, mode="raise"): np.put(self, indices, values, mode)
-    def sort(self, *args, **kw): self[...] = np.sort(self, *args, **kw)
-    def partition(self, *args, **kw): self[...] = np.partition(self, *args, **kw)
+    def sort(self: Any, *args, **kw): self[...] = np.sort(self, *args, **kw)
+    def partition(self: Any, *args, **kw): self[...] = np.partition(self, *args, **kw)
     resize = _changes("resize(shape)", "write x = np.resize(x, shape)")
     __delitem__ = _changes("__delitem__", "write x = np.delete(x, i)")
     setflags = _changes("setflags()", "it is read-only, and no view of it can be written to")

@@ -46,7 +46,8 @@ def settled(x: Any) -> Any:
     """`x` with the numbers of values whose functions have returned, also in lists and tuples."""
     while type(x) in LIFTED and type(x) is not Mapped and not x.tape.running:
         x = x.value
-    return type(x)(map(settled, x)) if type(x) in (list, tuple) else x
+    kind: Any = type(x)
+    return kind(map(settled, x)) if kind in (list, tuple) else x
 
 
 class Rest:

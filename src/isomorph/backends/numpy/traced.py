@@ -167,8 +167,8 @@ def _stored(name: str, out: Any, y: Any, *, wide: bool = False) -> Any:
     if not isinstance(out, Stored):
         raise TypeError(
             f"{name}: in-place result (out=, or a += on a plain array) needed plain operands, "
-            "got a traced one; write a = a + b instead of a += b, or make `a` with isomorph.numpy inside "
-            "the differentiated function (np.zeros, or np.array(a) for a copy)"
+            "got a traced one; write a = a + b instead of a += b, or make `a` with "
+            "isomorph.numpy inside the differentiated function (np.zeros, np.array(a) for a copy)"
         )
     return overwrite(target(out, y), y, f"{name} with out=", wide=wide)
 

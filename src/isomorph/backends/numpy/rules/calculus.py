@@ -1,5 +1,7 @@
 """Differences, integrals and interpolation along an axis, and evenly spaced numbers."""
 
+from typing import Any
+
 import numpy as np
 
 from ..buffers import made
@@ -162,7 +164,8 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
     kept = np.dtype(dtype or a.dtype)
     like = concrete(a)
     if type(fill_value) not in LIFTED and type(like) not in LIFTED:
-        return made(np.full_like(like, fill_value, kept, order, subok, shape))
+        same: Any = np.full_like
+        return made(same(like, fill_value, kept, order, subok, shape))
     if type(fill_value) is Traced:
         floating("full_like", kept)
     y = np.broadcast_to(fill_value, a.shape if shape is None else shape)

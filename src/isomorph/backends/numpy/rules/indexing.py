@@ -183,7 +183,7 @@ def putmask(a, mask, values):
 
 
 @composed(np.copyto)
-def copyto(dst, src, casting="same_kind", where=True):
+def copyto(dst, src, casting: Any = "same_kind", where=True):
     src, mask = arrayed(src), concrete(where)
     if not np.can_cast(src.dtype, dst.dtype, casting):
         raise TypeError(f"numpy.copyto: cannot cast from {src.dtype} to {dst.dtype} with {casting}")
