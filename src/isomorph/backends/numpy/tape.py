@@ -21,9 +21,7 @@ from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from heapq import heappop, heappush
 from inspect import signature
-from itertools import count
 from operator import itemgetter
-from threading import Lock
 from typing import Any
 
 import numpy
@@ -31,8 +29,8 @@ import numpy
 from .adding import At, Slot, add_at, add_mapped_at, can_take, cast, unbroadcast
 from .buffers import Buffer, bare
 from .custom_mapped import custom_mapped
-from .holding import is_releasable, memory, owners, release
-from .levels import LEVELS, LIFTED, RUNNING, newest
+from .holding import Tape, memory
+from .levels import LIFTED, RUNNING, newest
 from .mapped import Mapped, batched, call, one, two
 from .storage import ACTIVE, Finished, Rest, lent, refuse, seen, shares
 from .traced import TRACED, Traced, concrete, is_traced, no_rule
@@ -41,76 +39,6 @@ np: Any = numpy  # its type stubs do not know traced values
 ndarray = numpy.ndarray
 SEQUENCES = (list, tuple)  # NumPy takes the list in x * [1, 2] as an array, and so do the rules
 GIVEN = (list, tuple, Buffer)
-RELEASE = Lock()
-COPIED = 1 << 20  # bytes of an array up to which a copy costs little beside computing with it
-
-
-class Tape:
-    """One differentiation: its level, a counter for its nodes, whether its function still runs, and
-    the arrays that are read-only meanwhile.
-    """
-
-    __slots__ = ("changed", "given", "held", "level", "order", "running")
-
-    def __init__(self) -> None:
-        self.level = next(LEVELS)
-        self.order = count(0, -1)  # counts down, so that the newest node comes first in a heap
-        self.running = True
-        self.held: list[ndarray] = []
-        self.given: dict[int, ndarray] = {}  # the caller's arrays, by the nodes of the arguments
-        self.changed: list[ndarray] = []  # those whose argument was written
-
-    def check(self, x: Any) -> None:
-        """Raise if the caller's own array is read where its copy, the argument, was written."""
-        if isinstance(x, ndarray) and any(numpy.may_share_memory(x, y) for y in self.changed):
-            raise ValueError(
-                f"isomorph: an array of shape {x.shape} is an argument, which is a copy and was "
-                "written, and it is also captured by the function, which needed the written one; "
-                "use the argument alone, or write into np.array(x) of isomorph.numpy"
-            )
-
-    def hold(self, x: Any) -> Any:
-        """Protect an array that a rule will read again: if it were overwritten before that, the
-        gradient would be wrong. The array, and those that own its memory, are made read-only until
-        the function returns. What is returned is a copy, which no older view can overwrite, unless
-        the array is large.
-        """
-        y = self._locked(x)
-        return x.copy() if y is x and isinstance(x, ndarray) and x.nbytes <= COPIED else y
-
-    def _locked(self, x: Any) -> Any:
-        """`x`, locked; a copy if it is only a part of its memory, or if NumPy could not make the
-        memory writeable again.
-        """
-        if not isinstance(x, ndarray):
-            return Mapped(self.hold(x.value), x.tape) if type(x) is Mapped else x
-        flags = x.flags
-        if not flags.owndata:
-            return self._hold_view(x)
-        if flags.writeable:
-            flags.writeable = False
-            self.held.append(x)
-        return x
-
-    def _hold_view(self, x: ndarray) -> ndarray:
-        writeable = [each for each in (*reversed(owners(x)), x) if each.flags.writeable]
-        if not writeable:
-            return x
-        if x.nbytes < writeable[0].nbytes or not all(map(is_releasable, writeable)):
-            return x.copy()
-        for each in writeable:
-            each.flags.writeable = False
-        self.held += writeable
-        return x
-
-    def close(self) -> None:
-        """Make the held arrays writeable again. Only one tape does so at a time, because two
-        threads may hold parts of one array.
-        """
-        self.running = False
-        with RELEASE:
-            for x in self.held:
-                release(x)
 
 
 # A node is a tuple, the cheapest object: (order, partials, saved, parents, shape, dtype).
