@@ -208,7 +208,8 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
     if isinstance(y, tuple):
         return _several(y, tape, (_next(tape), partials, (), parents, len(y), None))
     out = Traced(y, tape, (_next(tape), partials, (), parents, y.shape, y.dtype))
-    if getattr(y, "base", None) is not None or type(y) in LIFTED or any(y is v for v in values):
+    kind = type(y)
+    if (kind is ndarray and (y.base is not None or y is values[0])) or kind in LIFTED:
         for i, a in enumerate(args):
             if type(a) is Traced and a.tape is tape and shares(y, values[i]):
                 seen(out, a, func, i, args, kw)

@@ -33,23 +33,19 @@ LATE: dict[str, Callable] = {}  # name of a ufunc of another library -> function
 def record(func: Callable, *args: Any, **kw: Any) -> Any:
     """Call `func` by its rule; at least one of `args` must be traced or mapped."""
     try:
-        return _by_rule(func, *args, **kw)
+        if RUNNING:
+            top = newest(args) if not kw else newest((*args, *kw.values()))
+            if type(top) is Mapped:
+                return batched(top.tape, func, args, kw)
+        traced = TRACED.get(func)
+        if traced is None:
+            no_rule(func)
+        return traced(*args, **kw)
     except Finished:
         given = settled(args)
-        if newest(given) is not None:
-            return _by_rule(func, *given, **kw)
-        return func(*given, **kw)
-
-
-def _by_rule(func: Callable, *args: Any, **kw: Any) -> Any:
-    if RUNNING:
-        top = newest(args) if not kw else newest((*args, *kw.values()))
-        if type(top) is Mapped:
-            return batched(top.tape, func, args, kw)
-    traced = TRACED.get(func)
-    if traced is None:
-        no_rule(func)
-    return traced(*args, **kw)
+        if newest(given) is None:
+            return func(*given, **kw)
+        return record(func, *given, **kw)
 
 
 def _late(ufunc: numpy.ufunc) -> Callable:
