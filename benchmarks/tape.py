@@ -1,10 +1,11 @@
 """Value and gradient on plain NumPy, compared with HIPS autograd on the same program; torch eager
-is shown for scale.
+is shown for scale. Arrays that are filled in a loop, compared with lists.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -14,9 +15,12 @@ import numpy as np
 import torch
 
 import isomorph as iso
+import isomorph.numpy as inp
 
 from .tables import Table
 from .timing import minima
+
+ONE = np.ones(3)
 
 
 def mlp(np: Any) -> Callable:
@@ -96,7 +100,62 @@ def programs() -> dict[str, tuple[Callable, Any, tuple]]:
     }
 
 
-def run() -> Table:
+def filled(n: int) -> Callable:
+    """r[i] = a * r[i - 1] + x[i], written into an array."""
+
+    def loss(x):
+        r = inp.zeros(n)
+        r[0] = x[0]
+        for i in range(1, n):
+            r[i] = 0.9 * r[i - 1] + x[i]
+        return np.sum(r * r)
+
+    return loss
+
+
+def stacked(n: int) -> Callable:
+    """The same as a list."""
+
+    def loss(x):
+        r = [x[0]]
+        for i in range(1, n):
+            r.append(0.9 * r[-1] + x[i])
+        found = np.stack(r)
+        return np.sum(found * found)
+
+    return loss
+
+
+def writes() -> list[Table]:
+    """An array that is filled in a loop, and new arrays of `isomorph.numpy`."""
+    rows = []
+    for n in (100, 1000, 10_000):
+        x = np.cos(np.arange(float(n)))
+        ours, peer = iso.value_and_grad(filled(n)), iso.value_and_grad(stacked(n))
+        check(ours(x), peer(x))
+        best = minima({"ours": partial(ours, x), "peer": partial(peer, x)}, rounds=5, slice_s=0.1)
+        ratio = best["ours"] / best["peer"]
+        times = [f"{best[who] * 1e3:.1f}" for who in ("ours", "peer")]
+        rows.append([f"{n} numbers", *times, f"{ratio:.2f}x", "3x", "yes" if ratio <= 3 else "NO"])
+    head = ["r[i] = a * r[i - 1] + x[i], value and gradient", "written ms", "list and np.stack ms"]
+    loops = Table([*head, "written / list", "budget", "met"], rows)
+    makers = {
+        "zeros(3)": lambda np: np.zeros(3), "array([1.0, 2.0])": lambda np: np.array([1.0, 2.0]),
+        "empty((2, 2))": lambda np: np.empty((2, 2)), "full(3, 1.0)": lambda np: np.full(3, 1.0),
+        "arange(3.0)": lambda np: np.arange(3.0), "ones_like(x)": lambda np: np.ones_like(ONE),
+    }  # fmt: skip
+    rows = []
+    for name, make in makers.items():
+        both = {"ours": partial(make, inp), "numpy": partial(make, np)}
+        best = minima(both, rounds=20, slice_s=1e-2)
+        more = (best["ours"] - best["numpy"]) * 1e6
+        times = [f"{best[who] * 1e6:.2f}" for who in both]
+        rows.append([name, *times, f"+{more:.2f} µs", "0.6 µs", "yes" if more <= 0.6 else "NO"])
+    head = ["a new array", "isomorph.numpy µs", "NumPy µs", "more", "budget", "met"]
+    return [loops, Table(head, rows)]
+
+
+def run() -> list[Table]:
     torch.set_num_threads(1)
     out = []
     for label, (program, params, data) in programs().items():
@@ -138,7 +197,8 @@ def run() -> Table:
         "HIPS autograd µs",
         "torch eager µs",
     ]
-    return Table([*head, "isomorph / HIPS", "budget", "met", "isomorph / torch"], out)
+    table = Table([*head, "isomorph / HIPS", "budget", "met", "isomorph / torch"], out)
+    return [table, *writes()]
 
 
 def check(ours: Any, hips: Any) -> None:
@@ -148,4 +208,5 @@ def check(ours: Any, hips: Any) -> None:
 
 
 if __name__ == "__main__":
-    print(run().markdown)
+    for table in run():
+        print(table.markdown)

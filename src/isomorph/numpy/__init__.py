@@ -17,10 +17,14 @@ from typing import Any
 import numpy
 
 from . import creation, fft, joining, linalg, loops, random
-from .lists import LISTED
+from .lists import LISTED, quick
 
 OURS = {name: getattr(part, name) for part in (creation, joining, loops) for name in part.__all__}
 OURS |= {**LISTED, "fft": fft, "linalg": linalg, "random": random}
+OURS |= {
+    name: quick(getattr(numpy, name, None), OURS[name])
+    for name in (*creation.__all__, *joining.__all__, *LISTED)
+}
 OURS |= {name: creation.makes(OURS.get(name, getattr(numpy, name))) for name in creation.MADE}
 __all__ = numpy.__all__  # pyright: ignore
 globals().update({name: x for name, x in vars(numpy).items() if not name.startswith("_")} | OURS)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 
 from ..backends.numpy.buffers import Buffer, bare, made
+from ..backends.numpy.levels import OPEN
 from ..backends.numpy.nested import gathered, holds_traced
 from ..backends.numpy.storage import ACTIVE, layout
 from ..backends.numpy.traced import Traced, concrete, floating
@@ -43,8 +44,7 @@ def makes(func: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(func)
     def make(*args: Any, **kw: Any) -> Any:
-        x = func(*args, **kw)
-        return x if ACTIVE.get() is None else made(x)
+        return made(func(*args, **kw)) if OPEN else func(*args, **kw)
 
     return make
 

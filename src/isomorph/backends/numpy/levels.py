@@ -14,6 +14,7 @@ TRACED: dict[Callable, Callable] = {}  # a NumPy function -> its version for tra
 BATCHED: dict[Callable, Callable] = {}  # a function -> its version for mapped values
 LIFTED: set[type] = set()  # the types of values of a transform
 RUNNING: list[Any] = []  # the maps that run now, in all threads; mostly there are none
+OPEN: list[Any] = []  # the tapes whose functions run now, in all threads
 LEVELS = count()
 
 

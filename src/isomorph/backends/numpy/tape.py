@@ -30,7 +30,7 @@ from .adding import At, Slot, add_at, add_mapped_at, can_take, cast, unbroadcast
 from .buffers import Buffer, bare
 from .custom_mapped import custom_mapped
 from .holding import Tape, memory
-from .levels import LIFTED, RUNNING, newest
+from .levels import LIFTED, OPEN, RUNNING, newest
 from .mapped import Mapped, batched, call, one, two
 from .storage import ACTIVE, Finished, Rest, lent, refuse, seen, shares
 from .traced import TRACED, Traced, concrete, is_traced, no_rule
@@ -320,10 +320,12 @@ def vjp(func: Callable, leaves: Sequence[Any]) -> tuple[tuple, Callable, tuple]:
     roots: list[Node] = [(next(tape.order), (), (), (), x.shape, x.dtype) for x in leaves]
     tape.given = {node[0]: x for node, x in zip(roots, originals) if isinstance(x, ndarray)}
     token = ACTIVE.set(tape)
+    OPEN.append(tape)
     try:
         outs, aux = func(*[Traced(x, tape, node) for x, node in zip(leaves, roots)])
         outs, aux = tuple(map(_shown, outs)), tuple(map(_shown, aux))
     finally:
+        OPEN.remove(tape)
         ACTIVE.reset(token)
         tape.close()
     ends = [o.node if type(o) is Traced and o.tape is tape else None for o in outs]
