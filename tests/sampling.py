@@ -23,7 +23,7 @@ from pathlib import Path
 from frameworks import BACKENDS
 
 TIMES = Path(__file__).with_name("times.json")
-ALLOWANCE = 0.02  # seconds
+ALLOWANCE = 0.006  # seconds
 ROUNDS = 30
 GROUPS = (*BACKENDS, "none")
 SHORT = 2.0  # seconds; a longer test of `make test` says why (the mark `takes`)

@@ -218,6 +218,7 @@ UNCOMPILED = [
 ]
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize(("backend", "name"), UNCOMPILED, indirect=["backend"])
 def test_what_may_not_be_compiled_raises(backend, name):
     arrays = given(backend, arrays_of(TABLE[name]))

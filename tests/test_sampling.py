@@ -31,9 +31,9 @@ def test_every_seed_draws_a_case_of_every_function_and_all_that_is_short_or_whol
 
 
 def test_a_test_is_drawn_less_often_the_longer_it_takes():
-    many = {f"tests/test_many.py::test_it[{i}]": 0.3 for i in range(2000)}
+    many = {f"tests/test_many.py::test_it[{i}]": 0.09 for i in range(2000)}
     chosen = sampling.drawn(many, 5, seconds=many)
-    rounds = sampling.period(0.3)
+    rounds = sampling.period(0.09)
     assert 10 <= rounds <= 20
     assert len(many) / rounds * 0.8 < len(chosen) < len(many) / rounds * 1.2
     assert sampling.drawn(many, 6, seconds=many).isdisjoint(chosen)
@@ -83,12 +83,13 @@ def test_backends_and_parts_together_are_all_shares_of_a_run(parts):
 def test_a_long_test_says_why(request):
     """Recorded times, not a clock: the file is the same on every machine."""
     long = {name for name, seconds in sampling.recorded().items() if seconds > sampling.SHORT}
+    quick = [item for item in request.session.items if not item.get_closest_marker("slow")]
+    whole = {item.nodeid for item in quick if item.get_closest_marker("whole")}
+    chosen = sampling.drawn([item.nodeid for item in quick], 0, whole) & long
     silent = {
         function_of(item.nodeid)
-        for item in request.session.items
-        if item.nodeid in long
-        and not item.get_closest_marker("takes")
-        and not item.get_closest_marker("slow")
+        for item in quick
+        if item.nodeid in chosen and not item.get_closest_marker("takes")
     }
     assert sorted(silent) == []
 

@@ -32,6 +32,7 @@ GRADIENTS = {
 }  # fmt: skip
 
 
+@pytest.mark.takes("JAX compiles each operation")
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients_at_edges(backend, xp, name):
     call, x, wanted = GRADIENTS[name]
@@ -230,6 +231,7 @@ def test_narrow_integers_as_indices_and_bits(backend, xp):
         assert found.dtype == dtype
 
 
+@pytest.mark.takes("JAX compiles each operation")
 def test_lists_and_numbers_of_places_are_dropped_too(backend, xp):
     x = xp.asarray(np.arange(3.0))
     assert numpy_of(iso.at(x)[[0, 5]].set(9.0, mode="drop")).tolist() == [9.0, 1.0, 2.0]

@@ -83,6 +83,7 @@ def test_values(backend, xp, name):
     check(name, xp, values_of(name, inputs(xp, [name])[name]), right(name))
 
 
+@pytest.mark.takes("JAX compiles each operation")
 @pytest.mark.parametrize("name", SMOOTH)
 def test_gradients(backend, xp, name):
     found = gradients_of(xp, name, inputs(xp, [name])[name])
@@ -94,6 +95,7 @@ def test_gradients(backend, xp, name):
 PARTS = {" ".join(SOME[i : i + 5]): SOME[i : i + 5] for i in range(0, len(SOME), 5)}
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize(
     ("names", "smooth"),
     [

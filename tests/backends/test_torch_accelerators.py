@@ -35,6 +35,7 @@ def test_a_product_of_integers_from_digits(backend, dtype):
         assert int(numpy_of(exact)) == int(np.sum(full * full, dtype=dtype))
 
 
+@pytest.mark.takes("torch compiles C++")
 def test_every_product_of_integers(backend, monkeypatch):
     linalg = room("linalg")
     monkeypatch.setattr(linalg, "_needs_digits", lambda x1, x2: True)

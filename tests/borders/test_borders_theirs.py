@@ -82,6 +82,7 @@ GRID = [
 ]  # fmt: skip
 
 
+@pytest.mark.takes("TensorFlow traces and compiles it")
 @pytest.mark.parametrize(("backend", "case", "transform"), GRID, indirect=["backend"])
 def test_their_transforms_of_our_functions(backend, case, transform):
     """For every kind of input: right, or raises as the ledger says."""

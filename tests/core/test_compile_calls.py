@@ -95,6 +95,7 @@ def test_memory_that_cannot_be_given_away(backend, xp, which):
             step(w, w)
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_a_way_back_finds_donated_tensors_as_they_were(backend, xp):
     step = iso.jit(lambda w, g: w * w * g, donate="w")

@@ -230,6 +230,7 @@ KINKS = {
 }
 
 
+@pytest.mark.takes("JAX compiles each operation")
 @pytest.mark.parametrize("name", KINKS)
 def test_gradient_at_a_kink_is_one_of_the_slopes(backend, xp, name):
     func, x, low, high = KINKS[name]

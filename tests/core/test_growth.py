@@ -40,6 +40,7 @@ def test_fresh_programs_leave_nothing_behind(backend):
     assert {kind: n for kind, n in more.items() if n >= 10} == {}
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_fresh_programs_leave_nothing_of_ours_behind(backend):
     """Inductor keeps the text and shapes of each program, as it does for torch.compile. Nothing of

@@ -406,6 +406,7 @@ def cells():
             yield pytest.param(backend, name, marks=pytest.mark.slow if left else ())
 
 
+@pytest.mark.takes("JAX compiles each operation")
 @pytest.mark.parametrize(("backend", "name"), list(cells()), indirect=["backend"])
 def test_random_programs_differentiate_twice(backend, name):
     ran = []

@@ -424,6 +424,7 @@ def test_the_determinant_of_nothing(backend):
     assert tuple(iso.hvp(det, (x,), (x,))[0].shape) == (2, 0, 0)
 
 
+@pytest.mark.takes("TensorFlow traces and compiles it")
 @pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
 def test_the_determinant_of_a_size_that_a_graph_is_given(backend):
     import tensorflow as tf

@@ -116,6 +116,7 @@ def test_inside_of_something_else_nothing_is_verified(backend):
         np.testing.assert_allclose(numpy_of(run(x)), [3.0, 12.0], rtol=1e-6)
 
 
+@pytest.mark.takes("torch compiles C++")
 def test_static_arguments_and_modules(backend):
     with iso.use_backend(backend), iso.use_key(0):
         net = iso.Sequential(iso.Linear(2, 3), iso.Activation("silu"), iso.Dropout(0.5))

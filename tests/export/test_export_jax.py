@@ -13,6 +13,7 @@ def exported(backend, build, *args, **kw):
     return iso.export.to_jax(made(backend, build, *args, **kw))
 
 
+@pytest.mark.takes("JAX compiles each operation")
 @pytest.mark.parametrize("kind", ["sgd", "adam"])
 def test_optax_trains_it(backend, kind):
     model = made(backend, Plain)

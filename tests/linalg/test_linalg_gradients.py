@@ -118,6 +118,7 @@ def test_mapped_functions(backend, xp):
     np.testing.assert_allclose(values(mapped(arrays[0])), rows, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.takes("JAX compiles each operation")
 @pytest.mark.parametrize("backend", ["jax"], indirect=True)
 def test_forward_mode_is_ours(backend, xp):
     """JAX's own forward mode says that it has no rule; ours, and reverse mode twice, do."""

@@ -291,6 +291,7 @@ def test_float32_stays(backend, xp):
     assert mixed.dtype == xp.float64
 
 
+@pytest.mark.takes("TensorFlow traces and compiles it")
 def test_the_dtype_of_a_rank(backend, xp):
     """That of indices: int64, or int32 where 64 bits are off."""
     rank = L.lstsq(xp.asarray(TALL), xp.asarray(TALL)).rank

@@ -75,6 +75,7 @@ def test_values_of_arrays_with_gaps(backend):
         assert measured(name, numpy_of(found), high, rest).max() <= 2 * STATED[name]
 
 
+@pytest.mark.takes("TensorFlow traces and compiles it")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_slopes_of_large_binomials(backend, dtype, monkeypatch):
     """In n and in k, for n up to 1e14: a difference of digamma functions has no right digit."""

@@ -29,6 +29,7 @@ def slope(function):
     return (function(X + 1e-6) - function(X - 1e-6)) / 2e-6
 
 
+@pytest.mark.takes("JAX compiles each operation")
 def test_numbers_integers_and_shapes(backend, xp):
     x = iso.convert(np.float32([[0.5], [2.0]]), backend)
     y = iso.convert(np.float32([1.0, 2.0, 3.0]), backend)

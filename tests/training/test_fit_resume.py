@@ -109,6 +109,7 @@ def test_interrupted_and_killed_it_ends_as_if_never_stopped(backend, tmp_path):
     assert said["steps"] < events("resume")[1]["step"] < steps
 
 
+@pytest.mark.takes("JAX compiles each operation")
 def test_stopped_anywhere_it_ends_the_same(backend, tmp_path):
     """Stopped in the first epoch, at its end, after it, and within the third."""
     want = whole(backend, 9)

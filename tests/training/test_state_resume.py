@@ -59,6 +59,7 @@ def same_state(found, wanted, steps):
         np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.takes("torch compiles C++")
 @pytest.mark.parametrize("compiled", [True, False])
 def test_on_one_backend(backend, compiled, tmp_path):
     want = fit(backend, 5, compiled=compiled)

@@ -301,6 +301,7 @@ def test_a_gradient_that_is_another_parameter(backend, compiled):
         np.testing.assert_allclose(iso.to_numpy(state.model[key]), wanted, rtol=1e-12)
 
 
+@pytest.mark.takes("TensorFlow traces and compiles it")
 @pytest.mark.parametrize("wrapped", [lambda f: f, iso.jit], ids=["eager", "in jit"])
 def test_states_side_by_side(backend, wrapped):
     """Steps inside vmap: each example has its own state, and a program has no operator for that."""

@@ -378,6 +378,7 @@ def test_the_loss_of_an_epoch_is_that_of_its_examples(backend):
     assert got.history[0]["validation"]["loss"] == pytest.approx(13.0, rel=1e-14)
 
 
+@pytest.mark.takes("JAX compiles each operation")
 @pytest.mark.parametrize("compiled", [False, True])
 def test_the_loss_of_an_epoch_is_that_of_what_counts(backend, compiled):
     batches, labels = stream(backend)

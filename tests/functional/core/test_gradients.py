@@ -205,6 +205,7 @@ def test_jac(backend, xp, mode):
 by_torch, by_optax = (partial(f, steps=steps.WALK) for f in (steps.by_torch, steps.by_optax))
 
 
+@pytest.mark.takes("torch compiles C++")
 def test_optimizer_update(backend, xp):
     oracles = {
         "torch": by_torch(lambda params: torch.optim.SGD(params, lr=steps.LR)),
@@ -213,6 +214,7 @@ def test_optimizer_update(backend, xp):
     steps.check(backend, xp, steps.ours_optimizer, steps.descent, oracles)
 
 
+@pytest.mark.takes("torch compiles C++")
 def test_gradient_descent_update(backend, xp):
     oracles = {
         "torch": by_torch(lambda params: torch.optim.SGD(params, lr=steps.LR)),

@@ -33,6 +33,7 @@ def check(xp, ours, theirs, x, data_format):
     np.testing.assert_allclose(numpy_of(found), turn(g.cpu().numpy()), rtol=1e-10, atol=1e-13)
 
 
+@pytest.mark.takes("TensorFlow traces and compiles it")
 @dims
 @pytest.mark.parametrize("data_format", ["channel_last", "channel_first"])
 def test_pools(backend, xp, n, data_format):
