@@ -9,7 +9,7 @@ from frameworks import enable_x64, jax, jnp
 import isomorph as iso
 from isomorph.backends.vocabulary import ELEMENTWISE
 from isomorph.dispatch import load
-from oracles import central_gradient
+from oracles import as_users_have_it, central_gradient
 
 pytestmark = pytest.mark.parametrize("backend", ["jax"], indirect=True)
 
@@ -311,3 +311,28 @@ def test_no_tracer_is_asked_for_its_device_by_an_optimizer(backend, monkeypatch)
     np.testing.assert_allclose(iso.jit(half)(v["w"])["w"], [0.5] * 3)
     new = iso.jit(iso.adam_update, static=(2, 5))(v, v, 0.1, v, v, 1)[0]
     np.testing.assert_allclose(new["w"], 1 - 0.1 * 10 / np.sqrt(1000), rtol=1e-6)
+
+
+WRITES = {
+    "set": lambda r, v: iso.at(r)[1:].set(v),
+    "one row": lambda r, v: iso.at(r)[2].set(v[0] + v[1]),
+    "a column": lambda r, v: iso.at(r)[1:, 3].set(v[:, 0]),
+    "backwards": lambda r, v: iso.at(r)[1:].set(v[::-1]),
+    "add": lambda r, v: iso.at(r)[1:].add(v),
+    "multiply": lambda r, v: iso.at(r)[1:].multiply(v),
+    "rows": lambda r, v: iso.at(r)[np.array([3, 1, 2])].set(v),
+}
+
+
+@pytest.mark.takes("XLA compiles it")
+@pytest.mark.parametrize("n", [6, 24, 301])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", WRITES)
+def test_what_is_written_is_computed_from_the_old_values(backend, name, dtype, n):
+    """XLA on a CPU writes into the array from which it reads (JAX 0.10, also without isomorph)."""
+    x = jnp.asarray(np.cos(1.7 * np.arange(4.0 * n)), dtype)
+    write = lambda x: WRITES[name](jnp.reshape(x, (4, n)), jnp.reshape(x[: 3 * n] * 0.7, (3, n)))
+    slope = iso.grad(lambda x: jnp.sum(jnp.sin(write(x)) * jnp.arange(4.0)[:, None].astype(dtype)))
+    for func in (write, slope):
+        found = as_users_have_it(backend, iso.jit(func))(x)
+        np.testing.assert_allclose(found, func(x), rtol=1e-5, atol=1e-5)

@@ -105,7 +105,20 @@ def _updated(x: Any, index: tuple, value: Any, how: str) -> Any:
         return _multiplied(x, *_flat(x, index, value))
     if how == "set" and not writes_in_order() and _repeats(x, index):
         return _last(x, index, value)
+    if how == "set" and _reads_what_it_writes(x, index, value):
+        apart = jnp.zeros(x.shape, x.dtype).at[index].set(value)
+        return jnp.where(jnp.zeros(x.shape, bool).at[index].set(True), apart, x)
     return getattr(x.at[index], how)(value)
+
+
+def _reads_what_it_writes(x: Any, index: tuple, value: Any) -> bool:
+    """Whether XLA might compute `value` while it writes, from elements of `x` that it has
+    overwritten. On a CPU it does so for slices (JAX 0.10, `lax.dynamic_update_slice` too).
+    """
+    if not (isinstance(x, jax.core.Tracer) and isinstance(value, jax.core.Tracer)):
+        return False
+    basic = all(i is None or i is Ellipsis or isinstance(i, (int, slice)) for i in index)
+    return basic and value.size > 1
 
 
 def writes_in_order() -> bool:
