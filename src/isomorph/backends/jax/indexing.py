@@ -115,7 +115,7 @@ def _reads_what_it_writes(x: Any, index: tuple, value: Any) -> bool:
     """Whether XLA might compute `value` while it writes, from elements of `x` that it has
     overwritten. On a CPU it does so for slices (JAX 0.10, `lax.dynamic_update_slice` too).
     """
-    if not (isinstance(x, jax.core.Tracer) and isinstance(value, jax.core.Tracer)):
+    if not (isinstance(x, Tracer) and isinstance(value, Tracer)):
         return False
     basic = all(i is None or i is Ellipsis or isinstance(i, (int, slice)) for i in index)
     return basic and value.size > 1
