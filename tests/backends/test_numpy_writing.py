@@ -496,6 +496,92 @@ def test_results_leave_as_plain_arrays(backend):
     np.testing.assert_array_equal(aux["part"], [0.6, 0.0])
 
 
+def test_a_python_number_is_rebound_and_an_array_without_axes_is_written(backend):
+    def run(a):
+        before = a
+        a += 1
+        return before * a
+
+    for given in (2.0, np.float64(2.0), np.array(2.0), np.array([2.0])):
+        value, grad = iso.value_and_grad(lambda a: np.sum(run(a)))(given)
+        wanted = (9.0, 6.0) if isinstance(given, np.ndarray) else (6.0, 5.0)
+        assert (float(value), float(np.sum(grad))) == wanted, given
+
+
+def test_lists_that_hold_traced_numbers_are_written(backend):
+    def run(np, x):
+        a, b = np.zeros((2, 2)), x * 1.0
+        a[0] = [x[0], 2.0]
+        a[:] = [[x[0], 1.0], [2.0, x[1]]]
+        b[1:] = [x[0], 3.0]
+        return (a**2).sum() + (b**2).sum()
+
+    wanted = central_gradient(lambda x: run(np, x), X)
+    np.testing.assert_allclose(iso.grad(lambda x: run(inp, x))(X), wanted, rtol=1e-6, atol=1e-7)
+
+
+def test_a_view_that_was_kept_is_the_number_that_it_was(backend):
+    kept = []
+
+    def run(x):
+        y = x * 1.0
+        kept.append(y[1:])
+        y += 1
+        return y.sum()
+
+    iso.grad(run)(X)
+    np.testing.assert_array_equal(kept[0] + 0, X[1:] + 1)
+
+
+RULE = iso.custom_vjp(lambda x: x, lambda x: (x, ()), lambda _, g: (g,))
+
+
+@pytest.mark.parametrize("what", [iso.stop_gradient, RULE], ids=["stop_gradient", "a rule"])
+def test_what_shares_memory_is_read_only_inside_and_writeable_after(backend, what):
+    def inside(x):
+        y = np.exp(x)
+        z = iso.stop_gradient(y)
+        z += 1  # what exp's rule reads
+        return (y * z).sum()
+
+    with pytest.raises(ValueError, match="read-only"):
+        iso.grad(inside)(X)
+    (_, aux), _ = iso.value_and_grad(lambda x: (x.sum(), what(x * 2)), has_aux=True)(X)
+    assert aux.flags.writeable
+
+
+CONSTANTS = {
+    "linear": lambda np, x, k: iso.linear(x[None], k),
+    "attention": lambda np, x, k: iso.scaled_dot_product_attention(x[None] * 2.0, k, k),
+    "interp": lambda np, x, k: np.interp(x, np.cumsum(abs(k[0])), k[1]),
+    "solve": lambda np, x, k: np.linalg.solve(k + 3 * np.eye(3), x),
+    "convolve": lambda np, x, k: np.convolve(x, k[0]),
+    "einsum": lambda np, x, k: np.einsum("ij,j->i", k, x) * x,
+    "where": lambda np, x, k: np.where(x > 1, x * k, k * x * x),
+    "power": lambda np, x, k: np.power(x, k),
+    "stack": lambda np, x, k: np.stack([x, k[0]]) * np.concatenate([x, k[0]]).reshape(2, 3),
+    "polyval": lambda np, x, k: np.polyval(k[0], x),
+    "softmax": lambda np, x, k: iso.softmax(k * x) * k,
+    "cross": lambda np, x, k: np.cross(x, k) + np.tensordot(x, k, 1),
+    "average": lambda np, x, k: np.average(x, weights=abs(k[0])) + np.trapezoid(x, k[0]),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_a_constant_may_be_written_after_it_was_read(backend, name):
+    """Arrays of `isomorph.numpy`, which a rule reads again: it has the old numbers."""
+    numbers = np.cos(np.arange(9.0)).reshape(3, 3)
+
+    def run(np, x):
+        k = np.array(numbers)
+        y = CONSTANTS[name](np, x, k)
+        k[:] = 7.0
+        return (y**2).sum() + (k * x).sum()
+
+    wanted = central_gradient(lambda x: run(np, x), X)
+    np.testing.assert_allclose(iso.grad(lambda x: run(inp, x))(X), wanted, rtol=1e-6, atol=1e-7)
+
+
 def test_the_dtype_of_the_array_stays(backend):
     def run(x):
         b = inp.zeros(3, dtype=np.float32)

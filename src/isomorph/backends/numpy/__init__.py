@@ -67,6 +67,9 @@ class NumPy(Backend):
         elif isinstance(error, ValueError) and "read-only" in str(error):
             add(error, READ_ONLY)
 
+    def weak(xp, x, beside):
+        return super().weak(x, beside)[()]  # a number, which `x += 1` rebinds
+
     def own(xp, x):
         return x.copy() if isinstance(x, np.ndarray) else x
 
@@ -122,7 +125,7 @@ class NumPy(Backend):
         return (source.standard_normal if normal else source.random)(shape, dtype)
 
     def stop_gradient(xp, x, preserve_type=True):
-        return lent(concrete(x)) if type(x) is Traced else concrete(x)
+        return lent(concrete(x), x.tape) if type(x) is Traced else concrete(x)
 
     def asarray(xp, obj, /, *, dtype=None, device=None, copy=None):
         """`np.asarray`, also for traced values and sequences of them."""

@@ -16,6 +16,7 @@ from ...typing import TracedArray
 from .levels import newest
 from .mapped import Mapped, Unbatchable, getitem
 from .methods import Flat, Methods
+from .nested import gathered
 from .storage import (
     ACTIVE,
     Stored,
@@ -191,6 +192,8 @@ class Buffer(Stored, NDArrayOperatorsMixin, TracedArray):
         return result(self.value[index], self, getitem, (index,), {})
 
     def __setitem__(self, index: Any, v: Any) -> None:
+        if isinstance(v, (list, tuple)):
+            v = gathered(v) if newest(v) is not None else v
         become_traced(self, v)
         if type(self) is Buffer:
             self.value[bare(index)] = bare(v)

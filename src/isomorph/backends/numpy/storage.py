@@ -110,8 +110,11 @@ def _listed(home: Any, view: Any) -> None:
 def take_again(view: Any) -> None:
     of, func, args, kw = view.taken
     new = func(of, *args, **kw)
-    view.value, view.node = new.value, new.node
-    _listed(storage(of), view)
+    if type(new) is type(view) and new.tape is view.tape:
+        view.value, view.node = new.value, new.node
+        _listed(storage(of), view)
+    else:  # its function has returned: it is the number that it was
+        view.value, view.node = new, None
 
 
 def emptied(home: Any) -> list[Any]:
@@ -229,17 +232,18 @@ def separate(home: Any) -> None:
         home.value = np.copy(value, order="K")
 
 
-def lent(x: Any) -> Any:
+def lent(x: Any, tape: Any) -> Any:
     """`x` for a function that may write into its argument: that does not change `x`. A plain array
-    is read-only then.
+    is read-only until the function of the tape returns.
     """
     kind = type(x)
-    if kind is ndarray:
+    if kind is ndarray and x.flags.writeable:
         x = x.view()
         x.flags.writeable = False
+        tape.held.append(x)
         return x
     if kind is Mapped:
-        return Mapped(lent(x.value), x.tape)
+        return Mapped(lent(x.value, tape), x.tape)
     return kind(x.value, x.tape, x.node) if kind in LIFTED else x
 
 

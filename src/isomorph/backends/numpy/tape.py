@@ -293,7 +293,7 @@ def custom(bound: Any, *arrays: Any) -> tuple:
         seen = any(map(is_traced, arrays))
         return custom_mapped(tape, custom, bound, arrays) if seen else bound.func(*arrays)
     values = tuple(_lower(a, tape) for a in arrays)
-    apart = tuple(map(lent, values))
+    apart = tuple([lent(x, tape) for x in values])
     outs, residuals = bound.fwd(*apart)
     for x, y in zip(values, apart):
         if type(y) is Traced and y.node is not x.node:

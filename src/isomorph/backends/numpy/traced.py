@@ -22,6 +22,7 @@ from .levels import LIFTED, RUNNING, TRACED, newest
 from .mapped import Mapped, batched
 from .mapped import getitem as getitem
 from .methods import Methods
+from .nested import gathered
 from .replaced import replacement
 from .storage import AT, Finished, Stored, is_number, overwrite, settled, write
 
@@ -282,7 +283,7 @@ class Traced(Stored, Methods, TracedArray):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(value, (list, tuple)):
-            value = np.stack(value) if newest(value) is not None else value
+            value = gathered(value) if newest(value) is not None else value
         write(self, _own(concrete(index)), value)
 
     def __float__(self) -> float:
