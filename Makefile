@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 export TF_CPP_MIN_LOG_LEVEL := 3
 export ONEDNN_JIT_PROFILE := 0
+unexport PYTHONDONTWRITEBYTECODE  # without it, every process compiles every file again
 export SCOREBOARD_ARTIFACTS ?= $(CURDIR)/.scoreboard/screenshots
 
 .PHONY: demo test test-full test-all test-changed times names lint docs docs-serve bench scoreboard browser versions release conformance clean

@@ -11,6 +11,7 @@ runs them on the backends that have this device, with their arrays there (`devic
 2/6` runs the second of six parts.
 """
 
+import gc
 import os
 import re
 import sys
@@ -45,6 +46,10 @@ from frameworks import (  # noqa: F401
 import isomorph as iso
 from isomorph.dispatch import load, names
 from oracles import QUICK_XLA, noted
+
+# Collecting makes millions of objects that stay: nothing is looked for among them until it is done,
+# and then never again (`pytest_collection_finish`).
+gc.disable()
 
 # A second run of the tests need not compile what did not change.
 iso.cache(Path(__file__).parents[1] / ".programs")
@@ -345,6 +350,8 @@ def keep_part(config, items):
 
 def pytest_collection_finish():
     Missing.running = True
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -10,6 +10,7 @@ import re
 import tokenize
 import types
 from datetime import date
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,10 +23,17 @@ from isomorph.backends.vocabulary import FFT, LINALG, VOCABULARY
 from isomorph.dispatch import load
 
 SOURCE = Path(isomorph.__file__).parent
-FILES = {
-    path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text())
-    for path in (*SOURCE.rglob("*.py"), *SOURCE.rglob("*.pyi"))
-}
+
+
+@cache
+def files():
+    """All files of isomorph, parsed."""
+    return {
+        path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text())
+        for path in (*SOURCE.rglob("*.py"), *SOURCE.rglob("*.pyi"))
+    }
+
+
 PACKAGES = {
     "numpy": {"numpy"},
     "jax": {"jax", "jaxlib"},
@@ -89,16 +97,19 @@ def imported(path, tree):
             base = base / (node.module or "").replace(".", "/")
             for alias in node.names:
                 inside = [base / f"{alias.name}.py", base / alias.name / "__init__.py"]
-                found = [p for p in inside if p.as_posix() in FILES]
+                found = [p for p in inside if p.as_posix() in files()]
                 found = found or [base.with_suffix(".py"), base / "__init__.py"]
-                yield from (p.as_posix() for p in found if p.as_posix() in FILES)
+                yield from (p.as_posix() for p in found if p.as_posix() in files())
         elif isinstance(node, ast.Import):
             assert not [a for a in node.names if a.name.startswith("isomorph")], path
         elif isinstance(node, ast.ImportFrom):
             assert not (node.module or "").startswith("isomorph"), path
 
 
-ARROWS = {path: sorted(set(imported(path, tree)) - {path}) for path, tree in FILES.items()}
+@cache
+def arrows():
+    """The files that each file imports."""
+    return {path: sorted(set(imported(path, tree)) - {path}) for path, tree in files().items()}
 
 
 def circles(arrows):
@@ -126,15 +137,15 @@ def circles(arrows):
 def test_there_are_no_import_circles():
     """Late imports and type-only imports count; loading a backend by name does not."""
     assert circles({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}) == {frozenset("abc")}
-    assert sum(map(len, ARROWS.values())) > 500
-    assert sorted(map(sorted, circles(ARROWS))) == []
+    assert sum(map(len, arrows().values())) > 500
+    assert sorted(map(sorted, circles(arrows()))) == []
 
 
 def test_imports_have_one_direction():
     """Doors → dispatch → contract; composed → contract; backends → composed."""
-    for path, arrows in ARROWS.items():
+    for path, targets in arrows().items():
         rooms = [room for room in MAY_IMPORT if path.startswith(room)]
-        for target in arrows:
+        for target in targets:
             said = f"{path} imports {target}"
             if rooms:
                 allowed = (max(rooms, key=len), *MAY_IMPORT[max(rooms, key=len)])
@@ -147,10 +158,10 @@ def test_imports_have_one_direction():
             else:
                 reaches = target.startswith("backends/") and target not in KNOWN_OF_BACKENDS
                 assert not reaches, said
-    assert "backends/contract.py" in ARROWS["dispatch.py"]
-    assert "backends/contract.py" in ARROWS["backends/composed.py"]
+    assert "backends/contract.py" in arrows()["dispatch.py"]
+    assert "backends/contract.py" in arrows()["backends/composed.py"]
     for room in MAY_IMPORT:
-        assert any(path.startswith(room) for path in FILES), f"{room} is gone"
+        assert any(path.startswith(room) for path in files()), f"{room} is gone"
 
 
 def words(text):
@@ -180,7 +191,7 @@ def test_a_framework_in_disguise_is_seen():
     assert disguised("x = 1  # Inductor is slow here")
     assert disguised('ahead = "cpu" in str(device)')
     assert not disguised('"""As in torch."""\nx = 1  # a compiler is slow here')
-    for path in FILES:
+    for path in files():
         if not path.startswith((*MAY_NAME, OF_HABITS, *OF_LAUNCHERS)):
             assert disguised((SOURCE / path).read_text()) == [], path
 
@@ -218,7 +229,7 @@ def code_strings(tree):
 
 def test_a_framework_is_imported_only_in_its_rooms(backend):
     seen = 0
-    for path, tree in FILES.items():
+    for path, tree in files().items():
         roots = {name.partition(".")[0] for name in imports(tree)}
         if roots & PACKAGES[backend]:
             seen += 1
@@ -228,7 +239,7 @@ def test_a_framework_is_imported_only_in_its_rooms(backend):
 
 
 def test_a_framework_is_named_only_where_it_may_be(backend):
-    for path, tree in FILES.items():
+    for path, tree in files().items():
         if path.startswith(MAY_NAME) or (
             backend == "numpy" and path.startswith(("default_backend.py", *NUMPY_ROOMS))
         ):
@@ -240,10 +251,10 @@ def test_a_framework_is_named_only_where_it_may_be(backend):
 
 
 def test_a_backend_imports_no_other(backend):
-    room = {p for p in FILES if p.startswith(f"backends/{backend}/")}
+    room = {p for p in files() if p.startswith(f"backends/{backend}/")}
     assert room
     for path in room:
-        others = [m for m in ARROWS[path] if m.count("/") > 1 and m.startswith("backends/")]
+        others = [m for m in arrows()[path] if m.count("/") > 1 and m.startswith("backends/")]
         assert set(others) <= room, f"{path} imports another backend"
 
 
@@ -298,14 +309,14 @@ def test_every_file_is_imported_by_another(backend):
         "scoreboard/watching.py",
         "scoreboard/recorder.py",
         "numpy/__init__.pyi",
-        *(p for p in FILES if p.startswith("distribute/engines/")),  # loaded by name
+        *(p for p in files() if p.startswith("distribute/engines/")),  # loaded by name
     }  # entry points: the package, its command line, the checks for other packages, and pytest
-    reached |= {target for arrows in ARROWS.values() for target in arrows}
-    reached |= {f"{parent.as_posix()}/__init__.py" for p in FILES for parent in Path(p).parents}
+    reached |= {target for targets in arrows().values() for target in targets}
+    reached |= {f"{parent.as_posix()}/__init__.py" for p in files() for parent in Path(p).parents}
     reached.add(f"backends/{backend}/__init__.py")  # loaded by dispatch, at run time
     mine = {
         p
-        for p in FILES
+        for p in files()
         if not p.startswith("backends/") or p.startswith(f"backends/{backend}") or p.count("/") == 1
     }
     assert mine - reached == set()
@@ -314,7 +325,7 @@ def test_every_file_is_imported_by_another(backend):
 def test_the_scoreboard_stands_alone(backend):
     """It uses nothing else of isomorph, and only the command line uses it."""
     seen = 0
-    for path, tree in FILES.items():
+    for path, tree in files().items():
         for node in ast.walk(tree):
             if path.startswith("scoreboard/"):
                 seen += 1
@@ -332,7 +343,7 @@ def test_the_scoreboard_stands_alone(backend):
 
 
 def test_no_file_is_long_and_each_says_what_it_is_for():
-    for path, tree in FILES.items():
+    for path, tree in files().items():
         lines = (SOURCE / path).read_text().count("\n")
         assert lines <= 500, f"{path} has {lines} lines"
         if lines:
@@ -368,9 +379,9 @@ CHANGES = {"append", "add", "update", "pop", "clear", "setdefault", "extend", "r
 @pytest.mark.takes("it reads every file of the package")
 def test_no_module_keeps_state():
     """Functions change nothing at module level, except the handles above."""
-    named = {n.id for tree in FILES.values() for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    named = {n.id for tree in files().values() for n in ast.walk(tree) if isinstance(n, ast.Name)}
     assert named >= FILLED | HANDLES
-    for path, tree in FILES.items():
+    for path, tree in files().items():
         for node in ast.walk(tree):
             keeps = isinstance(node, (ast.Global, ast.Nonlocal))
             assert not keeps, f"{path}:{getattr(node, 'lineno', 0)} keeps state"

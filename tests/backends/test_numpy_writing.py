@@ -614,4 +614,4 @@ def test_a_loop_that_fills_an_array_takes_memory_for_its_numbers_only(backend):
         return held
 
     peak(50)
-    assert peak(1600) < 6 * peak(400)
+    assert peak(800) < 6 * peak(200)

@@ -397,3 +397,18 @@ def test_a_shard_that_was_killed_shows_through_one_of_the_same_name(tmp_path):
         with Store(tmp_path / f"{order[0]}-first.db") as store:
             assert not completeness.complete(store, 1)
             assert [p["name"] for p in store.planned(1)] == ["test_b"]
+
+
+def test_only_tests_are_rewritten(project):
+    """The value of an option that only a conftest knows looks like a path to pytest at first."""
+    option = "def pytest_addoption(parser): parser.addoption('--kind')\n"
+    project.file("tests/conftest.py", option)
+    project.file("lib/thing.py", "def same(a, b): assert a == b\n")
+    project.file(
+        "tests/test_it.py",
+        "import sys\n"
+        "sys.path.append('lib')\n"
+        "import thing\n"
+        "def test_it(): assert type(thing.__loader__).__name__ == 'SourceFileLoader'\n",
+    )
+    assert project.run("--kind", "large", "tests").ret == 0

@@ -61,7 +61,8 @@ def test_roots(config: pytest.Config) -> list[str]:
     named = [str(config.rootpath / p) for p in config.getini("testpaths")]
     for arg in getattr(config, "args", None) or config.known_args_namespace.file_or_dir:
         path = Path(config.invocation_params.dir, str(arg).partition("::")[0])
-        named.append(str(path if path.is_dir() else path.parent))
+        if path.exists():  # else it is the value of an option that pytest does not know yet
+            named.append(str(path if path.is_dir() else path.parent))
     roots = [p for p in map(os.path.realpath, named) if os.path.isdir(p)]
     return roots or [os.path.realpath(config.invocation_params.dir)]
 
