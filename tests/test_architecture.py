@@ -186,6 +186,7 @@ def disguised(source):
     ]
 
 
+@pytest.mark.takes("it reads all files")
 def test_a_framework_in_disguise_is_seen():
     assert disguised("f._dynamo_marked_constant = True")
     assert disguised("x = 1  # Inductor is slow here")
@@ -429,6 +430,7 @@ def test_public_names_are_listed_typed_and_documented():
 
 
 @pytest.mark.parametrize("backend", ["numpy"], indirect=True)  # it needs no extra
+@pytest.mark.takes("it runs all of them")
 def test_examples_in_docstrings_run(backend):
     import doctest
 

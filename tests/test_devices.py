@@ -50,6 +50,7 @@ def test_every_reason_names_tests_that_are_there():
         assert f"def {test}" in (HERE / file).read_text() if test else (HERE / file).is_file(), name
 
 
+@pytest.mark.takes("it starts pytest")
 def test_an_unknown_device_is_refused():
     run = [sys.executable, "-m", "pytest", "--device", "nowhere", str(HERE / "test_devices.py")]
     done = subprocess.run(run, capture_output=True, text=True, timeout=120, cwd=HERE.parent)

@@ -167,6 +167,7 @@ TWICE = [
 
 
 @pytest.mark.parametrize(("backend", "name"), TWICE, indirect=["backend"])
+@pytest.mark.takes("frameworks take derivatives of derivatives")
 def test_second_derivatives_of_an_example(backend, xp, name):
     """Along one direction, against differences of fourth order of the example's own NumPy."""
     arrays, step = arrays_of(TABLE[name]), 2e-3

@@ -595,6 +595,7 @@ def test_the_dtype_of_the_array_stays(backend):
     np.testing.assert_allclose(grad, 2 * X, rtol=1e-6)
 
 
+@pytest.mark.takes("memory is watched")
 def test_a_loop_that_fills_an_array_takes_memory_for_its_numbers_only(backend):
     def peak(n):
         x = np.cos(np.arange(float(n)))

@@ -15,7 +15,7 @@ from border_transforms import THEIRS, Truth, check, inputs, total
 from frameworks import NOT_INSTALLED
 
 import isomorph as iso
-from examples import LAYERS, TABLE, X, arrays_of, may, module, name_in, of_number, of_vector
+from examples import TABLE, X, arrays_of, may, name_in, of_number, of_vector
 from examples.measuring import GRADIENT, close, known, run, wanted, weighed
 from examples.special import LONG
 from isomorph.dispatch import load
@@ -90,8 +90,6 @@ def test_their_transforms_of_our_functions(backend, case, transform):
     name = case.removesuffix(":0")
     func = CASES[case](entry, run(name))
     given = list(inputs(backend, transform, truth))
-    if name in LAYERS:
-        module(name, backend)  # create it outside of the transform
     for kind, x in given:
         words, what = raising(backend, case, transform), f"{case} under {transform} of a {kind}"
         try:

@@ -25,6 +25,7 @@ CLOSE = 1e-6  # in float32
 
 
 @BOTH
+@pytest.mark.takes("it starts processes")
 def test_workers_compute_what_one_process_does(engine, workers, tmp_path):
     """One start for all of it: frameworks take seconds to start."""
     later = LATER.get(engine, []) if workers == 2 else []

@@ -54,7 +54,6 @@ __all__ = [
     "groups_of",
     "larger",
     "may",
-    "module",
     "name_in",
     "of_number",
     "of_vector",
@@ -76,9 +75,11 @@ FUNCTIONS = {name: entry for part in TOPICS.values() for name, entry in part.ite
 
 
 @cache
-def module(name, backend):
-    """The module of a backend. The same key gives the same weights on every backend."""
-    with iso.use_backend(backend, dtype="float64"), iso.use_key(3):
+def module(name):
+    """A module with NumPy's arrays: those of a framework may be made while it traces a program, and
+    could not be kept.
+    """
+    with iso.use_backend("numpy", dtype="float64"), iso.use_key(3):
         return LAYERS[name].make(iso)
 
 
@@ -93,12 +94,12 @@ def layer(name, entry):
 
     def call(_, x, by):
         xp = iso.namespace(x)
-        made = module(name, name_of(xp))
+        made = iso.convert(module(name), name_of(xp))
         v = iso.tree.map(lambda w: xp.astype(w, x.dtype), made.v)
         return made.apply(stepped(v, by), made.state, x)[0]
 
     def wanted(x, by):
-        return entry.wanted(stepped(module(name, "numpy").v, by), x)
+        return entry.wanted(stepped(module(name).v, by), x)
 
     but = {"large": "its variables have one size"} | entry.but
     return Function(call, (entry.shape, (1,)), wanted, ((-0.75, 0.85), (0.2, 0.4)), but=but)

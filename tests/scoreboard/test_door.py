@@ -123,6 +123,7 @@ def test_the_command_line(capsys):
     assert exit.value.code == 2
 
 
+@pytest.mark.takes("it runs pytest in a terminal")
 def test_progress_per_backend_on_a_terminal_and_off_it(project):
     """The table is shown while tests run, though pytest captures their output. Without a terminal,
     a line every half minute says the same.

@@ -31,6 +31,7 @@ def test_last(backend): assert True
 """
 
 
+@pytest.mark.takes("it ends a process while it works")
 def test_kill_in_mid_run(project):
     project.file("test_it.py", SLOW)
     run = project.start(stdout=subprocess.DEVNULL)

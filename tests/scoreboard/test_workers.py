@@ -2,6 +2,8 @@
 workers, of projects that other files run alone.
 """
 
+import pytest
+
 from . import test_own_checks, test_states, test_trouble
 
 CONFTEST = """
@@ -45,6 +47,7 @@ def run(project, monkeypatch):
     project.done = project.run("-p", "xdist", "-n", 2, *test_states.OPTIONS, "tests")
 
 
+@pytest.mark.takes("it starts workers")
 def test_what_workers_saw_arrives(project, monkeypatch):
     run(project, monkeypatch)
     check_every_state(project)

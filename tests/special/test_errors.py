@@ -156,6 +156,7 @@ def test_values_of_arrays_with_gaps(backend):
 
 
 @pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
+@pytest.mark.takes("XLA compiles it")
 def test_compiled_values(backend):
     """All functions in one program."""
     given = {name: truth(name, CASES[name]) for name in NAMES}

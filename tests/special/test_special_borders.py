@@ -107,6 +107,7 @@ def test_mapped_and_forward(backend, name):
 
 @pytest.mark.parametrize("backend", ["jax"], indirect=True)
 @pytest.mark.parametrize("name", KINDS)
+@pytest.mark.takes("XLA compiles it")
 def test_transforms_of_jax(backend, name):
     ours, theirs = KINDS[name]
     with enable_x64(True):
@@ -175,6 +176,7 @@ def steps_of(backend, function, args):
 
 @pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.takes("TensorFlow traces it")
 def test_programs_do_not_call_the_host(backend, name):
     """Neither the program nor, on torch, the kernel that a long function is one operator for."""
     function, count = PROGRAMS[name]

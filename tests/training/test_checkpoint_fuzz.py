@@ -123,6 +123,7 @@ def loaded(path, like=()):
 
 @ONLY
 @pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=SLOW) for i in (1, 2, 3))])
+@pytest.mark.takes("hundreds of files")
 def test_structural_changes_with_forged_checksums(backend, saved, part):
     raw, draw = saved.read_bytes(), random.Random(part)
     counts = [0, 0]
@@ -137,6 +138,7 @@ def test_structural_changes_with_forged_checksums(backend, saved, part):
 
 
 @ONLY
+@pytest.mark.takes("hundreds of files")
 def test_changed_bytes_with_forged_checksums(backend, saved):
     raw, draw = saved.read_bytes(), random.Random(1)
     length = int.from_bytes(raw[:8], "little")

@@ -141,6 +141,7 @@ iso.fit(network(sys.argv[1]), batches, entropy, ADAMW, batch_size=6, compiled=Fa
 
 
 @pytest.mark.parametrize("backend", ["numpy"], indirect=True)  # the bar does not depend on arrays
+@pytest.mark.takes("it starts a process on a terminal")
 def test_a_bar_on_a_terminal(backend):
     shown = run_in_terminal(IN_TERMINAL, backend, "arrays")
     plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", shown)

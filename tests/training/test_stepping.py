@@ -188,6 +188,7 @@ def test_state_goes_from_part_to_part(backend, xp):
 
 
 @HAS_BFLOAT16
+@pytest.mark.takes("XLA compiles a step")
 def test_bfloat16_is_for_the_loss_alone(backend, xp):
     batch, seen = arrays(xp, X, Y, dtype="float32"), []
 

@@ -226,6 +226,7 @@ def test_an_optimizer_that_writes_does_not_write_then(backend):
 
 
 @pytest.mark.parametrize("backend", ["tensorflow"], indirect=True)
+@pytest.mark.takes("XLA compiles a step")
 def test_a_program_in_parts_keeps_what_counts_nothing_away(backend):
     """With convolutions, TensorFlow compiles only what follows the gradients."""
     with iso.use_backend(backend), iso.use_key(0):

@@ -56,6 +56,7 @@ def marked():
 
 
 @pytest.mark.parametrize("checker", ["pyright", "mypy"])
+@pytest.mark.takes("it runs type checkers")
 def test_programs_pass_and_mistakes_are_seen(checker, tmp_path):
     errors = pyright() if checker == "pyright" else mypy(tmp_path)
     assert [e for e in errors if e[0] != "mistakes.py"] == []
@@ -131,6 +132,7 @@ def is_public(cls):
     return getattr(iso, cls.__name__, None) is cls
 
 
+@pytest.mark.takes("it reads all signatures")
 def test_what_returns_any_has_a_reason():
     found = list(public_any())
     listed = [name for names in RETURNS_ANY.values() for name in names.split()]

@@ -59,6 +59,10 @@ class Exported(Nest):
                 names = [self._add(path, own(x)) if is_array(x) else None for path, x in leaves]
                 others = [None if is_array(x) else x for _, x in leaves]
                 self._isomorph_state.append(Value(part.number, shape, names, others))
+        # The arrays may be another framework's, which uses their memory for others once they are
+        # gone, and knows nothing of copies that a GPU has still to make.
+        for device in {x.device for x in (*self.parameters(), *self.buffers()) if x.is_cuda}:
+            torch.cuda.synchronize(device)
 
     def _add(self, path: tuple, x: torch.Tensor, persistent: bool = True) -> tuple:
         holder, names = self, tuple(map(str, path))

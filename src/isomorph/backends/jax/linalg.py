@@ -189,11 +189,19 @@ def cholesky(x, /, *, upper=False):
 
 @jax.jit
 def eigh(x, /):
-    return jnp.linalg.eigh(_square("eigh", x), symmetrize_input=False)
+    found = jnp.linalg.eigh(_square("eigh", x), symmetrize_input=False)
+    if not _has_gpu():
+        return found
+    # Of a matrix that is not finite a GPU finds finite vectors, and so a finite derivative.
+    lost = jnp.isnan(found.eigenvalues).any(-1, keepdims=True)
+    factor = jnp.where(lost, jnp.nan, found.eigenvalues.dtype.type(1))
+    return type(found)(found.eigenvalues * factor, found.eigenvectors * factor[..., None])
 
 
 @jax.jit
 def eigvalsh(x, /):
+    if _has_gpu():
+        return eigh(x).eigenvalues
     return jnp.linalg.eigvalsh(_square("eigvalsh", x), symmetrize_input=False)
 
 

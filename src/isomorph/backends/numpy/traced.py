@@ -11,10 +11,13 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Callable
+from functools import reduce
 from importlib import import_module
+from itertools import accumulate
 from typing import Any, NoReturn
 
 import numpy
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from ...dispatch import load
 from ...typing import TracedArray
@@ -191,6 +194,8 @@ def _ufunc(ufunc: Any, method: str, args: tuple, kw: dict) -> Any:
         return REDUCTIONS[ufunc](args[0], **{"axis": 0, **kw})
     if method == "accumulate" and ufunc in ACCUMULATIONS:
         return ACCUMULATIONS[ufunc](args[0], **{"axis": 0, **kw})
+    if method in ("reduce", "accumulate") and _is_binary(ufunc) and kw.keys() <= FOLDS[method]:
+        return _folded(ufunc, method, *args, **kw)
     if method == "outer":
         a, b = args
         return ufunc(np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b, **kw)
@@ -208,6 +213,30 @@ def _ufunc(ufunc: Any, method: str, args: tuple, kw: dict) -> Any:
     if kw.pop("where", True) is not True or kw:
         no_rule(ufunc, " with where=, casting= or other keywords")
     return record(ufunc, *args)
+
+
+def _is_binary(ufunc: Any) -> bool:
+    return ufunc.nin == 2 and ufunc.nout == 1 and ufunc.signature is None
+
+
+FOLDS = {"reduce": {"axis", "keepdims", "initial"}, "accumulate": {"axis"}}
+
+
+def _folded(ufunc: Any, method: str, x: Any, axis: Any = 0, **kw: Any) -> Any:
+    """`ufunc.reduce` and `ufunc.accumulate`, one element after the other, as NumPy does it."""
+    if 0 in x.shape or x.ndim == 0:
+        plain = numpy.zeros(x.shape, x.dtype)
+        return getattr(ufunc, method)(plain, axis, **kw)  # a constant, or NumPy's error
+    if method == "accumulate":
+        parts = np.moveaxis(x, axis, 0)
+        return np.moveaxis(np.stack(list(accumulate(parts, ufunc))), 0, axis)
+    axes = normalize_axis_tuple(range(x.ndim) if axis is None else axis, x.ndim)
+    ufunc.reduce(numpy.ones((1,) * x.ndim), axes)  # raises where it takes one axis only
+    parts = np.moveaxis(x, axes, range(len(axes)))
+    parts = np.reshape(parts, (-1, *parts.shape[len(axes) :]))
+    first = (kw["initial"],) if kw.get("initial") is not None else ()
+    y = reduce(ufunc, parts, *first)
+    return np.expand_dims(y, axes) if kw.get("keepdims") else y
 
 
 def _in_place(func: Any, sign: str) -> Callable[[Any, Any], Any]:

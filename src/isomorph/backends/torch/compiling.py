@@ -94,10 +94,6 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
                 # Pairs of operations that read one array, such as a learning rate, are candidates
                 # for one loop. Neighbours are enough, and a large network compiles a fifth faster.
                 "max_fusion_buffer_group_pairwise_attempts": 8,
-                # What several operations read is copied into each of them up to this length (30 by
-                # default), again and again along a chain: functions of many steps compile two to
-                # six times as fast, and run as fast, since their loops are joined anyway.
-                "realize_opcount_threshold": 8,
                 "optimize_scatter_upon_const_tensor": not _sets_wide_numbers(graph),
             }
             return private.inductor_compile(graph, examples, options), captured

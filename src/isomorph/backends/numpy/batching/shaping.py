@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
+from operator import index
 from typing import Any
 
 import numpy
@@ -26,9 +27,10 @@ def places(axis: Any, ndim: int) -> tuple[int, ...]:
     """Axes of one example, None for all, as axes of all examples."""
     if axis is None:
         return tuple(range(1, ndim + 1))
-    if isinstance(axis, (tuple, list)):
+    try:
+        return (place(index(axis), ndim),)
+    except TypeError:  # several of them: a tuple, list, range or array
         return tuple(place(i, ndim) for i in axis)
-    return (place(axis, ndim),)
 
 
 def flat(x: Any) -> Any:
