@@ -32,6 +32,7 @@ HOST_ONLY = {
     "stateful/test_module_details.py::test_threads": "a default device is a thread's own",
     "training/test_checkpoint_files.py::test_threads": "a default device is a thread's own",
     "backends/test_four_of_a_kind.py::test_the_four_agree[jax-from_dlpack": "from the host",
+    "backends/test_edges_compiled.py::test_cases_that_differ": "a ledger of processors",
     "core/test_narrow_and_repeated.py::test_what_is_out_of_bounds_raises": "indices are checked "
     "where they can be read without waiting; torch ends the process instead",
     "training/test_step_writing.py::test_the_memory_of_the_state": "on a GPU the number of the "

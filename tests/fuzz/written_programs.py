@@ -16,7 +16,8 @@ import numpy
 import isomorph as iso
 import isomorph.numpy
 
-X = numpy.array([0.7119, 1.3391, 0.4457, 1.9241, 1.1037, 0.8683])  # no two sums are equal
+# no two sums of up to two of each are equal, or one could come before the other when sorted
+X = numpy.array([0.7119263, 1.3390857, 0.4457411, 1.9240739, 1.1038127, 0.8682951])
 SHAPES = [(6,), (2, 3), (3, 3), (4,), (3,), (2, 3, 2), (1, 3), (5,)]
 HELPERS = """
 def thrice(a): a *= 3

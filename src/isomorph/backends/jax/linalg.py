@@ -189,13 +189,14 @@ def cholesky(x, /, *, upper=False):
 
 @jax.jit
 def eigh(x, /):
-    found = jnp.linalg.eigh(_square("eigh", x), symmetrize_input=False)
+    x = _square("eigh", x)
+    found = jnp.linalg.eigh(x, symmetrize_input=False)
     if not _has_gpu():
         return found
-    # Of a matrix that is not finite a GPU finds finite vectors, and so a finite derivative.
-    lost = jnp.isnan(found.eigenvalues).any(-1, keepdims=True)
-    factor = jnp.where(lost, jnp.nan, found.eigenvalues.dtype.type(1))
-    return type(found)(found.eigenvalues * factor, found.eigenvectors * factor[..., None])
+    # Of a matrix that is not finite a GPU finds finite numbers, and a finite derivative.
+    factor = jnp.where(jnp.isfinite(x).all((-2, -1)), found.eigenvalues.dtype.type(1), jnp.nan)
+    w, v = found.eigenvalues * factor[..., None], found.eigenvectors * factor[..., None, None]
+    return type(found)(w, v)
 
 
 @jax.jit
