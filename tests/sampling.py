@@ -3,8 +3,8 @@
 `tests/times.json` holds the seconds that each test took in a recorded run of all of them. A test
 that takes no longer than ALLOWANCE always runs. One that takes `n` times as long is drawn by every
 n-th seed, and at least by every ROUNDS-th, so that ROUNDS seeds in a row draw every test. Of each
-test function at least one case runs, and everything marked `whole`. A test that is not in the file
-is new: it always runs.
+test function at least one case runs, and one on each backend where a case takes no longer than
+SHARE; and everything marked `whole`. A test that is not in the file is new: it always runs.
 
 `make times` writes the file again.
 """
@@ -13,6 +13,7 @@ import json
 import math
 import os
 import platform
+import re
 import sys
 from collections import defaultdict
 from datetime import date
@@ -23,9 +24,11 @@ from pathlib import Path
 from frameworks import BACKENDS
 
 TIMES = Path(__file__).with_name("times.json")
-ALLOWANCE = 0.006  # seconds
+ALLOWANCE = 0.01  # seconds
+SHARE = 0.5  # seconds
 ROUNDS = 30
 GROUPS = (*BACKENDS, "none")
+BACKEND = re.compile(rf"\b({'|'.join(BACKENDS)})\b")
 SHORT = 2.0  # seconds; a longer test of `make test` says why (the mark `takes`)
 
 
@@ -61,21 +64,24 @@ def wait(name, seconds, seed, allowance=ALLOWANCE):
 
 def drawn(ids, seed, always=frozenset(), seconds=None, allowance=ALLOWANCE):
     """The ids that a seed draws, and `always`. A function none of whose cases is drawn gets the one
-    whose turn is next of those that take little longer than its shortest.
+    whose turn is next of those that take little longer than its shortest; so do the cases of a
+    function on a backend, if the shortest takes no longer than SHARE.
     """
     seconds = recorded() if seconds is None else seconds
-    functions = defaultdict(dict)
+    functions, on_backends = defaultdict(dict), defaultdict(dict)
     for name in ids:
         turn = wait(name, seconds.get(name, 0.0), seed, allowance)
-        functions[name.partition("[")[0]][name] = turn
+        function, _, case = name.partition("[")
+        on_backends[function, *BACKEND.findall(case)][name] = functions[function][name] = turn
     chosen = set(always)
-    for waits in functions.values():
-        due = {name for name, turn in waits.items() if turn == 0}
-        if not due and chosen.isdisjoint(waits):
+    for groups, longest in ((on_backends, SHARE), (functions, math.inf)):
+        for waits in groups.values():
+            due = {name for name, turn in waits.items() if turn == 0}
             least = min(seconds.get(name, 0.0) for name in waits)
-            short = [name for name in waits if seconds.get(name, 0.0) <= 1.5 * least]
-            due = {min(short, key=waits.__getitem__)}
-        chosen |= due
+            if not due and chosen.isdisjoint(waits) and least <= longest:
+                short = [name for name in waits if seconds.get(name, 0.0) <= 1.5 * least]
+                due = {min(short, key=waits.__getitem__)}
+            chosen |= due
     return chosen
 
 
