@@ -129,6 +129,8 @@ INDEXING = [
 REDUCTIONS = [
     ("sum", lambda x: (np.sum(x**2), np.sum(x, (0, -1)), np.sum(x, 1, keepdims=True), x.sum(axis=())), R(2, 3, 4)),
     ("sum where", lambda x: (np.sum(x**2, 1, where=MASK), np.sum(x, initial=3.0)), R(3, 4)),
+    ("reshape in Fortran's order", lambda x: (np.reshape(x, (2, 3), order="F"), np.reshape(x, (3, -1), order="F")[0], x.reshape((1, 6), order="F"), np.reshape(x, (2, 3)).flatten("F")), R(6)),
+    ("reshape of a matrix in Fortran's order", lambda x: (np.reshape(x, (3, 2, 2), order="F"), np.reshape(x, -1, order="F"), np.ravel(x, "F")), R(3, 4)),
     ("logaddexp.reduce", lambda x: (np.logaddexp.reduce(x), np.logaddexp.reduce(x, axis=(0, 2), keepdims=True), np.logaddexp.reduce(x, None, initial=0.3)), R(3, 4, 2)),
     ("hypot.reduce", lambda x: (np.hypot.reduce(x, 1), np.subtract.reduce(x), np.divide.reduce(x, -1, keepdims=True)), P(3, 4)),
     ("logaddexp.accumulate", lambda x: (np.logaddexp.accumulate(x), np.maximum.accumulate(x, 1), np.minimum.accumulate(x, -2), np.divide.accumulate(x)), P(3, 4)),

@@ -37,8 +37,8 @@ MASK = "x[mask] with a mapped mask, whose result differs in shape"
 LEAST_SQUARES = """polyfit|polyfit weights|lstsq real|lstsq vector real|lstsq complex
     |lstsq vector complex|lstsq rank one"""
 ROW_BY_ROW = {
-    **{name: {"numpy.reshape"} for name in ("reshape F", "reshape A of a transpose")},
-    **{name: {"numpy.ravel"} for name in ("ravel F", "ravel K", "flatten")},
+    "reshape A of a transpose": {"numpy.reshape"},
+    **{name: {"numpy.ravel"} for name in ("ravel K", "flatten")},
     **{name: {"numpy.searchsorted"} for name in ("interp", "interp period")},
     **{name.strip(): {"numpy.lstsq", "solution"} for name in LEAST_SQUARES.split("|")},
     "pad by dict": {"numpy.pad"},

@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from .levels import LEVELS
+from .levels import LEVELS, LIFTED
 from .mapped import Mapped
 
 TRIES = 1000
@@ -55,7 +55,7 @@ class Tape:
         memory writeable again.
         """
         if not isinstance(x, ndarray):
-            return Mapped(self.hold(x.value), x.tape) if type(x) is Mapped else x
+            return Mapped(self.hold(x.value), x.tape) if type(x) is Mapped else as_it_is(x)
         flags = x.flags
         if not flags.owndata:
             return self._hold_view(x)
@@ -83,6 +83,12 @@ class Tape:
         with RELEASE:
             for x in self.held:
                 release(x)
+
+
+def as_it_is(x: Any) -> Any:
+    """A value as it is now: one that an outer transform traces may be written later."""
+    kind = type(x)
+    return kind(x.value, x.tape, x.node) if kind in LIFTED and kind is not Mapped else x
 
 
 def release(x: ndarray) -> None:

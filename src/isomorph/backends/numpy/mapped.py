@@ -302,6 +302,9 @@ def _reflected(func: Any) -> Callable[[Any, Any], Any]:
     return lambda self, other: pair(func, other, self)
 
 
+CHANGED = "an array that is changed in place, as by x += y"
+
+
 def _in_place(func: Any) -> Callable[[Any, Any], Any]:
     """`x += y` and the like. An array of the function's own is changed in place, so that its views
     change too, as those of one example would; one that the caller may own is not.
@@ -319,7 +322,7 @@ def _in_place(func: Any) -> Callable[[Any, Any], Any]:
             else type(value) is ndarray and value.flags.owndata
         )
         if top.tape is not over or not own:
-            raise Unbatchable(over, "an array that is changed in place, as by x += y")
+            raise Unbatchable(over, CHANGED)
         func(*aligned(over, (self, other)), out=value)
         return self
 
@@ -440,6 +443,10 @@ class Mapped(Methods):
     __truediv__, __rtruediv__ = _binary(np.divide), _reflected(np.divide)
     __itruediv__ = _in_place(np.divide)
     __pow__, __rpow__, __ipow__ = _binary(pow), _reflected(pow), _in_place(np.power)
+    __imod__, __ifloordiv__ = _in_place(np.remainder), _in_place(np.floor_divide)
+    __iand__, __ior__ = _in_place(np.bitwise_and), _in_place(np.bitwise_or)
+    __ixor__, __ilshift__ = _in_place(np.bitwise_xor), _in_place(np.left_shift)
+    __irshift__ = _in_place(np.right_shift)
     __mod__, __rmod__ = _binary(np.remainder), _reflected(np.remainder)
     __floordiv__, __rfloordiv__ = _binary(np.floor_divide), _reflected(np.floor_divide)
     __and__, __rand__ = _binary(np.bitwise_and), _reflected(np.bitwise_and)  # pyright: ignore[reportAssignmentType]
@@ -459,6 +466,9 @@ class Mapped(Methods):
 
     def __rmatmul__(self, other: Any) -> Any:
         return call(np.matmul, other, self)
+
+    def __imatmul__(self, other: Any) -> Any:
+        raise Unbatchable(self.tape, CHANGED)
 
 
 LIFTED.add(Mapped)

@@ -44,7 +44,7 @@ def vmap(by_rows: Callable, func: Callable[..., tuple], rows: tuple) -> tuple:
         note_whole(stop.what)
     except Exception as error:
         kind, reason = type(error).__name__, f": {error}"
-    found = by_rows(func, *rows)
+    found = by_rows(func, *[x.copy() if isinstance(x, numpy.ndarray) else x for x in rows])
     if reason:  # the rows raised no error
         note_whole(kind, reason)
     return found

@@ -150,6 +150,8 @@ class Methods:
             raise TypeError(
                 f"x.astype: needed a cast that is {casting}, got one to {np.dtype(dtype).name}"
             )
+        if not copy and np.dtype(dtype) == self.dtype:  # type: ignore[attr-defined]
+            return self
         return np.astype(self, np.dtype(dtype))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:

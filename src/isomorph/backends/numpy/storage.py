@@ -24,7 +24,7 @@ from weakref import ref
 
 import numpy
 
-from .holding import memory
+from .holding import as_it_is, memory
 from .levels import LIFTED, newest
 from .mapped import Mapped, Unbatchable
 
@@ -147,7 +147,8 @@ def seen(y: Any, x: Any, func: Callable, place: int, args: Sequence[Any], kw: di
         take, rest = func, tuple(args[1:])
     if storage(x).hot:
         numbers = positions(x)
-        if not shares(take(numbers, *rest, **kw), numbers):
+        imaginary = func is np.imag and x.dtype.kind == "c"  # numbers have no imaginary parts
+        if not imaginary and not shares(take(numbers, *rest, **kw), numbers):
             return
         if type(y.value) is ndarray:
             y.value = numpy.array(y.value, order="K")
@@ -164,7 +165,7 @@ def shares(y: Any, x: Any) -> bool:
     if kind is ndarray:
         return y.base is not None and memory(y) is memory(x)
     if kind is Mapped:
-        return y.tape is x.tape and shares(y.value, x.value)
+        return y.ndim > 0 and y.tape is x.tape and shares(y.value, x.value)
     return kind in LIFTED and y.tape is x.tape and storage(y) is storage(x)
 
 
@@ -196,8 +197,14 @@ def bottom(x: Any) -> Any:
 
 
 def is_number(x: Any) -> bool:
-    """Whether a value is one of NumPy's scalars, which are rebound and never written."""
-    return not isinstance(bottom(x), ndarray)
+    """Whether a value is one of NumPy's scalars, which are rebound and never written. What has no
+    axes for each example of a map is taken for one.
+    """
+    while type(x) in LIFTED:
+        if type(x) is Mapped:
+            return x.ndim == 0
+        x = x.value
+    return not isinstance(x, ndarray)
 
 
 def _counted(x: Any) -> int:
@@ -242,9 +249,7 @@ def lent(x: Any, tape: Any) -> Any:
         x.flags.writeable = False
         tape.held.append(x)
         return x
-    if kind is Mapped:
-        return Mapped(lent(x.value, tape), x.tape)
-    return kind(x.value, x.tape, x.node) if kind in LIFTED else x
+    return Mapped(lent(x.value, tape), x.tape) if kind is Mapped else as_it_is(x)
 
 
 def refuse(what: str, why: str, fix: str = HELP) -> NoReturn:
@@ -306,8 +311,11 @@ def write(x: Any, index: Any, v: Any) -> None:
         if not places.flags.writeable:
             raise ValueError("assignment destination is read-only")
         places = places[index]
-        index = numpy.unravel_index(places, home.value.shape) if home.value.ndim != 1 else places
-        shape = numpy.shape(places)
+        shape, size = numpy.shape(places), home.value.ndim
+        if size == 0:
+            index = (None,) * len(shape)
+        else:
+            index = places if size == 1 else numpy.unravel_index(places, home.value.shape)
     else:
         shape = None
     was = home.value
@@ -393,12 +401,16 @@ def overwrite(x: Any, new: Any, what: str, *, wide: bool = False) -> Any:
     if new.dtype != x.dtype and type(new) in LIFTED:
         new = new.astype(x.dtype)
     fresh = type(new) is type(x) and new.tape is x.tape and new.taken is None
-    if x.taken is None and fresh and new is not x and bottom(new).strides == bottom(x).strides:
+    if x.taken is None and fresh and new is not x and _lies_alike(bottom(new), bottom(x)):
         emptied(x)
         x.value, x.node = new.value, new.node
     else:
         write(x, Ellipsis, new)
     return x
+
+
+def _lies_alike(x: Any, y: Any) -> bool:
+    return isinstance(x, ndarray) and x.strides == y.strides
 
 
 GONE = (

@@ -29,7 +29,7 @@ import numpy
 from .adding import At, Slot, add_at, add_mapped_at, can_take, cast, unbroadcast
 from .buffers import Buffer, bare
 from .custom_mapped import custom_mapped
-from .holding import Tape, memory
+from .holding import Tape, as_it_is, memory
 from .levels import LIFTED, OPEN, RUNNING, newest
 from .mapped import Mapped, batched, call, one, two
 from .storage import ACTIVE, Finished, Rest, lent, refuse, seen, shares
@@ -189,7 +189,7 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
             a = a.value
             kind = type(a)
         if kind in LIFTED:
-            deeper = True
+            deeper, a = True, as_it_is(a)
         elif kind in GIVEN:
             a = _given(a, True) if kind is Buffer else bare(a)
         elif tape.changed:

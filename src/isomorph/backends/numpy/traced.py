@@ -61,7 +61,9 @@ def _own(index: Any) -> Any:
     """An index with its arrays copied, so that they cannot change before the backward pass."""
     if type(index) is tuple:
         return tuple(np.array(i) if type(i) is numpy.ndarray else i for i in index)
-    return np.array(index) if isinstance(index, (numpy.ndarray, list)) else index
+    if isinstance(index, (numpy.ndarray, list)):
+        return np.array(index) if hasattr(index, "dtype") or index else np.array(index, int)
+    return index
 
 
 def concrete(x: Any) -> Any:
@@ -170,7 +172,13 @@ def _stored(name: str, out: Any, y: Any, *, wide: bool = False) -> Any:
             "got a traced one; write a = a + b instead of a += b, or make `a` with "
             "isomorph.numpy inside the differentiated function (np.zeros, np.array(a) for a copy)"
         )
-    return overwrite(target(out, y), y, f"{name} with out=", wide=wide)
+    what = f"{name} with out="
+    if type(target(out, y)) is Traced:
+        return overwrite(out, y, what, wide=wide)
+    if not numpy.can_cast(y.dtype, out.dtype, "same_kind"):  # a buffer, and nothing traced
+        raise TypeError(f"{what}: cannot cast from {y.dtype} to {out.dtype} by 'same_kind'")
+    out[...] = y
+    return out
 
 
 STORES = dis.opmap["STORE_SUBSCR"]
@@ -323,7 +331,10 @@ class Traced(Stored, Methods, TracedArray):
             "iso.at(a)[i].set(x) to put it into one, or iso.stop_gradient(x)"
         )
 
-    __int__ = __complex__ = item = tolist = __float__
+    __int__ = __complex__ = tolist = __float__
+
+    def item(self, *args: Any) -> Any:
+        return float(self)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if not self.tape.running:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from ....dispatch import load
+from ..holding import as_it_is
 from ..mapped import (
     Map,
     Mapped,
@@ -138,11 +139,18 @@ def read(over: Map, func: Callable, x: Any, index: Any) -> Any:
     mapped = is_mapped(over, x)
     if mapped and is_simple(index):
         both = (slice(None), *index) if type(index) is tuple else (slice(None), index)
-        return Mapped(x.value[both], over)
+        return _read(over, x.value[both])
     index = full_index(index, x.ndim)
     _check(index, x.ndim)
     where = placed(over, index, mapped)
-    return Mapped(where.shown(getitem(x.value if mapped else x, where.at)), over)
+    return _read(over, where.shown(getitem(x.value if mapped else x, where.at)))
+
+
+def _read(over: Map, y: Any) -> Mapped:
+    """What was read. With one number for each example it is no view, as NumPy's numbers are not."""
+    if y.ndim == 1:
+        y = y.copy() if type(y) is numpy.ndarray else as_it_is(y)
+    return Mapped(y, over)
 
 
 @rule(scatter)

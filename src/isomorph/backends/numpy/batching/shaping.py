@@ -40,9 +40,11 @@ def flat(x: Any) -> Any:
 
 @rule(np.reshape)
 def reshape(over: Map, func: Callable, a: Any, shape: Any, order: str = "C", **kw: Any) -> Any:
+    shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if order == "F":
+        return np.transpose(np.reshape(np.transpose(a), shape[::-1]))
     if order != "C" and a.ndim > 1:
         return rowwise(over, func, a, shape, order=order)
-    shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     if -1 in shape:
         known = prod(n for n in shape if n != -1)
         if shape.count(-1) > 1 or (known and a.size % known) or (not known and a.size):
@@ -55,7 +57,9 @@ def reshape(over: Map, func: Callable, a: Any, shape: Any, order: str = "C", **k
 
 @rule(np.ravel)
 def ravel(over: Map, func: Callable, a: Any, order: str = "C") -> Any:
-    return Mapped(flat(a), over) if order == "C" or a.ndim < 2 else rowwise(over, func, a, order)
+    if order == "C" or a.ndim < 2:
+        return Mapped(flat(a), over)
+    return np.reshape(a, -1, order="F") if order == "F" else rowwise(over, func, a, order)
 
 
 @rule(np.squeeze)

@@ -59,7 +59,7 @@ def dot(a, b, out=None):
 def inner(a, b, /):
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return np.multiply(arrayed(a), arrayed(b))
-    return np.tensordot(a, b, (-1, -1))
+    return np.tensordot(a, b, (-1, -1))[()]
 
 
 @composed(np.outer)
