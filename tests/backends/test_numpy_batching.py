@@ -38,7 +38,7 @@ LEAST_SQUARES = """polyfit|polyfit weights|lstsq real|lstsq vector real|lstsq co
     |lstsq vector complex|lstsq rank one"""
 ROW_BY_ROW = {
     "reshape A of a transpose": {"numpy.reshape"},
-    **{name: {"numpy.ravel"} for name in ("ravel K",)},
+    "ravel K": {"numpy.ravel"},
     **{name: {"numpy.searchsorted"} for name in ("interp", "interp period")},
     **{name.strip(): {"numpy.lstsq", "solution"} for name in LEAST_SQUARES.split("|")},
     "pad by dict": {"numpy.pad"},

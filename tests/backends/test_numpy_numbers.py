@@ -233,3 +233,38 @@ def test_what_an_inner_rule_has_read_may_be_written(backend, program):
     numpy.testing.assert_allclose(grad, 4 * X, rtol=1e-13)
     curve = iso.hessian(lambda x: program(inp, x))(X)
     numpy.testing.assert_allclose(curve, 4 * numpy.eye(4), atol=1e-12)
+
+
+def a_constant(np, x, w):
+    w[0] = 7.0
+    return 0.0
+
+
+def something_traced(np, x, w):
+    w[0] = x[1]
+    return w.sum()
+
+
+@pytest.mark.parametrize("write", [a_constant, something_traced], ids=lambda f: f.__name__)
+def test_what_a_checkpoint_has_read_may_be_written(backend, write):
+    def f(x):
+        w = inp.ones(4)
+        s = iso.checkpoint(lambda a: (a**3 * w).sum())(x)
+        return s + write(inp, x, w)
+
+    value, grad = iso.value_and_grad(f)(X)
+    after = 0.0 if write is a_constant else X[1] + 3
+    numpy.testing.assert_allclose(value, (X**3).sum() + after, rtol=1e-13)
+    more = numpy.array([0.0, 1, 0, 0]) * (write is something_traced)
+    numpy.testing.assert_allclose(grad, 3 * X**2 + more, rtol=1e-13)
+
+
+def test_a_plain_array_that_a_checkpoint_has_read_is_read_only(backend):
+    def f(x):
+        w = numpy.ones(4)
+        s = iso.checkpoint(lambda a: (a**3 * w).sum())(x)
+        w[0] = 7.0
+        return s
+
+    with pytest.raises(ValueError, match="a derivative reads this array"):
+        iso.grad(f)(X)

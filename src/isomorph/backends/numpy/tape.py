@@ -292,7 +292,11 @@ def custom(bound: Any, *arrays: Any) -> tuple:
     if type(top) is Mapped:
         seen = any(map(is_traced, arrays))
         return custom_mapped(tape, custom, bound, arrays) if seen else bound.func(*arrays)
-    values = tuple(_lower(a, tape) for a in arrays)
+    values = tuple(
+        _lower(a, tape) if type(a) is Traced and a.tape is tape
+        else _given(a, True) if type(a) is Buffer else tape.hold(a)
+        for a in arrays
+    )  # fmt: skip
     apart = tuple([lent(x, tape) for x in values])
     outs, residuals = bound.fwd(*apart)
     for x, y in zip(values, apart):

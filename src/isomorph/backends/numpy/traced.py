@@ -177,7 +177,7 @@ def _stored(name: str, out: Any, y: Any, *, wide: bool = False) -> Any:
         return overwrite(out, y, what, wide=wide)
     if not numpy.can_cast(y.dtype, out.dtype, "same_kind"):  # a buffer, and nothing traced
         raise TypeError(f"{what}: cannot cast from {y.dtype} to {out.dtype} by 'same_kind'")
-    out[...] = y
+    numpy.copyto(out.value, y)
     return out
 
 
