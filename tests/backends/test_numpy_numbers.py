@@ -102,7 +102,17 @@ def not_copied(np, x):
     return (y**2).sum() + y[[]].sum()
 
 
+def copied_in_fortran_order(np, x):
+    y = np.array(x.reshape(2, 2), order="F")
+    r = y.T.reshape(-1)
+    r[1] = 3.0
+    z = np.asarray(x.reshape(2, 2), order="F").T.reshape(-1)
+    z[0] *= x[2]
+    return (y**2 * np.array([[1.0, 2.0], [3.0, 4.0]])).sum() + z.sum()
+
+
 EVERYWHERE = (
+    copied_in_fortran_order,
     a_number_kept, an_element_kept, unpacked, sums_so_far, an_inner_product_kept, remainders,
     a_product_of_matrices, masks, in_fortran_order, rounded_into, imaginary, not_copied,
 )  # fmt: skip
@@ -153,7 +163,21 @@ def one_that_is_set(np, x):
     return s * 1.0
 
 
-WITHOUT_AXES = (an_array_without_axes, its_alias, its_view, one_in_a_dict, one_that_is_set)
+def a_number_as_an_array(np, x):
+    t = np.asarray(x.sum())
+    u = t
+    t += 1
+    return u * t
+
+
+WITHOUT_AXES = (
+    a_number_as_an_array,
+    an_array_without_axes,
+    its_alias,
+    its_view,
+    one_in_a_dict,
+    one_that_is_set,
+)
 
 
 @pytest.mark.parametrize("program", EVERYWHERE + WITHOUT_AXES, ids=lambda f: f.__name__)

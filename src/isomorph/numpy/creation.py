@@ -12,7 +12,7 @@ import numpy
 from ..backends.numpy.buffers import Buffer, bare, made
 from ..backends.numpy.levels import OPEN
 from ..backends.numpy.nested import gathered, holds_traced
-from ..backends.numpy.storage import ACTIVE, layout
+from ..backends.numpy.storage import ACTIVE, is_number, layout
 from ..backends.numpy.traced import Traced, concrete, floating
 
 __all__ = [
@@ -71,8 +71,9 @@ def array(
         return x if ACTIVE.get() is None else _kept(x, object)
     floating("isomorph.numpy.array", dtype)
     x = gathered(object, dtype)
-    if type(object) is Traced and copy:
-        x = np.copy(x)
+    turned = order in ("C", "F") and not layout(x).flags[f"{order}_CONTIGUOUS"]
+    if turned or is_number(x) or (copy and type(object) is Traced):
+        x = np.copy(x, order or "K")
     return np.reshape(x, (1,) * (ndmin - x.ndim) + x.shape) if x.ndim < ndmin else x
 
 
@@ -82,7 +83,7 @@ def asarray(
     """`numpy.asarray`, also of nested lists and tuples that hold traced values."""
     if not holds_traced(a):
         return _kept(np.asarray(bare(a), dtype, order, copy=copy, **other), a)
-    return array(a, dtype, copy=bool(copy))
+    return array(a, dtype, copy=bool(copy), order=order)
 
 
 def asanyarray(
@@ -91,7 +92,7 @@ def asanyarray(
     """`numpy.asanyarray`, also of nested lists and tuples that hold traced values."""
     if not holds_traced(a):
         return _kept(np.asanyarray(bare(a), dtype, order, copy=copy, **other), a)
-    return array(a, dtype, copy=bool(copy))
+    return array(a, dtype, copy=bool(copy), order=order)
 
 
 def ascontiguousarray(a: Any, dtype: Any = None, **other: Any) -> Any:
