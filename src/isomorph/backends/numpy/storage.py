@@ -38,6 +38,9 @@ HELP = (
 )
 
 
+WRITTEN = "an array that is written in place"
+
+
 class Finished(RuntimeError):
     """A traced value was used after its function had returned."""
 
@@ -234,7 +237,7 @@ def separate(home: Any) -> None:
         if not (alone and value.base is None and value.flags.writeable):
             home.value = numpy.array(value, order="K")
     elif kind is Mapped:
-        raise Unbatchable(value.tape, "an array that is written in place")
+        raise Unbatchable(value.tape, WRITTEN)
     elif not (alone and value.taken is None):
         home.value = np.copy(value, order="K")
 
@@ -348,6 +351,8 @@ def assign(home: Any, index: Any, value: Any) -> None:
     """Overwrite a part of the memory of a storage."""
     top, under = newest((value,)), newest((home.value,))
     if top is not None and (under is None or top.tape.level > under.tape.level):
+        if type(top) is Mapped:
+            raise Unbatchable(top.tape, WRITTEN)
         home.value = type(home)(home.value, top.tape, leaf(top.tape, home.value))
     home.value[index] = value
 
