@@ -76,6 +76,7 @@ AT_ONCE = {
     "spaced": lambda x, n: (np.linspace(x[0], n[0], 3), np.interp(x[0], V, np.arange(5.0))),
     "convolved": lambda x, n: (np.convolve(n[0], n[1]), np.correlate(x[0], x[1, :2], "same")),
     "copied": lambda x, n: (x.copy(), np.copy(n), x.ravel(), n.flatten(), x.reshape(-1, 2), n.squeeze()),
+    "of Fortran's order": lambda x, n: (np.reshape(x, (4, 2), "F"), np.reshape(n[0], (2, -1), "F"), x.ravel("F")),
     "covered": lambda x, n: (np.average(x, 1, weights=[1, 2, 3, 4]), np.cov(n), np.ptp(n), np.nanmax(x)),
 }  # fmt: skip
 ROWS = {
@@ -85,7 +86,7 @@ ROWS = {
     "lexsort": lambda x, n: np.lexsort((x[0], n[0])), "histogram": lambda x, n: np.histogram(x)[0],
     "mapped bins": lambda x, n: np.searchsorted(np.sort(x[0]), x[1]),
     "mapped quantile": lambda x, n: np.quantile(x, np.abs(n[0, 0]) / 10),
-    "mapped shift": lambda x, n: np.roll(x, n[0, 0], 1), "F": lambda x, n: np.reshape(x, (4, 2), "F"),
+    "mapped shift": lambda x, n: np.roll(x, n[0, 0], 1),
 }  # fmt: skip
 
 

@@ -258,17 +258,16 @@ def test_row_by_row(backend, name, caplog):
     agree(around, [np.stack([*rows(ALONE[name], X), *rows(ALONE[name], X[::-1])])])
 
 
-def test_an_argument_changed_in_place_is_the_row_of_the_caller(backend):
+def test_an_argument_changed_in_place_is_a_copy(backend):
     def change(x):
         x += 1.0
         return x
 
     given = X.copy()
     agree(iso.vmap(change)(given), [X + 1.0])
-    np.testing.assert_array_equal(given, X + 1.0)  # once, as a loop over the rows changes it
+    np.testing.assert_array_equal(given, X)
     given.flags.writeable = False
-    with pytest.raises(ValueError, match="read-only"):
-        iso.vmap(change)(given)
+    agree(iso.vmap(change)(given), [X + 1.0])
 
 
 def test_a_host_function_runs_for_each_example(backend):
