@@ -47,10 +47,6 @@ import isomorph as iso
 from isomorph.dispatch import load, names
 from oracles import QUICK_XLA, noted
 
-# Collecting makes millions of objects that stay: nothing is looked for among them until it is done,
-# and then never again (`pytest_collection_finish`).
-gc.disable()
-
 # A second run of the tests need not compile what did not change.
 iso.cache(Path(__file__).parents[1] / ".programs")
 
@@ -348,10 +344,19 @@ def keep_part(config, items):
     keep(config, items, lambda item: item.nodeid in chosen)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collecting makes millions of objects that stay: nothing is looked for among them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_collection_finish():
     Missing.running = True
-    gc.freeze()
-    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

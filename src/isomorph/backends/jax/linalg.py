@@ -191,19 +191,24 @@ def cholesky(x, /, *, upper=False):
 def eigh(x, /):
     x = _square("eigh", x)
     found = jnp.linalg.eigh(x, symmetrize_input=False)
-    if not _has_gpu():
-        return found
-    # Of a matrix that is not finite a GPU finds finite numbers, and a finite derivative.
-    factor = jnp.where(jnp.isfinite(x).all((-2, -1)), found.eigenvalues.dtype.type(1), jnp.nan)
-    w, v = found.eigenvalues * factor[..., None], found.eigenvectors * factor[..., None, None]
-    return type(found)(w, v)
+    w, v = found
+    return type(found)(_where_finite(x, w, 1), _where_finite(x, v, 2))
 
 
 @jax.jit
 def eigvalsh(x, /):
-    if _has_gpu():
-        return eigh(x).eigenvalues
-    return jnp.linalg.eigvalsh(_square("eigvalsh", x), symmetrize_input=False)
+    x = _square("eigvalsh", x)
+    return _where_finite(x, jnp.linalg.eigvalsh(x, symmetrize_input=False), 1)
+
+
+def _where_finite(x, y, axes):
+    """What was found for each matrix, with so many axes. Of a matrix that is not finite a GPU finds
+    finite numbers, and a finite derivative: there, they become NaN.
+    """
+    if not _has_gpu():
+        return y
+    factor = jnp.where(jnp.isfinite(x).all((-2, -1)), 1.0, jnp.nan).astype(jnp.real(y).dtype)
+    return y * factor.reshape(factor.shape + (1,) * axes)
 
 
 def _square(function, x):

@@ -55,7 +55,7 @@ class Tape:
         memory writeable again.
         """
         if not isinstance(x, ndarray):
-            return Mapped(self.hold(x.value), x.tape) if type(x) is Mapped else as_it_is(x)
+            return Mapped(self.hold(x.value), x.tape) if type(x) is Mapped else snapshot(x)
         flags = x.flags
         if not flags.owndata:
             return self._hold_view(x)
@@ -85,7 +85,7 @@ class Tape:
                 release(x)
 
 
-def as_it_is(x: Any) -> Any:
+def snapshot(x: Any) -> Any:
     """A value as it is now: one that an outer transform traces may be written later."""
     kind = type(x)
     return kind(x.value, x.tape, x.node) if kind in LIFTED and kind is not Mapped else x

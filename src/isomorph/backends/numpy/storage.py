@@ -24,7 +24,7 @@ from weakref import ref
 
 import numpy
 
-from .holding import as_it_is, memory
+from .holding import memory, snapshot
 from .levels import LIFTED, newest
 from .mapped import Mapped, Unbatchable
 
@@ -252,7 +252,7 @@ def lent(x: Any, tape: Any) -> Any:
         x.flags.writeable = False
         tape.held.append(x)
         return x
-    return Mapped(lent(x.value, tape), x.tape) if kind is Mapped else as_it_is(x)
+    return Mapped(lent(x.value, tape), x.tape) if kind is Mapped else snapshot(x)
 
 
 def refuse(what: str, why: str, fix: str = HELP) -> NoReturn:

@@ -29,7 +29,7 @@ import numpy
 from .adding import At, Slot, add_at, add_mapped_at, can_take, cast, unbroadcast
 from .buffers import Buffer, bare
 from .custom_mapped import custom_mapped
-from .holding import Tape, as_it_is, memory
+from .holding import Tape, memory, snapshot
 from .levels import LIFTED, OPEN, RUNNING, newest
 from .mapped import Mapped, batched, call, one, two
 from .storage import ACTIVE, Finished, Rest, lent, refuse, seen, shares
@@ -189,7 +189,7 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
             a = a.value
             kind = type(a)
         if kind in LIFTED:
-            deeper, a = True, as_it_is(a)
+            deeper, a = True, snapshot(a)
         elif kind in GIVEN:
             a = _given(a, True) if kind is Buffer else bare(a)
         elif tape.changed:
@@ -292,11 +292,7 @@ def custom(bound: Any, *arrays: Any) -> tuple:
     if type(top) is Mapped:
         seen = any(map(is_traced, arrays))
         return custom_mapped(tape, custom, bound, arrays) if seen else bound.func(*arrays)
-    values = tuple(
-        _lower(a, tape) if type(a) is Traced and a.tape is tape
-        else _given(a, True) if type(a) is Buffer else tape.hold(a)
-        for a in arrays
-    )  # fmt: skip
+    values = tuple([_kept(a, tape) for a in arrays])
     apart = tuple([lent(x, tape) for x in values])
     outs, residuals = bound.fwd(*apart)
     for x, y in zip(values, apart):
@@ -449,6 +445,13 @@ def scatter(g: Any, index: Any, shape: tuple[int, ...]) -> Any:
     out = np.zeros(shape, g.dtype)
     add_at(out, index, g)
     return out
+
+
+def _kept(x: Any, tape: Tape) -> Any:
+    """The plain value of an argument that a rule reads again, and that may be written meanwhile."""
+    if type(x) is Traced and x.tape is tape:
+        return x.value
+    return _given(x, True) if type(x) is Buffer else tape.hold(x)
 
 
 def _lower(x: Any, tape: Tape) -> Any:

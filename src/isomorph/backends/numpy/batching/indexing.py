@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from ....dispatch import load
-from ..holding import as_it_is
+from ..holding import snapshot
 from ..mapped import (
     Map,
     Mapped,
@@ -149,7 +149,7 @@ def read(over: Map, func: Callable, x: Any, index: Any) -> Any:
 def _read(over: Map, y: Any) -> Mapped:
     """What was read. With one number for each example it is no view, as NumPy's numbers are not."""
     if y.ndim == 1:
-        y = y.copy() if type(y) is numpy.ndarray else as_it_is(y)
+        y = y.copy() if type(y) is numpy.ndarray else snapshot(y)
     return Mapped(y, over)
 
 
