@@ -8,7 +8,7 @@ import pytest
 
 import isomorph as iso
 import isomorph.numpy as inp
-from oracles import central_gradient
+from oracles import central_gradient, same_as_plain_numpy
 
 pytestmark = pytest.mark.parametrize("backend", ["numpy"], indirect=True)
 
@@ -131,16 +131,11 @@ X = numpy.cos(2.3 * numpy.arange(12.0)) * 1.4
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_value_and_derivatives_are_those_of_plain_numpy(backend, program):
-    plain = lambda x: program(numpy, x.copy())
-    ours = lambda x: program(inp, x)
-    given = X.copy()
-    value, grad = iso.value_and_grad(ours)(given)
-    numpy.testing.assert_allclose(value, plain(X), rtol=1e-13)
-    slopes = central_gradient(plain, X)
-    scale = max(1.0, abs(slopes).max())
-    numpy.testing.assert_allclose(grad, slopes, rtol=0, atol=1e-7 * scale)
-    assert type(grad) is numpy.ndarray
+    ours, given = lambda x: program(inp, x), X.copy()
+    slopes = same_as_plain_numpy(program, given)
+    assert type(slopes) is numpy.ndarray
     assert (given == X).all()
+    scale = max(1.0, abs(slopes).max())
     along = numpy.sin(numpy.arange(12.0))
     curve = iso.jvp(iso.grad(ours), (X,), (along,))[1]
     turned = iso.jvp(ours, (X,), (along,))[1]
