@@ -2,10 +2,10 @@
 
 import numpy
 import pytest
+from plain_numpy import same_as_plain_numpy
 
 import isomorph as iso
 import isomorph.numpy as inp
-from oracles import same_as_plain_numpy
 
 pytestmark = pytest.mark.parametrize("backend", ["numpy"], indirect=True)
 X = numpy.array([1.1, 1.7, 0.6])
