@@ -1,8 +1,8 @@
 """Random programs that write into arrays, through aliases and views, and read them again.
 
 A program is a list of lines in terms of `x`, a vector. It is made line by line; what plain NumPy
-refuses is left out. Its value and its gradient are compared with those of the same lines in plain
-NumPy: the value as it is, the gradient by central differences.
+refuses is left out. A transform of it, one of `TRANSFORMS`, is compared with the same lines in
+plain NumPy: the value as it is, first and second derivatives by central differences.
 
     python tests/fuzz/written_programs.py 5000 --seed 3
 """
@@ -18,6 +18,9 @@ import isomorph.numpy
 
 # no two sums of up to two of each are equal, or one could come before the other when sorted
 X = numpy.array([0.7119263, 1.3390857, 0.4457411, 1.9240739, 1.1038127, 0.8682951])
+ROWS = numpy.stack([X, 1.01 * X, 0.97 * X])
+WEIGHTS = numpy.array([0.7, -1.2, 0.4])  # of the rows
+TANGENT = numpy.cos(1.3 * numpy.arange(X.size))
 SHAPES = [(6,), (2, 3), (3, 3), (4,), (3,), (2, 3, 2), (1, 3), (5,)]
 HELPERS = """
 def thrice(a): a *= 3
@@ -73,8 +76,11 @@ class Program:
     def number(self):
         options = [
             f"x[{self.dice.randrange(6)}]",
-            f"{self.dice.uniform(0.3, 1.7):.3g}",
+            f"{self.dice.uniform(0.3, 1.7):.3f}",
             "np.mean(x)",
+            "x[3].copy()",
+            f"np.sinc(x[{self.dice.randrange(6)}])",
+            "np.interp(x[1], [0.0, 1.0, 2.0], [0.5, 0.7, 1.3])",
         ]
         return self.dice.choice(options + self.numbers)
 
@@ -101,6 +107,8 @@ class Program:
             parts = [p if p != "..." else ":" for p in parts]
         if self.dice.random() < 0.1:
             parts = [f"np.arange({shape[0]}) % 2 == {self.dice.randint(0, 1)}"]
+        if "..." not in parts and self.dice.random() < 0.1:
+            parts.append("...")
         return ", ".join(parts) or "..."
 
     # Lines.
@@ -112,7 +120,7 @@ class Program:
             {a}.flatten()"""
         ours = """np.zeros({s}); np.ones({s}); np.full({s}, 0.3); np.eye(3); np.arange(6.0)
             np.linspace(0.0, 1.0, {n}); np.array({a}); np.full({s}, {k}); np.array([{k}, {k}])
-            np.empty({s}).FILL"""
+            np.empty({s}).FILL; np.zeros(()); np.array({k}); np.asarray({k}); np.full((), 0.4)"""
         form = self.dice.choice(forms(own if self.plain else f"{own}\n{ours}"))
         line = f"{v} = " + form.format(a=a, s=shape, n=shape[0], k=self.number())
         return line.replace(".FILL", f"; {v}.fill(0.2)")
@@ -133,9 +141,9 @@ class Program:
 
     def assigned(self):
         a = self.array()
-        if not self.env[a].size or not self.env[a].ndim:
+        if not self.env[a].size:
             return None
-        i = self.index(self.env[a].shape)
+        i = self.index(self.env[a].shape) if self.env[a].ndim else self.dice.choice(["...", "()"])
         try:
             part = eval(f"a[{i}]", {**environment(numpy, X), "a": self.env[a]})
         except IndexError:
@@ -174,6 +182,17 @@ class Program:
             f"np.sum({a} * {e}, axis=0, out={a}[0])", f"thrice({a})", f"shifted({a}, {e})",
             f"thrice({a}[0:1])", f"np.cumsum({a}, axis=0, out={a})",
             f"np.clip({a}, 0.05, 5.0, out={a})", f"np.mean({a}, axis=0, out={a}[0])",
+            f"np.add({a}, {e}, {a})", f"np.multiply.accumulate({a}, out={a})",
+            f"np.add.reduce({a}, 0, None, {a}[0])", f"{a}.sum(0, None, {a}[0])",
+            f"{a}.clip(0.05, 5.0, {a})", f"np.max({a}, 0, {a}[-1])", f"{a}.cumsum(0, None, {a})",
+            f"np.nan_to_num({a}, False)", f"{a}.real = {e}", f"{a}.flat = {self.number()}",
+            f"np.dot({a}, np.ones({shape[-1:] * 2}), {a})", f"np.take({a}, [0, 0], 0, {a}[:2])",
+            f"np.concatenate([x[3:] * 1.0, x[:3] * 2.0], 0, {a})", f"np.stack([x[:3], x[3:]], out={a})",
+            f"np.matmul({a}, {a}, out={a})", f"np.einsum('...i->...i', {a}, out={a})",
+            f"np.where({a} > 0.5, {a}, {e}, out={a})", f"np.sqrt({a}, {a}, where={a} > 0.3)",
+            f"np.negative({a}, {a}[::-1])", f"np.round({a}, 1, {a})",
+            f"np.median({a}, 0, {a}[0])", f"{a}.partition(0)",
+            f"np.put_along_axis({a}, {a} > 9, 0.5, -1)",
         ])  # fmt: skip
 
     def looped(self):
@@ -253,43 +272,159 @@ def value(lines, np, x):
     return total
 
 
-def slopes(lines, step):
+class Rough(Exception):
+    """A program has no derivative at a point."""
+
+
+class Plain:
+    """The value and the derivatives of a program in plain NumPy."""
+
+    def __init__(self, lines):
+        self.value = lambda x: value(lines, numpy, x)
+
+    def slope(self, x):
+        return agreeing(self.value, x, 1e-5, 1e-6, 1e-4)
+
+    def second(self, x, tangent):
+        """The Hessian times a tangent."""
+        slope = lambda x: differences(self.value, x, 1e-3)
+        along = lambda t: slope(x + t * tangent)
+        return agreeing(along, numpy.zeros(1), 1e-3, 5e-4, 1e-2)[0]
+
+
+def differences(func, x, step):
     found = []
-    for i in range(X.size):
-        ends = []
-        for sign in (1, -1):
-            x = X.copy()
-            x[i] += sign * step
-            ends.append(value(lines, numpy, x))
-        found.append((ends[0] - ends[1]) / (2 * step))
+    for i in range(x.size):
+        e = numpy.zeros(x.size)
+        e[i] = step
+        found.append((func(x + e) - func(x - e)) / (2 * step))
     return numpy.array(found)
+
+
+def agreeing(func, x, step, other, tolerance):
+    """Central differences with one step, if another step says the same."""
+    one, two = differences(func, x, step), differences(func, x, other)
+    if not numpy.allclose(one, two, rtol=0, atol=tolerance * size(two)):
+        raise Rough
+    return one
+
+
+def size(y):
+    return max(1.0, numpy.abs(y).max())
+
+
+# A transform takes `f`, the program for isomorph, and `p`, the same in plain NumPy, and returns
+# triples (found, needed, by how much they may differ).
+
+
+def grad(f, p):
+    y, slope = iso.value_and_grad(f)(X)
+    return [same(y, p.value(X)), near(slope, p.slope(X))]
+
+
+def same(found, needed):
+    return found, needed, 1e-9 * size(needed)
+
+
+def near(found, needed, of=None):
+    """`needed` is a first derivative by differences, or a sum of derivatives, `of`."""
+    return found, needed, 2e-4 * size(needed if of is None else of)
+
+
+def jvp(f, p):
+    y, tangent = iso.jvp(f, (X,), (TANGENT,))
+    slope = p.slope(X)
+    return [same(y, p.value(X)), near(tangent, slope @ TANGENT, slope)]
+
+
+def vmap(f, p):
+    return [same(iso.vmap(f)(ROWS), [p.value(x) for x in ROWS])]
+
+
+def vmap_of_grad(f, p):
+    return [near(iso.vmap(iso.grad(f))(ROWS), [p.slope(x) for x in ROWS])]
+
+
+def grad_of_vmap(f, p):
+    slopes = iso.grad(lambda rows: (iso.vmap(f)(rows) * WEIGHTS).sum())(ROWS)
+    return [near(slopes, [w * p.slope(x) for w, x in zip(WEIGHTS, ROWS)])]
+
+
+def second(f, p):
+    (slope,) = iso.hvp(f, (X,), (TANGENT,))
+    needed = p.second(X, TANGENT)
+    return [(slope, needed, 2e-2 * size(needed))]
+
+
+def inner_grad(f, p):
+    """A gradient inside, of a function that captures the outer argument."""
+    inner = lambda x: iso.grad(lambda y: f(x * y))(numpy.ones(X.size))
+    y, slope = iso.value_and_grad(lambda x: numpy.sum(inner(x) * TANGENT))(X)
+    first, more = p.slope(X), p.second(X, TANGENT * X)
+    return [near(y, (TANGENT * X) @ first, first),
+            (slope, TANGENT * first + more, 2e-2 * size(numpy.append(first, more)))]  # fmt: skip
+
+
+def checkpoint(f, p):
+    return grad(iso.checkpoint(f), p)
+
+
+def cond(f, p):
+    return grad(lambda x: iso.cond(numpy.sum(x) > 0, f, numpy.sum, x), p)
+
+
+def while_loop(f, p):
+    step = lambda s: (s[0] + 1, s[1], s[2] + f(s[1] * 1.0))
+    last = lambda x: iso.while_loop(lambda s: s[0] < 2, step, (0, x, numpy.sum(x)))[2]
+    y, slope = iso.value_and_grad(last)(X)
+    return [same(y, X.sum() + 2 * p.value(X)), near(slope, 1 + 2 * p.slope(X))]
+
+
+def scan(f, p):
+    steps = numpy.array([1.0, 1.02])
+    total = lambda x: numpy.sum(iso.scan(lambda x, k: (x, f(x * k)), x, steps)[1])
+    y, slope = iso.value_and_grad(total)(X)
+    slopes = numpy.stack([k * p.slope(k * X) for k in steps])
+    return [same(y, sum(p.value(k * X) for k in steps)), near(slope, slopes.sum(0), slopes)]
+
+
+TRANSFORMS = [
+    grad, jvp, vmap, vmap_of_grad, grad_of_vmap, second, inner_grad, checkpoint, cond, while_loop,
+    scan,
+]  # fmt: skip
+
+
+def transform_of(program):
+    """The transform of a program. Arrays without axes are taken for numbers under `vmap`."""
+    arrays = [x for x in program.env.values() if isinstance(x, numpy.ndarray)]
+    numbers = any(x.ndim == 0 for x in arrays)
+    fits = [t for t in TRANSFORMS if not (numbers and "vmap" in t.__name__)]
+    return program.dice.choice([grad, *fits])
 
 
 def text_of(lines):
     return "\n".join(lines)
 
 
-def outcome(lines, plain=False):
+def outcome(lines, plain=False, transform=grad):
     """`right`, `rough` (no derivative there), or why it is wrong or refused."""
-    sure = value(lines, numpy, X)
-    one, other = slopes(lines, 1e-5), slopes(lines, 1e-6)
-    scale = max(1.0, numpy.abs(one).max())
-    if not numpy.allclose(one, other, rtol=1e-4, atol=1e-4 * scale):
-        return "rough", ""
-    np = numpy if plain else isomorph.numpy
-    x = X.copy()
+    np, before = numpy if plain else isomorph.numpy, (X.copy(), ROWS.copy())
+    plainly = Plain(lines)
+    plainly.value(X)  # raises if it is not a program
     try:
-        found, slope = iso.value_and_grad(lambda x: value(lines, np, x))(x)
+        triples = transform(lambda x: value(lines, np, x), plainly)
+    except Rough:
+        return "rough", ""
     except Exception as error:
         return "refused" if is_ours(error) else "broken", f"{type(error).__name__}: {error}"
-    if not numpy.array_equal(x, X):
+    if not all(map(numpy.array_equal, before, (X, ROWS))):
+        X[:], ROWS[:] = before
         return "wrong", "the caller's array was changed"
-    if not numpy.allclose(found, sure, rtol=1e-9, atol=1e-9):
-        return "wrong", f"value {found}, needed {sure}"
-    if type(slope) is not numpy.ndarray:
-        return "wrong", f"a gradient of {type(slope)}"
-    if not numpy.allclose(slope, one, rtol=1e-4, atol=1e-4 * scale):
-        return "wrong", f"gradient {slope}, needed {one}"
+    for found, needed, apart in triples:
+        if not isinstance(found, numpy.ndarray | numpy.floating):
+            return "wrong", f"a result of {type(found)}"
+        if numpy.shape(found) != numpy.shape(needed) or numpy.abs(found - needed).max() > apart:
+            return "wrong", f"{found}, needed {needed}"
     return "right", ""
 
 
@@ -299,12 +434,12 @@ def is_ours(error):
     return any(word in str(error) for word in words)
 
 
-def shrunk(lines, kind, plain=False):
+def shrunk(lines, kind, plain=False, transform=grad):
     """The lines without those that a failure does not need."""
     for i in reversed(range(len(lines))):
         fewer = [*lines[:i], *lines[i + 1 :]]
         try:
-            same = outcome(fewer, plain)[0] == kind
+            same = outcome(fewer, plain, transform)[0] == kind
         except Exception:
             continue
         if same:
@@ -321,14 +456,14 @@ def main():
     kinds = {}
     for seed in range(given.seed * 10**6, given.seed * 10**6 + given.count):
         program = Program(seed, given.plain)
-        kind, _ = outcome(program.lines, given.plain)
+        transform = transform_of(program)
+        kind, _ = outcome(program.lines, given.plain, transform)
         kinds[kind] = kinds.get(kind, 0) + 1
         if kind in ("wrong", "broken") or (kind == "refused" and not given.plain):
-            lines = shrunk(program.lines, kind, given.plain)
-            print(
-                f"--- {kind}, seed {seed}\n{text_of(lines)}\n{outcome(lines, given.plain)[1]}\n",
-                flush=True,
-            )
+            lines = shrunk(program.lines, kind, given.plain, transform)
+            why = outcome(lines, given.plain, transform)[1]
+            print(f"--- {kind} by {transform.__name__}, seed {seed}\n{text_of(lines)}\n{why}\n")
+            sys.stdout.flush()
     print(kinds)
     return 1 if kinds.keys() & {"wrong", "broken"} else 0
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from ..backends.numpy.buffers import Buffer, bare, made
+from ..backends.numpy.buffers import Buffer, bare, made, result
 from ..backends.numpy.levels import OPEN
 from ..backends.numpy.nested import gathered, holds_traced
 from ..backends.numpy.storage import ACTIVE, is_number, layout
@@ -32,10 +32,10 @@ __all__ = [
 np: Any = numpy  # its type stubs do not know traced values
 
 
-def _kept(x: Any, given: Any) -> Any:
+def _kept(x: Any, given: Any, func: Callable[[Any], Any]) -> Any:
     """What NumPy made of a list, a buffer or an array: the array of a caller stays what it is."""
-    if type(given) is Buffer and x is given.value:
-        return given
+    if type(given) is Buffer:
+        return result(x, given, func, (), {})
     return x if x is given or getattr(x, "base", None) is not None else made(x)
 
 
@@ -68,7 +68,10 @@ def array(
     """`numpy.array`, also of nested lists and tuples that hold traced values."""
     if not holds_traced(object):
         x = np.array(bare(object), dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **other)
-        return x if ACTIVE.get() is None else _kept(x, object)
+        if ACTIVE.get() is None:
+            return x
+        shape = x.shape
+        return _kept(x, object, lambda a: np.reshape(a, shape))
     floating("isomorph.numpy.array", dtype)
     x = gathered(object, dtype)
     turned = order in ("C", "F") and not layout(x).flags[f"{order}_CONTIGUOUS"]
@@ -82,7 +85,7 @@ def asarray(
 ) -> Any:
     """`numpy.asarray`, also of nested lists and tuples that hold traced values."""
     if not holds_traced(a):
-        return _kept(np.asarray(bare(a), dtype, order, copy=copy, **other), a)
+        return _kept(np.asarray(bare(a), dtype, order, copy=copy, **other), a, asarray)
     return array(a, dtype, copy=bool(copy), order=order)
 
 
@@ -91,14 +94,14 @@ def asanyarray(
 ) -> Any:
     """`numpy.asanyarray`, also of nested lists and tuples that hold traced values."""
     if not holds_traced(a):
-        return _kept(np.asanyarray(bare(a), dtype, order, copy=copy, **other), a)
+        return _kept(np.asanyarray(bare(a), dtype, order, copy=copy, **other), a, asanyarray)
     return array(a, dtype, copy=bool(copy), order=order)
 
 
 def ascontiguousarray(a: Any, dtype: Any = None, **other: Any) -> Any:
     """`numpy.ascontiguousarray`, also of nested lists and tuples that hold traced values."""
     if not holds_traced(a):
-        return _kept(np.ascontiguousarray(bare(a), dtype, **other), a)
+        return _kept(np.ascontiguousarray(bare(a), dtype, **other), a, ascontiguousarray)
     x = array(a, dtype, copy=False, ndmin=1)
     return x if layout(x).flags.c_contiguous else np.copy(x, order="C")
 
@@ -106,7 +109,7 @@ def ascontiguousarray(a: Any, dtype: Any = None, **other: Any) -> Any:
 def asfortranarray(a: Any, dtype: Any = None, **other: Any) -> Any:
     """`numpy.asfortranarray`, also of nested lists and tuples that hold traced values."""
     if not holds_traced(a):
-        return _kept(np.asfortranarray(bare(a), dtype, **other), a)
+        return _kept(np.asfortranarray(bare(a), dtype, **other), a, asfortranarray)
     x = array(a, dtype, copy=False, ndmin=1)
     return x if layout(x).flags.f_contiguous else np.copy(x, order="F")
 
@@ -114,7 +117,7 @@ def asfortranarray(a: Any, dtype: Any = None, **other: Any) -> Any:
 def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
     """`numpy.asarray_chkfinite`, also of nested lists and tuples that hold traced values."""
     if not holds_traced(a):
-        return _kept(np.asarray_chkfinite(bare(a), dtype, order), a)
+        return _kept(np.asarray_chkfinite(bare(a), dtype, order), a, asarray_chkfinite)
     x = asarray(a, dtype)
     if not np.all(np.isfinite(x)):
         raise ValueError("array must not contain infs or NaNs")
@@ -124,7 +127,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
 def require(a: Any, dtype: Any = None, requirements: Any = None, **other: Any) -> Any:
     """`numpy.require`; a traced value has no memory layout, and cannot be made writeable."""
     if not holds_traced(a):
-        return _kept(np.require(bare(a), dtype, requirements, **other), a)
+        return _kept(np.require(bare(a), dtype, requirements, **other), a, require)
     asked = [requirements] if isinstance(requirements, str) else list(requirements or ())
     if any(word.upper() in ("W", "WRITEABLE") for word in asked):
         raise TypeError(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 
+from ..backends.numpy.buffers import made
 from ..backends.numpy.nested import gathered, holds_traced
 from .creation import asarray
 
@@ -37,7 +38,7 @@ def _joins(func: Callable[..., Any]) -> Callable[..., Any]:
     def join(arrays: Any, *args: Any, **kw: Any) -> Any:
         if isinstance(arrays, (list, tuple)):
             arrays = [gathered(a) if holds_traced(a) else a for a in arrays]
-        return func(arrays, *args, **kw)
+        return made(func(arrays, *args, **kw))
 
     return join
 
@@ -56,7 +57,7 @@ column_stack = _joins(np.column_stack)
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     arr = asarray(arr) if holds_traced(arr) else arr
     plain: Any = numpy.append
-    return plain(arr, asarray(values) if holds_traced(values) else values, axis)
+    return made(plain(arr, asarray(values) if holds_traced(values) else values, axis))
 
 
 class _Joiner:
@@ -71,7 +72,7 @@ class _Joiner:
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
         if not any(map(holds_traced, parts)):
-            return self.theirs[key]
+            return made(self.theirs[key])
         axis, ndmin, first = self.numbers
         if isinstance(parts[0], str):
             given = _directive(parts[0])

@@ -15,8 +15,9 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from ...typing import TracedArray
 from .levels import newest
 from .mapped import Mapped, Unbatchable, getitem
-from .methods import Flat, Methods
+from .methods import Flat, Methods, relaid
 from .nested import gathered
+from .outputs import out_by_name
 from .storage import (
     ACTIVE,
     Stored,
@@ -148,6 +149,8 @@ class Buffer(Stored, NDArrayOperatorsMixin, TracedArray):
     def __setattr__(self, name: str, x: Any) -> None:
         if name in SLOTS:
             object.__setattr__(self, name, x)
+        elif name in ("shape", "strides"):
+            relaid(name)
         elif newest((x,)) is not None:
             become_traced(self, x)
             setattr(self, name, x)
@@ -178,6 +181,7 @@ class Buffer(Stored, NDArrayOperatorsMixin, TracedArray):
         top = newest((*args, *kw.values()))
         if top is not None:
             return top.__array_function__(func, types, args, kw)
+        args, kw = out_by_name(func, args, kw)
         y = func(*bare(args), **bare(kw))
         if kw.get("out") is not None:
             return kw["out"]

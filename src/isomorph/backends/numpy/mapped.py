@@ -23,6 +23,7 @@ import numpy
 from ...dispatch import load
 from .levels import BATCHED, LEVELS, LIFTED, RUNNING, TRACED, newest
 from .methods import Methods
+from .outputs import out_by_name
 
 np: Any = numpy  # its type stubs do not know mapped values
 ndarray = numpy.ndarray
@@ -367,6 +368,8 @@ class Mapped(Methods):
             top = self
         if type(top) is not Mapped:
             return top.__array_function__(func, types, args, kw)
+        if len(args) > 1:
+            args, kw = out_by_name(func, args, kw)
         if kw and kw.get("out") is not None:
             raise Unbatchable(top.tape, f"{_name(func)} with out=")
         return batched(top.tape, func, args, kw)
@@ -431,6 +434,9 @@ class Mapped(Methods):
 
     def __pos__(self) -> Any:
         return self
+
+    def copy(self, order: Any = "C") -> Any:
+        return np.copy(self, order) if self.ndim else self
 
     def __invert__(self) -> Any:
         return np.invert(self)

@@ -69,6 +69,17 @@ def _raveled(x: Any) -> Any:
     return np.ravel(x.x) if type(x) is Flat else x
 
 
+def _is_complex(x: Any) -> bool:
+    return x.dtype.kind == "c"
+
+
+def relaid(name: str) -> NoReturn:
+    raise AttributeError(
+        f"isomorph: x.{name} = v: an array of a differentiated function keeps its {name}; "
+        "write x = x.reshape(v)"
+    )
+
+
 class Methods:
     __slots__ = ()
 
@@ -94,20 +105,19 @@ class Methods:
     def round(self, *args, **kw): return np.round(self, *args, **kw)
     def conj(self): return np.conjugate(self) if np.iscomplexobj(self) else self
     def conjugate(self): return self.conj()
-    def dot(self, other): return np.dot(self, other)
+    def dot(self, *args, **kw): return np.dot(self, *args, **kw)
     def trace(self, *args, **kw): return np.trace(self, *args, **kw)
     def diagonal(self, *args, **kw): return np.diagonal(self, *args, **kw)
     def take(self, *args, **kw): return np.take(self, *args, **kw)
-    def compress(self, condition, axis=None): return np.compress(condition, self, axis)
+    def compress(self, condition, *args, **kw): return np.compress(condition, self, *args, **kw)
     def repeat(self, *args, **kw): return np.repeat(self, *args, **kw)
     def ravel(self, order="C"): return np.ravel(self, order)
     def flatten(self, order="C"): return np.copy(np.ravel(self, order))
     def squeeze(self, axis=None): return np.squeeze(self, axis)
     def swapaxes(self, a, b): return np.swapaxes(self, a, b)
-    def copy(self, order="C"): return np.copy(self, order)
-    def choose(self, choices, out=None, mode="raise"): return np.choose(self, choices, mode=mode)
-    def __copy__(self): return np.copy(self)
-    def __deepcopy__(self, memo): return np.copy(self)
+    def choose(self, choices, *args, **kw): return np.choose(self, choices, *args, **kw)
+    def __copy__(self): return self.copy()
+    def __deepcopy__(self, memo): return self.copy()
     def __divmod__(self, other): return np.divmod(self, other)
     def __rdivmod__(self, other): return np.divmod(other, self)
     def __contains__(self, value): return bool(np.any(np.equal(self, value)))
@@ -166,8 +176,15 @@ class Methods:
     def mT(self) -> Any: return np.matrix_transpose(self)
     @property
     def real(self) -> Any: return np.real(self)
+    @real.setter
+    def real(self: Any, v: Any) -> None: self[...] = v + 1j * self.imag if _is_complex(self) else v
     @property
     def imag(self) -> Any: return np.imag(self)
+    @imag.setter
+    def imag(self: Any, v: Any) -> None:
+        if not _is_complex(self):
+            raise TypeError("array does not have imaginary part to set")
+        self[...] = self.real + 1j * v
     @property
     def flat(self) -> Any: return Flat(self)
     @flat.setter

@@ -124,7 +124,14 @@ def emptied(home: Any) -> list[Any]:
     """Empty the views of a storage, which is written: they are taken again when they are read."""
     given = home.tape.given
     if given and type(home.node) is tuple and home.node[0] in given:
-        home.tape.changed.append(given.pop(home.node[0]))
+        x = given.pop(home.node[0])
+        if any(numpy.may_share_memory(x, y) for y in given.values()):
+            refuse(
+                "x[i] = v",
+                "needed an argument with memory of its own, got two that share it",
+                "; pass a copy of one of them",
+            )
+        home.tape.changed.append(x)
     views = [view for each in home.views or () if (view := each()) is not None]
     home.views = None
     for view in views:
@@ -300,36 +307,40 @@ def write(x: Any, index: Any, v: Any) -> None:
     if not home.tape.running:
         raise Finished(GONE)
     check_levels(home, v, what)
+    if not hasattr(v, "dtype"):
+        v = numpy.asarray(v)
+    check_dtype(x.dtype, v.dtype, what)
+    single, shape = once(index), None
+    if home is not x:
+        index, shape = _in_storage(x, home, index)
+    fits(home.value, index, v, shape)
+    if home.value.ndim == 0 and shape:  # one element: the last number stays
+        if 0 in shape:
+            return
+        v = np.ravel(v)[-1]
     value = v.value if type(v) in LIFTED and v.tape is home.tape else v
     node = v.node if value is not v else None
-    if type(value) not in LIFTED and not hasattr(value, "dtype"):
-        value = numpy.asarray(value)
-    check_dtype(x.dtype, value.dtype, what)
-    single = once(index)
-    if home is not x:
-        if x.dtype.kind != home.dtype.kind:
-            refuse(what, "needed an array, got the real or imaginary part of one",
-                   "; write the complex numbers, x[i] = re + 1j * im")  # fmt: skip
-        places = positions(x)
-        if not places.flags.writeable:
-            raise ValueError("assignment destination is read-only")
-        places = places[index]
-        shape, size = numpy.shape(places), home.value.ndim
-        if size == 0:
-            index = (None,) * len(shape)
-        else:
-            index = places if size == 1 else numpy.unravel_index(places, home.value.shape)
-    else:
-        shape = None
-    was = home.value
-    fits(was, index, value, shape)
-    del was
     emptied(home)
     separate(home)
     home.hot = True
     assign(home, index, value)
     del value
     grow(home, index, node, single)
+
+
+def _in_storage(x: Any, home: Any, index: Any) -> tuple[Any, tuple]:
+    """The index of x[index], of a view, in its storage; and the shape of x[index]."""
+    if x.dtype.kind != home.dtype.kind:
+        refuse("x[i] = v", "needed an array, got the real or imaginary part of one",
+               "; write the complex numbers, x[i] = re + 1j * im")  # fmt: skip
+    places = positions(x)
+    if not places.flags.writeable:
+        raise ValueError("assignment destination is read-only")
+    places = places[index]
+    if home.value.ndim == 0:
+        return (), numpy.shape(places)
+    flat = home.value.ndim == 1
+    return places if flat else numpy.unravel_index(places, home.value.shape), numpy.shape(places)
 
 
 def fits(x: Any, index: Any, value: Any, shape: Any) -> None:

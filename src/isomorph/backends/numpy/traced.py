@@ -24,8 +24,9 @@ from ...typing import TracedArray
 from .levels import LIFTED, RUNNING, TRACED, newest
 from .mapped import Mapped, batched
 from .mapped import getitem as getitem
-from .methods import Methods
+from .methods import Methods, relaid
 from .nested import gathered
+from .outputs import out_by_name
 from .replaced import replacement
 from .storage import AT, Finished, Stored, is_number, overwrite, settled, write
 
@@ -167,6 +168,9 @@ def _stored(name: str, out: Any, y: Any, *, wide: bool = False) -> Any:
     if type(out) is tuple:
         (out,) = out
     if not isinstance(out, Stored):
+        if isinstance(out, numpy.ndarray) and newest((y,)) is None:  # numbers of positions
+            numpy.copyto(out, y)
+            return out
         raise TypeError(
             f"{name}: in-place result (out=, or a += on a plain array) needed plain operands, "
             "got a traced one; write a = a + b instead of a += b, or make `a` with "
@@ -202,6 +206,8 @@ def _ufunc(ufunc: Any, method: str, args: tuple, kw: dict) -> Any:
         return REDUCTIONS[ufunc](args[0], **{"axis": 0, **kw})
     if method == "accumulate" and ufunc in ACCUMULATIONS:
         return ACCUMULATIONS[ufunc](args[0], **{"axis": 0, **kw})
+    if kw.get("dtype", 0) is None:
+        kw = {k: v for k, v in kw.items() if k != "dtype"}
     if method in ("reduce", "accumulate") and _is_binary(ufunc) and kw.keys() <= FOLDS[method]:
         return _folded(ufunc, method, *args, **kw)
     if method == "outer":
@@ -282,10 +288,13 @@ class Traced(Stored, Methods, TracedArray):
             return getattr(ufunc, method)(*settled(args), **kw)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kw: Any) -> Any:
-        if kw and kw.get("out") is not None:
+        if len(args) > 1:
+            args, kw = out_by_name(func, args, kw)
+        if kw and "out" in kw:
             kw = dict(kw)
             out = kw.pop("out")
-            return _stored(_name(func), out, func(*args, **kw))
+            y = func(*args, **kw)
+            return y if out is None else _stored(_name(func), out, y)
         if RUNNING:
             top = newest(args) if not kw else newest((*args, *kw.values()))
             if type(top) is Mapped:
@@ -375,6 +384,13 @@ class Traced(Stored, Methods, TracedArray):
     @property
     def shape(self) -> tuple[int, ...]:
         return self.value.shape
+
+    @shape.setter
+    def shape(self, v: Any) -> None:
+        relaid("shape")
+
+    def copy(self, order: Any = "C") -> Any:
+        return self if is_number(self) else np.copy(self, order)
 
     @property
     def dtype(self) -> numpy.dtype:

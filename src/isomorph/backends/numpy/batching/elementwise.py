@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ..levels import BATCHED
-from ..mapped import Map, Mapped, elementwise, rowwise, rule
+from ..mapped import Map, Mapped, Unbatchable, elementwise, rowwise, rule
 from ..rules.elementwise import chosen, clipped
 from ..rules.shaping import converted
 from ..special import erf
@@ -17,7 +17,7 @@ np: Any = numpy  # its type stubs do not know mapped values
 
 for _func in (
     pow, erf, chosen, np.clip, np.real, np.imag, np.angle, np.sinc, np.round, np.around, np.fix,
-    np.isreal, np.iscomplex, np.isneginf, np.isposinf, np.isclose, np.nan_to_num, np.i0, np.copy,
+    np.isreal, np.iscomplex, np.isneginf, np.isposinf, np.isclose, np.i0, np.copy,
 ):  # fmt: skip
     BATCHED[_func] = elementwise
 
@@ -27,6 +27,13 @@ def where(over: Map, func: Callable, condition: Any, *branches: Any) -> Any:
     if not branches:
         return rowwise(over, func, condition)
     return elementwise(over, func, condition, *branches)
+
+
+@rule(np.nan_to_num)
+def nan_to_num(over: Map, func: Callable, x: Any, copy: bool = True, *args: Any, **kw: Any) -> Any:
+    if not copy:
+        raise Unbatchable(over, "numpy.nan_to_num, which changes an array in place")
+    return elementwise(over, func, x, True, *args, **kw)
 
 
 @rule(clipped)

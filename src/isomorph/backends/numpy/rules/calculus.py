@@ -122,7 +122,8 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     gap = np.where(same, 1.0, getitem(xp, j) - left_knot)
     y = low + (inside - left_knot) / gap * (high - low)
     y = np.where(below, fp[0] if left is None else left, y)
-    return np.where(above, fp[-1] if right is None else right, y)
+    y = np.where(above, fp[-1] if right is None else right, y)
+    return y if y.ndim else y[()]
 
 
 @composed(np.linspace)

@@ -9,6 +9,7 @@ the gradient of hypot at 0 is 0.
 
 import numpy as np
 
+from ..storage import is_number
 from ..tape import composed, constant, elementwise, rule
 from ..traced import TRACED, Traced, concrete, record
 
@@ -215,9 +216,10 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None):
 @composed(np.nan_to_num)
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     plain = concrete(x)
-    return np.where(
-        np.isfinite(plain), x, np.nan_to_num(plain, nan=nan, posinf=posinf, neginf=neginf)
-    )
+    y = np.where(np.isfinite(plain), x, np.nan_to_num(plain, nan=nan, posinf=posinf, neginf=neginf))
+    if not copy and not is_number(x):
+        x[...] = y
+    return y[()] if y.ndim == 0 else y if copy else x
 
 
 @composed(np.angle)
@@ -233,7 +235,8 @@ def sinc(x):
     z = np.pi * np.where(small, 1.0, x)
     s = (np.pi * np.where(small, x, 0.0)) ** 2
     series = 1 - s / 6 * (1 - s / 20 * (1 - s / 42 * (1 - s / 72 * (1 - s / 110))))
-    return np.where(small, series, np.sin(z) / z)
+    y = np.where(small, series, np.sin(z) / z)
+    return y if y.ndim else y[()]
 
 
 @composed(np.modf)
@@ -276,4 +279,5 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * np.pi):
 @composed(np.real_if_close)
 def real_if_close(a, tol=100):
     kept = concrete(a)
+    a = np.copy(a) if is_number(a) else a
     return a if np.real_if_close(kept, tol).dtype == kept.dtype else np.real(a)

@@ -164,6 +164,7 @@ def _as_many(v, n):
 
 @composed(np.put)
 def put(a, ind, v, mode="raise"):
+    a = a if a.ndim else a[None]
     where = _spots(a, ind, mode)
     if where[0].size:
         target(a, v)[where] = _as_many(v, where[0].size)

@@ -164,4 +164,4 @@ def block(arrays):
             return np.concatenate([build(x, axis + 1) for x in a], axis)
         return np.reshape(a, (1,) * (ndim - np.ndim(a)) + np.shape(a))
 
-    return build(arrays, -levels)
+    return build(arrays, -levels) if ndim else np.copy(arrays)
