@@ -3,12 +3,17 @@ arrays without axes are written, and an outer transform's arrays may be written 
 has read them.
 """
 
+import warnings
+
 import numpy
 import pytest
 from plain_numpy import same_as_plain_numpy
 
 import isomorph as iso
 import isomorph.numpy as inp
+from isomorph.backends.numpy.buffers import bare
+from isomorph.backends.numpy.levels import TRACED
+from isomorph.backends.numpy.storage import bottom
 from oracles import central_gradient
 
 pytestmark = pytest.mark.parametrize("backend", ["numpy"], indirect=True)
@@ -290,3 +295,49 @@ def test_a_plain_array_that_a_checkpoint_has_read_is_read_only(backend):
 
     with pytest.raises(ValueError, match="a derivative reads this array"):
         iso.grad(f)(X)
+
+
+# Calls of a number and of an array, or of two of these, as NumPy takes them.
+OPERANDS = {
+    "number": lambda n, a: (n,),
+    "array": lambda n, a: (a,),
+    "array, axis": lambda n, a: (a, 0),
+    "two numbers": lambda n, a: (n, n),
+    "number, array": lambda n, a: (n, a),
+    "array, number": lambda n, a: (a, n),
+    "two arrays": lambda n, a: (a, a),
+    "limits": lambda n, a: (n, 0.2, 0.9),
+    "condition": lambda n, a: (n > 0, n, a),
+    "points": lambda n, a: (n, a, a),
+    "list": lambda n, a: ([0.5, n],),
+    "places": lambda n, a: (a, [0, 0]),
+}
+WRITING = {"put", "place", "copyto", "putmask", "fill_diagonal", "put_along_axis"}
+
+
+@pytest.mark.parametrize("operands", OPERANDS)
+def test_functions_return_numbers_where_numpy_does(backend, operands):
+    """Numbers are rebound by `s += 1` and arrays written, so each function must return the same."""
+    a, compared = numpy.array([0.3, 0.6]), 0
+
+    def kinds(y):
+        if isinstance(y, (tuple, list)):
+            return [kinds(part) for part in y]
+        return "array" if isinstance(bottom(bare(y)), numpy.ndarray) else "number"
+
+    def both(x):
+        nonlocal compared
+        for func in [f for f in TRACED if f.__name__ not in WRITING]:
+            try:
+                with warnings.catch_warnings(action="ignore"):
+                    plain = func(*OPERANDS[operands](a[0], a))
+                    traced = func(*OPERANDS[operands](x[0], x))
+            except Exception:  # not a call of this function, or one without a rule
+                continue
+            if not isinstance(func, numpy.ufunc) or func.nin == len(OPERANDS[operands](0, a)):
+                assert kinds(traced) == kinds(plain), func.__name__
+                compared += 1
+        return x.sum()
+
+    iso.grad(both)(a)
+    assert compared >= 5

@@ -10,6 +10,7 @@ plain NumPy: the value as it is, first and second derivatives by central differe
 import argparse
 import random
 import sys
+import warnings
 
 import numpy
 
@@ -52,10 +53,11 @@ class Program:
         trial = Program.__new__(Program)
         trial.lines = [*self.lines, line]
         try:
-            env = run(trial.lines, numpy, X)
+            with warnings.catch_warnings(action="error"):  # a complex number in a real array
+                env = run(trial.lines, numpy, X)
         except Exception:
             return False
-        arrays = [x for x in env.values() if isinstance(x, (numpy.ndarray, numpy.floating))]
+        arrays = [x for x in env.values() if isinstance(x, (numpy.ndarray, numpy.inexact))]
         if not all(numpy.isfinite(x).all() and (numpy.abs(x) < 1e3).all() for x in arrays):
             return False
         self.lines, self.env = trial.lines, env
@@ -117,10 +119,11 @@ class Program:
         shape, v, a = self.dice.choice(SHAPES), self.new(), self.array()
         own = """{a} * 1.0; np.exp({a} * 0.3); np.outer(x[:3], x[3:]); {a}.copy(); np.copy({a})
             {a}.astype(float); np.zeros_like({a}); np.ones_like({a}); np.full_like({a}, 0.5)
-            {a}.flatten()"""
+            {a}.flatten(); {a} * (1.0 + 0.5j)"""
         ours = """np.zeros({s}); np.ones({s}); np.full({s}, 0.3); np.eye(3); np.arange(6.0)
             np.linspace(0.0, 1.0, {n}); np.array({a}); np.full({s}, {k}); np.array([{k}, {k}])
-            np.empty({s}).FILL; np.zeros(()); np.array({k}); np.asarray({k}); np.full((), 0.4)"""
+            np.empty({s}).FILL; np.zeros({s}, complex)
+            np.zeros(()); np.array({k}); np.asarray({k}); np.full((), 0.4)"""
         form = self.dice.choice(forms(own if self.plain else f"{own}\n{ours}"))
         line = f"{v} = " + form.format(a=a, s=shape, n=shape[0], k=self.number())
         return line.replace(".FILL", f"; {v}.fill(0.2)")
@@ -187,9 +190,9 @@ class Program:
             f"{a}.clip(0.05, 5.0, {a})", f"np.max({a}, 0, {a}[-1])", f"{a}.cumsum(0, None, {a})",
             f"np.nan_to_num({a}, False)", f"{a}.real = {e}", f"{a}.flat = {self.number()}",
             f"np.dot({a}, np.ones({shape[-1:] * 2}), {a})", f"np.take({a}, [0, 0], 0, {a}[:2])",
-            f"np.concatenate([x[3:] * 1.0, x[:3] * 2.0], 0, {a})", f"np.stack([x[:3], x[3:]], out={a})",
-            f"np.matmul({a}, {a}, out={a})", f"np.einsum('...i->...i', {a}, out={a})",
-            f"np.where({a} > 0.5, {a}, {e}, out={a})", f"np.sqrt({a}, {a}, where={a} > 0.3)",
+            f"np.concatenate([x[3:] * 1.0, x[:3] * 2.0], 0, {a})",
+            f"np.stack([x[:3], x[3:]], out={a})", f"np.matmul({a}, {a}, out={a})",
+            f"np.einsum('...i->...i', {a}, out={a})", f"np.sqrt({a}, {a}, where={a} > 0.3)",
             f"np.negative({a}, {a}[::-1])", f"np.round({a}, 1, {a})",
             f"np.median({a}, 0, {a}[0])", f"{a}.partition(0)",
             f"np.put_along_axis({a}, {a} > 9, 0.5, -1)",
@@ -218,7 +221,7 @@ class Program:
         return f"{self.new()} = {a}[{place}]"
 
     def read(self):
-        return f"total += np.sum(np.sin({self.array()}))"
+        return f"total += np.sum(np.real(np.sin({self.array()})))"
 
     @property
     def text(self):
@@ -227,7 +230,7 @@ class Program:
 
 KINDS = [
     *[Program.made] * 2, *[Program.seen] * 5, *[Program.assigned] * 6, *[Program.rebound] * 3,
-    *[Program.called] * 3, *[Program.looped] * 2, Program.counted, *[Program.read] * 2,
+    *[Program.called] * 5, *[Program.looped] * 2, Program.counted, *[Program.read] * 2,
 ]  # fmt: skip
 
 
@@ -268,6 +271,7 @@ def value(lines, np, x):
         if callable(y) or y is None:
             continue
         weights = numpy.cos(numpy.arange(numpy.size(y)) + k).reshape(numpy.shape(y))
+        y = numpy.real(y) + 0.3 * numpy.imag(y) if numpy.iscomplexobj(y) else y
         total = total + numpy.sum(y * weights)
     return total
 
@@ -283,13 +287,16 @@ class Plain:
         self.value = lambda x: value(lines, numpy, x)
 
     def slope(self, x):
-        return agreeing(self.value, x, 1e-5, 1e-6, 1e-4)
+        return agreeing(lambda step: differences(self.value, x, step), 1e-5, 1e-6, 1e-4)
 
     def second(self, x, tangent):
         """The Hessian times a tangent."""
-        slope = lambda x: differences(self.value, x, 1e-3)
-        along = lambda t: slope(x + t * tangent)
-        return agreeing(along, numpy.zeros(1), 1e-3, 5e-4, 1e-2)[0]
+
+        def along(step):
+            one, two = (differences(self.value, x + s * tangent, step) for s in (step, -step))
+            return (one - two) / (2 * step)
+
+        return agreeing(along, 5e-4, 1e-3, 1e-2)
 
 
 def differences(func, x, step):
@@ -301,10 +308,10 @@ def differences(func, x, step):
     return numpy.array(found)
 
 
-def agreeing(func, x, step, other, tolerance):
+def agreeing(estimate, step, other, tolerance):
     """Central differences with one step, if another step says the same."""
-    one, two = differences(func, x, step), differences(func, x, other)
-    if not numpy.allclose(one, two, rtol=0, atol=tolerance * size(two)):
+    one, two = estimate(step), estimate(other)
+    if not numpy.allclose(one, two, rtol=0, atol=tolerance * size(one)):
         raise Rough
     return one
 
@@ -399,7 +406,7 @@ def transform_of(program):
     arrays = [x for x in program.env.values() if isinstance(x, numpy.ndarray)]
     numbers = any(x.ndim == 0 for x in arrays)
     fits = [t for t in TRANSFORMS if not (numbers and "vmap" in t.__name__)]
-    return program.dice.choice([grad, *fits])
+    return program.dice.choice(fits)
 
 
 def text_of(lines):

@@ -48,6 +48,7 @@ def made(x: Any) -> Any:
 def _new(x: ndarray, tape: Any) -> Any:
     buffer = Buffer.__new__(Buffer)
     buffer.value, buffer.tape = x, tape
+    buffer.taken = buffer.views = buffer.hot = None
     return buffer
 
 

@@ -82,7 +82,7 @@ class Stored:
         if name in ("value", "node"):
             take_again(self)
             return object.__getattribute__(self, name)
-        if name in ("taken", "views", "numbers", "hot"):
+        if name == "numbers":
             return None
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

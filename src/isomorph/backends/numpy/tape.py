@@ -68,8 +68,14 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
         )
 
     def binary(a: Any, b: Any) -> Any:
-        if type(a) is not Traced or (type(b) is Traced and b.tape.level > a.tape.level):
-            tape, x = b.tape, b.value
+        first = a.tape if type(a) is Traced else None  # an attribute of a traced value is slow
+        second = b.tape if type(b) is Traced else None
+        if first is second:
+            tape, x, z = first, a.value, b.value
+            y = two(func, x, z) if type(x) in LIFTED or type(z) in LIFTED else func(x, z)
+            saved, parents = keep((y, x, z)), ((0, a.node), (1, b.node))
+        elif first is None or (second is not None and second.level > first.level):
+            tape, x = second, b.value
             if tape.changed:
                 tape.check(a)
             if type(a) in GIVEN:
@@ -77,20 +83,9 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
             elif keeps_a:
                 a = tape.hold(a)
             y = two(func, a, x) if type(x) in LIFTED or type(a) in LIFTED else func(a, x)
-            node = (_next(tape), partials, keep((y, a, x)), ((1, b.node),), y.shape, y.dtype)
-        elif type(b) is Traced and b.tape is a.tape:
-            tape, x, z = a.tape, a.value, b.value
-            y = two(func, x, z) if type(x) in LIFTED or type(z) in LIFTED else func(x, z)
-            node = (
-                _next(tape),
-                partials,
-                keep((y, x, z)),
-                ((0, a.node), (1, b.node)),
-                y.shape,
-                y.dtype,
-            )
+            saved, parents = keep((y, a, x)), ((1, b.node),)
         else:
-            tape, x = a.tape, a.value
+            tape, x = first, a.value
             if tape.changed:
                 tape.check(b)
             if type(b) in GIVEN:
@@ -98,8 +93,8 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
             elif keeps_b:
                 b = tape.hold(b)
             y = two(func, x, b) if type(x) in LIFTED or type(b) in LIFTED else func(x, b)
-            node = (_next(tape), partials, keep((y, x, b)), ((0, a.node),), y.shape, y.dtype)
-        return Traced(y, tape, node)
+            saved, parents = keep((y, x, b)), ((0, a.node),)
+        return Traced(y, tape, (_next(tape), partials, saved, parents, y.shape, y.dtype))
 
     TRACED[func] = unary if len(partials) == 1 else binary
 
@@ -177,8 +172,10 @@ def _record(func: Callable, maker: Callable, *args: Any, **kw: Any) -> Any:
     """Call `func` on the values of traced arguments, and record its backward functions."""
     tape: Any = None
     for a in args:
-        if type(a) is Traced and (tape is None or a.tape.level > tape.level):
-            tape = a.tape
+        if type(a) is Traced:
+            of = a.tape
+            if tape is None or of.level > tape.level:
+                tape = of
     if kw:
         tape, args, kw = _positional(func, maker, tape, args, kw)
     values, parents, deeper = [], [], False

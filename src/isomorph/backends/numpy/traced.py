@@ -2,8 +2,8 @@
 
 NumPy passes every ufunc and function called on such a value to `__array_ufunc__` and
 `__array_function__` (NEP 13 and NEP 18). The table `TRACED` says what is called then. A traced
-value behaves like an array, except that it cannot be changed in place or converted to plain data,
-because its gradient would be lost.
+value behaves like an array, except that it cannot be converted to plain data, because its gradient
+would be lost.
 """
 
 from __future__ import annotations
@@ -274,6 +274,7 @@ class Traced(Stored, Methods, TracedArray):
         self.value = value
         self.tape = tape
         self.node = node
+        self.taken = self.views = self.hot = None
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kw: Any) -> Any:
         if kw and any(x is not None for x in kw.get("out", ())):

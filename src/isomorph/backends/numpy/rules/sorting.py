@@ -72,10 +72,11 @@ def ranked(func, a, q, axis, method, keepdims, skip):
 
 
 def _fraction(q, a):
-    """`q` as an array; a plain number takes the dtype of the data, as in NumPy."""
+    """`q` as an array; a plain number takes the precision of the data, as in NumPy."""
     if hasattr(q, "dtype"):
         return q
-    return np.asarray(q, a.dtype if isinstance(q, (int, float)) else float)
+    precision = a.dtype.type(0).real.dtype
+    return np.asarray(q, precision if isinstance(q, (int, float)) else float)
 
 
 def _quantile(func, percent, skip):
