@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 
 from ..backends.numpy.buffers import Buffer, bare, made, result
+from ..backends.numpy.layouts import in_layout_of
 from ..backends.numpy.levels import OPEN
 from ..backends.numpy.nested import gathered, holds_traced
 from ..backends.numpy.storage import ACTIVE, is_number, layout
@@ -141,7 +142,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", **oth
     if not holds_traced(fill_value):
         return made(np.full(shape, bare(fill_value), dtype, order, **other))
     floating("isomorph.numpy.full", dtype)
-    return np.copy(np.broadcast_to(asarray(fill_value, dtype), shape))
+    return np.copy(np.broadcast_to(asarray(fill_value, dtype), shape), order=order)
 
 
 def full_like(
@@ -161,7 +162,8 @@ def full_like(
     kind = np.dtype(np.asarray(a).dtype if not hasattr(a, "dtype") else a.dtype)
     kind = kind if dtype is None else np.dtype(dtype)
     floating("isomorph.numpy.full_like", kind)
-    return full(np.shape(a) if shape is None else shape, fill_value, kind)
+    like = np.empty_like(concrete(asarray(a)), kind, order, subok, shape)
+    return in_layout_of(like, full(like.shape, fill_value, kind))
 
 
 def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, **other: Any) -> Any:

@@ -48,7 +48,7 @@ class Tape:
         the array is large.
         """
         y = self._locked(x)
-        return x.copy() if y is x and isinstance(x, ndarray) and x.nbytes <= COPIED else y
+        return x.copy(order="K") if y is x and isinstance(x, ndarray) and x.nbytes <= COPIED else y
 
     def _locked(self, x: Any) -> Any:
         """`x`, locked; a copy if it is only a part of its memory, or if NumPy could not make the
@@ -69,7 +69,7 @@ class Tape:
         if not writeable:
             return x
         if x.nbytes < writeable[0].nbytes or not all(map(is_releasable, writeable)):
-            return x.copy()
+            return x.copy(order="K")
         for each in writeable:
             each.flags.writeable = False
         self.held += writeable

@@ -12,6 +12,7 @@ import numpy
 from .holding import memory
 from .levels import LIFTED
 from .mapped import Map, Mapped, Unbatchable, is_mapped, note_whole, running
+from .storage import apart
 from .traced import Traced
 
 np: Any = numpy  # its type stubs do not know mapped values
@@ -44,7 +45,7 @@ def vmap(by_rows: Callable, func: Callable[..., tuple], rows: tuple) -> tuple:
         note_whole(stop.what)
     except Exception as error:
         kind, reason = type(error).__name__, f": {error}"
-    found = by_rows(func, *[x.copy() if isinstance(x, numpy.ndarray) else x for x in rows])
+    found = by_rows(func, *[np.copy(x) for x in rows])
     if reason:  # the rows raised no error
         note_whole(kind, reason)
     return found
@@ -84,9 +85,7 @@ def _handed_out(over: Map, outs: tuple, rows: tuple) -> tuple:
         else:
             y = y if hasattr(y, "dtype") else np.asarray(y)
             y = np.broadcast_to(y, (over.size, *y.shape))
-        if type(y) not in LIFTED:
-            if not y.flags.owndata or id(y) in seen:
-                y = y.copy()
-            seen.add(id(y))
-        found.append(y)
+        if type(y) is numpy.ndarray and not y.flags.owndata:
+            y = y.copy()
+        found.append(apart(y, seen))
     return tuple(found)

@@ -35,6 +35,11 @@ def _reads(
     return _refuse(method, "returns plain data, without a gradient", fix)
 
 
+_as_other_numbers = _reads(
+    "view(dtype)", "write x.astype(dtype), or x[..., 0] + 1j * x[..., 1] to pair numbers"
+)
+
+
 class Flat:
     """`x.flat`: all elements in C order, read as a copy, written in place."""
 
@@ -136,7 +141,6 @@ class Methods:
     setfield = _changes("setfield()", "write x = iso.at(x)[i].set(v)")
     byteswap = _reads("byteswap()")
     getfield = _reads("getfield()")
-    view = _reads("view()", "write x.astype(dtype), or x[..., 0] + 1j * x[..., 1] to pair numbers")
     tobytes = _reads("tobytes()")
     tofile = _reads("tofile()")
     dump = _reads("dump()")
@@ -148,6 +152,11 @@ class Methods:
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
         return np.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)
+
+    def view(self: Any, *kinds: Any) -> Any:
+        if kinds:
+            _as_other_numbers(self)
+        return self[...]
 
     def transpose(self, *axes: Any) -> Any:
         return np.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)

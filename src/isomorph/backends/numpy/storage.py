@@ -262,6 +262,20 @@ def lent(x: Any, tape: Any) -> Any:
     return Mapped(lent(x.value, tape), x.tape) if kind is Mapped else snapshot(x)
 
 
+def apart(x: Any, seen: set[int]) -> Any:
+    """A result of a transform for the function around it: a write into it changes no other value.
+    `seen` are the memories that were handed out.
+    """
+    if type(x) is Mapped:
+        return Mapped(apart(x.value, seen), x.tape)
+    if type(x) is not ndarray:
+        return snapshot(x)
+    if not x.flags.writeable or id(memory(x)) in seen:
+        x = x.copy(order="K")
+    seen.add(id(memory(x)))
+    return x
+
+
 def refuse(what: str, why: str, fix: str = HELP) -> NoReturn:
     raise TypeError(f"isomorph: {what}: {why}{fix}")
 

@@ -27,12 +27,13 @@ from typing import Any
 import numpy
 
 from .adding import At, Slot, add_at, add_mapped_at, can_take, cast, unbroadcast
-from .buffers import Buffer, bare
+from .buffers import Buffer, bare, made
 from .custom_mapped import custom_mapped
 from .holding import Tape, memory, snapshot
+from .layouts import laid_out
 from .levels import LIFTED, OPEN, RUNNING, newest
 from .mapped import Mapped, batched, call, one, two
-from .storage import ACTIVE, Finished, Rest, lent, refuse, seen, shares
+from .storage import ACTIVE, Finished, Rest, apart, bottom, lent, refuse, seen, shares
 from .traced import TRACED, Traced, concrete, is_traced, no_rule
 
 np: Any = numpy  # its type stubs do not know traced values
@@ -103,7 +104,7 @@ def _given(x: Any, keeps: bool) -> Any:
     """A list, or an array that may be written later, as a plain array."""
     if type(x) is not Buffer:
         return np.asarray(x)
-    return x.value.copy() if keeps else x.value
+    return x.value.copy(order="K") if keeps else x.value
 
 
 def _keeper(picks: list[int]) -> Callable[[tuple], tuple]:
@@ -143,14 +144,14 @@ def primitive(func: Callable) -> Callable:
     return call
 
 
-def composed(*funcs: Callable) -> Callable[[Callable], Callable]:
+def composed(*funcs: Callable, asked: bool = False) -> Callable[[Callable], Callable]:
     """Decorates a function that replaces `funcs` for traced values: it computes the same with other
     NumPy functions.
     """
 
     def register(body: Callable) -> Callable:
         for func in funcs:
-            TRACED[func] = body
+            TRACED[func] = laid_out(func, body, asked)
         return body
 
     return register
@@ -284,15 +285,17 @@ def custom(bound: Any, *arrays: Any) -> tuple:
     """Call a function with a custom backward rule: see `Backend.custom_call`."""
     top = newest(arrays)
     if top is None:
-        return bound.func(*arrays)
+        return _apart_from(arrays, bound.func(*arrays))
     tape = top.tape
     if type(top) is Mapped:
-        seen = any(map(is_traced, arrays))
-        return custom_mapped(tape, custom, bound, arrays) if seen else bound.func(*arrays)
+        if any(map(is_traced, arrays)):
+            return custom_mapped(tape, custom, bound, arrays)
+        return _apart_from(arrays, bound.func(*arrays))
     values = tuple([_kept(a, tape) for a in arrays])
-    apart = tuple([lent(x, tape) for x in values])
-    outs, residuals = bound.fwd(*apart)
-    for x, y in zip(values, apart):
+    inside = tuple([lent(x, tape) for x in values])
+    outs, residuals = bound.fwd(*inside)
+    outs = tuple([_given(y, True) if type(y) is Buffer else y for y in outs])
+    for x, y in zip(values, inside):
         if type(y) is Traced and y.node is not x.node:
             why = "a function with a rule of its own, or one computed again by iso.checkpoint"
             refuse("x[i] = v", f"{why}, wrote into its argument", "; write into np.copy(x)")
@@ -308,6 +311,16 @@ def custom(bound: Any, *arrays: Any) -> tuple:
     return _several(tuple(outs), tape, (_next(tape), pullback, (), parents, len(outs), None))
 
 
+def _apart_from(arrays: Sequence[Any], outs: Sequence[Any]) -> tuple:
+    """Outputs of a function with a rule of its own: no argument, and no part of one."""
+    seen = {id(memory(bottom(a))) for a in arrays}
+    bare = [y.value if type(y) is Buffer else y for y in outs]
+    return tuple([made(apart(y, seen)) if type(y) in OWNERS else y for y in bare])
+
+
+OWNERS = (ndarray, Mapped)
+
+
 def vjp(func: Callable, leaves: Sequence[Any]) -> tuple[tuple, Callable, tuple]:
     """Run `func(*leaves) -> (outputs, aux)` on traced values. Return the outputs, the pullback and
     aux; the outputs and aux are no longer traced by this call.
@@ -320,7 +333,7 @@ def vjp(func: Callable, leaves: Sequence[Any]) -> tuple[tuple, Callable, tuple]:
     OPEN.append(tape)
     try:
         outs, aux = func(*[Traced(x, tape, node) for x, node in zip(leaves, roots)])
-        outs, aux = tuple(map(_shown, outs)), tuple(map(_shown, aux))
+        outs, aux = (tuple([_shown(x, tape) for x in xs]) for xs in (outs, aux))
     finally:
         OPEN.remove(tape)
         ACTIVE.reset(token)
@@ -334,13 +347,11 @@ def vjp(func: Callable, leaves: Sequence[Any]) -> tuple[tuple, Callable, tuple]:
     return tuple(_lower(o, tape) for o in outs), pullback, tuple(_lower(a, tape) for a in aux)
 
 
-def _shown(x: Any) -> Any:
+def _shown(x: Any, tape: Tape) -> Any:
     """An output, read while a view can still be taken again."""
     if type(x) is Buffer:
-        return x.value
-    while type(x) is Traced:
-        return Traced(_shown(x.value), x.tape, x.node)
-    return x
+        return x.value if x.tape is tape else x
+    return snapshot(x) if type(x) is Traced and x.tape is tape else x
 
 
 def backward(seeds: Sequence[tuple[Node, Any]]) -> dict[int, Any]:
@@ -456,19 +467,15 @@ def _lower(x: Any, tape: Tape) -> Any:
 
 
 def _hand_out(leaves: Sequence[Any], grads: list[Any], cotangents: Sequence[Any]) -> tuple:
-    """The gradients for the caller: zeros where there is none, and copies where a gradient is
-    read-only or shares memory with another one or with a cotangent.
-    """
-    seen = {id(memory(g)) for g in cotangents}
+    """The gradients for the caller, who may write into each: zeros where there is none."""
+    seen = {id(memory(bottom(g))) for g in cotangents}
     out = []
     for x, g in zip(leaves, grads):
         if g is None:
             g = np.zeros_like(concrete(x))
-        if type(g) not in LIFTED:
-            if not isinstance(g, ndarray) and isinstance(concrete(x), ndarray):
-                g = np.asarray(g)
-            elif isinstance(g, ndarray) and (not g.flags.writeable or id(memory(g)) in seen):
-                g = g.copy()
-            seen.add(id(memory(g)))
-        out.append(g)
+        elif type(g) is Buffer:
+            g = g.value
+        elif type(g) not in LIFTED and isinstance(concrete(x), ndarray):
+            g = np.asarray(g)
+        out.append(made(apart(g, seen)))
     return tuple(out)

@@ -21,6 +21,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from ...dispatch import load
 from ...typing import TracedArray
+from .layouts import example, in_layout_of
 from .levels import LIFTED, RUNNING, TRACED, newest
 from .mapped import Mapped, batched
 from .mapped import getitem as getitem
@@ -152,8 +153,11 @@ def floating(name: str, dtype: Any) -> None:
 
 def _put_out(ufunc: Any, method: str, args: tuple, kw: dict) -> Any:
     """A ufunc with out=."""
-    outs, where = kw["out"], kw.get("where", True)
-    kw = {k: v for k, v in kw.items() if k not in ("out", "where")}
+    outs = kw["out"]
+    kw = {k: v for k, v in kw.items() if k != "out"}
+    where = concrete(kw.pop("where", True)) if method == "__call__" else True
+    if where is not True and all(out is not None for out in outs):
+        return _put_where(ufunc, np.asarray(where, bool), args, outs, kw)
     found = getattr(ufunc, method)(*args, **kw)
     several = found if isinstance(found, tuple) else (found,)
     done = []
@@ -162,6 +166,22 @@ def _put_out(ufunc: Any, method: str, args: tuple, kw: dict) -> Any:
             y = np.where(where, y, out)
         done.append(y if out is None else _stored(_name(ufunc), out, y, wide=method == "__call__"))
     return done[0] if len(done) == 1 else tuple(done)
+
+
+def _put_where(ufunc: Any, where: Any, args: tuple, outs: tuple, kw: dict) -> Any:
+    """A ufunc of some elements only, which may have no derivative at the others."""
+    shape = outs[0].shape
+    where = np.broadcast_to(where, shape)
+    part = lambda x: x if np.ndim(x) == 0 else np.broadcast_to(x, shape)[where]
+    found = ufunc(*map(part, args), **kw)
+    several = found if isinstance(found, tuple) else (found,)
+    for out, y in zip(outs, several):
+        if isinstance(out, Stored):
+            target(out, y)
+        elif newest((y,)) is not None:
+            _stored(_name(ufunc), out, y)  # raises
+        out[where] = y
+    return outs[0] if len(outs) == 1 else outs
 
 
 def _stored(name: str, out: Any, y: Any, *, wide: bool = False) -> Any:
@@ -243,7 +263,8 @@ def _folded(ufunc: Any, method: str, x: Any, axis: Any = 0, **kw: Any) -> Any:
         return getattr(ufunc, method)(plain, axis, **kw)  # a constant, or NumPy's error
     if method == "accumulate":
         parts = np.moveaxis(x, axis, 0)
-        return np.moveaxis(np.stack(list(accumulate(parts, ufunc))), 0, axis)
+        y = np.moveaxis(np.stack(list(accumulate(parts, ufunc))), 0, axis)
+        return in_layout_of(np.empty_like(example(x)), y)
     axes = normalize_axis_tuple(range(x.ndim) if axis is None else axis, x.ndim)
     ufunc.reduce(numpy.ones((1,) * x.ndim), axes)  # raises where it takes one axis only
     parts = np.moveaxis(x, axes, range(len(axes)))

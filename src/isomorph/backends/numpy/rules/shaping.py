@@ -130,6 +130,8 @@ def _converted(y, x, dtype):
 def astype(x, dtype, /, *, copy=True, device=None):
     if np.dtype(dtype).kind not in "fc":
         return concrete(x).astype(dtype)
+    if not copy and x.dtype == dtype:
+        return x
     return record(converted, x, np.dtype(dtype))
 
 
