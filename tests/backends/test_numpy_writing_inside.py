@@ -1,13 +1,13 @@
-"""What a transform inside of another gives back is apart: a write into one of its results changes no
-other, and no argument. Beside it stands the same by hand, in plain NumPy.
+"""What a transform inside of another gives back is apart: a write into one of its results changes
+no other, and no argument. Beside it stands the same by hand, in plain NumPy.
 """
 
 import numpy
 import pytest
-from oracles import central_gradient
 
 import isomorph as iso
 import isomorph.numpy as inp
+from oracles import central_gradient
 
 pytestmark = pytest.mark.parametrize("backend", ["numpy"], indirect=True)
 X = numpy.array([1.1, 1.7, 0.6, 1.3])

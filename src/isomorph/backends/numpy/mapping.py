@@ -10,7 +10,6 @@ from typing import Any
 import numpy
 
 from .holding import memory
-from .levels import LIFTED
 from .mapped import Map, Mapped, Unbatchable, is_mapped, note_whole, running
 from .storage import apart
 from .traced import Traced

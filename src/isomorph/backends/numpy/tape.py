@@ -69,8 +69,9 @@ def elementwise(func: Callable, *partials: Callable | None) -> None:
         )
 
     def binary(a: Any, b: Any) -> Any:
-        first = a.tape if type(a) is Traced else None  # an attribute of a traced value is slow
-        second = b.tape if type(b) is Traced else None
+        # an attribute of a traced value is slow
+        first: Any = a.tape if type(a) is Traced else None
+        second: Any = b.tape if type(b) is Traced else None
         if first is second:
             tape, x, z = first, a.value, b.value
             y = two(func, x, z) if type(x) in LIFTED or type(z) in LIFTED else func(x, z)

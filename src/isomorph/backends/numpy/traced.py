@@ -168,7 +168,7 @@ def _put_out(ufunc: Any, method: str, args: tuple, kw: dict) -> Any:
     return done[0] if len(done) == 1 else tuple(done)
 
 
-def _put_where(ufunc: Any, where: Any, args: tuple, outs: tuple, kw: dict) -> Any:
+def _put_where(ufunc: Any, where: Any, args: tuple, outs: Any, kw: dict) -> Any:
     """A ufunc of some elements only, which may have no derivative at the others."""
     shape = outs[0].shape
     where = np.broadcast_to(where, shape)
