@@ -180,7 +180,8 @@ def _put_where(ufunc: Any, where: Any, args: tuple, outs: Any, kw: dict) -> Any:
             target(out, y)
         elif newest((y,)) is not None:
             _stored(_name(ufunc), out, y)  # raises
-        out[where] = y
+        array: Any = out
+        array[where] = y
     return outs[0] if len(outs) == 1 else outs
 
 
