@@ -132,8 +132,8 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, **other: Any) -
     asked = [requirements] if isinstance(requirements, str) else list(requirements or ())
     if any(word.upper() in ("W", "WRITEABLE") for word in asked):
         raise TypeError(
-            "isomorph.numpy.require: needed a plain array to make it writeable, got a traced value; "
-            "write np.array(x), a copy that can be written"
+            "isomorph.numpy.require: needed a plain array to make it writeable, got a traced "
+            "value; write np.array(x), a copy that can be written"
         )
     return asarray(a, dtype)
 
