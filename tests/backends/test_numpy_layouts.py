@@ -52,6 +52,7 @@ def check(func, arrays, layout):
 
     wanted = leaves(func(*map(inside, roots)))
     vjp(run, roots)
+    assert len(found) == len(wanted)
     for y, (got, is_view) in zip(wanted, found, strict=True):
         if isinstance(y, np.ndarray) and y.size > 1:
             assert lies(got) == lies(y), layout

@@ -614,5 +614,5 @@ def test_a_loop_that_fills_an_array_takes_memory_for_its_numbers_only(backend):
         tracemalloc.stop()
         return held
 
-    peak(50)
-    assert peak(800) < 6 * peak(200)
+    peak(20)
+    assert peak(320) < 6 * peak(80)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from inspect import signature
-
-OUT_AND_AFTER: dict[Callable, tuple[int, list[str]]] = {}  # by functions that were called
 
 
 def out_by_name(func: Callable, args: tuple, kw: dict) -> tuple[tuple, dict]:
     """The arguments of a NumPy function with `out` and what comes after it as keywords."""
-    known = OUT_AND_AFTER.get(func)
-    if known is None:
-        known = OUT_AND_AFTER[func] = _out_and_after(func)
-    place, names = known
+    place, names = _out_and_after(func)
     if len(args) <= place:
         return args, kw
     return args[:place], {**kw, **dict(zip(names, args[place:]))}
 
 
+@cache
 def _out_and_after(func: Callable) -> tuple[int, list[str]]:
     """The place of `out` among the arguments, and the names of the arguments from there on."""
     try:
