@@ -38,7 +38,8 @@ ROOT = Path(__file__).parents[1]
 BACKENDS = ("numpy", "jax", "tensorflow", "torch")
 EVERYTHING = (
     "pyproject.toml", "constraints.txt", "src/isomorph/__init__.py", "src/isomorph/__init__.pyi",
-    "src/isomorph/program_cache.py", "tests/conftest.py", "tests/frameworks.py", "tests/oracles.py",
+    "src/isomorph/compile/program_cache.py", "tests/conftest.py", "tests/frameworks.py",
+    "tests/oracles.py",
     *(f"tests/examples/{path.name}" for path in Path(__file__).parent.glob("examples/*.py")),
 )  # fmt: skip
 # conftest.py uses these for an option alone

@@ -80,8 +80,8 @@ MAY_IMPORT = {
 }
 # What backends and composed functions may import besides themselves: no layers.
 BELOW_BACKENDS = (
-    *GROUND, *PLANS, "meanings/", "tree.py", "compiling.py", "flow.py", "gradients/",
-    "slow_compilation.py", "keywords.py", "processor.py", "version.py",
+    *GROUND, *PLANS, "meanings/", "tree.py", "compile/compiling.py", "flow.py", "gradients/",
+    "compile/slow_compilation.py", "keywords.py", "compile/processor.py", "version.py",
 )  # fmt: skip
 KNOWN_OF_BACKENDS = tuple(f"backends/{n}.py" for n in ("__init__", "contract", "vocabulary"))
 

@@ -43,7 +43,8 @@ from .arrays.sampling import convolve as convolve
 from .arrays.sampling import correlate as correlate
 from .arrays.sampling import interp as interp
 from .arrays.sampling import trapezoid as trapezoid
-from .compiling import jit as jit
+from .compile.compiling import jit as jit
+from .compile.program_cache import cache as cache
 from .conversion import convert as convert
 from .conversion import device_of as device_of
 from .conversion import to_numpy as to_numpy
@@ -173,7 +174,6 @@ from .optimizers.updates import gradient_descent_update as gradient_descent_upda
 from .optimizers.updates import lamb_update as lamb_update
 from .optimizers.updates import lars_update as lars_update
 from .optimizers.updates import optimizer_update as optimizer_update
-from .program_cache import cache as cache
 from .training import metrics as metrics
 from .training.checkpoint import load as load
 from .training.checkpoint import save as save

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import tree
+from .compile.kept_programs import kept
 from .default_backend import home
 from .dispatch import NUMBERS, backend_of, dtype_of, find_backend
-from .kept_programs import kept
 
 if TYPE_CHECKING:
     from .array_types import R, X

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from isomorph import slow_compilation
-from isomorph.slow_compilation import PATIENCE
+from isomorph.compile import slow_compilation
+from isomorph.compile.slow_compilation import PATIENCE
 from oracles import kind_of, numpy_of
 
 X = np.array([0.5, 1.5, -2.0])

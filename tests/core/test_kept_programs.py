@@ -17,7 +17,7 @@ import pytest
 from frameworks import enable_x64, jax, tf
 
 import isomorph as iso
-from isomorph import kept_programs
+from isomorph.compile import kept_programs
 from isomorph.dispatch import load
 from oracles import central_gradient, numpy_of
 

@@ -15,8 +15,8 @@ import pytest
 from frameworks import ours, torch
 
 import isomorph as iso
-from isomorph.processor import processor
-from isomorph.program_cache import Times
+from isomorph.compile.processor import processor
+from isomorph.compile.program_cache import Times
 
 # Every run is a process of its own, as the frameworks read where programs are when they first
 # compile. It prints what it computed; the shift makes the programs of two runs differ only in a
@@ -97,7 +97,7 @@ def test_another_process_finds_programs_and_never_wrong_ones(backend, tmp_path):
 def test_a_folder_that_others_can_write_is_warned_of(tmp_path, monkeypatch):
     monkeypatch.setattr("isomorph.dispatch.ON_LOAD", {})
     monkeypatch.setattr("isomorph.dispatch.LOADED", {})
-    monkeypatch.setattr("isomorph.slow_compilation.TIMES", {})
+    monkeypatch.setattr("isomorph.compile.slow_compilation.TIMES", {})
     tmp_path.chmod(0o777)
     with pytest.warns(UserWarning, match="others can write in .* run as code"):
         place = iso.cache(tmp_path)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from isomorph import recompiling
+from isomorph.compile import recompiling
 
 X = np.array([0.5, 1.5, -2.0])
 COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"], indirect=True)

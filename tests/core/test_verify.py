@@ -7,8 +7,8 @@ import pytest
 
 import isomorph as iso
 from isomorph import tree
+from isomorph.compile.verifying import difference
 from isomorph.dispatch import load
-from isomorph.verifying import difference
 from oracles import kind_of, numpy_of
 
 COMPILED = ["jax", "tensorflow", "torch"]

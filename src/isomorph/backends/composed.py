@@ -159,7 +159,7 @@ class Backend(Contract):
         return out, any(map(xp.is_watched, found))
 
     # Compiling: `jit` as a whole if a framework takes nests itself, else the three verbs it needs.
-    from ..compiling import traced as jit
+    from ..compile.compiling import traced as jit
 
     def keeps_programs(xp) -> bool:
         """Whether eager loops and transforms are compiled here and now; see `kept_programs`."""

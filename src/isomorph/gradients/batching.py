@@ -7,8 +7,8 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from .. import tree
+from ..compile.kept_programs import keeper, kept
 from ..dispatch import NUMBERS, backend_of, find_backend
-from ..kept_programs import keeper, kept
 from .calls import check_callable
 
 if TYPE_CHECKING:

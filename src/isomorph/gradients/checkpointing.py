@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import tree
 from ..code_readers import constant
+from ..compile.kept_programs import AROUND
 from ..dispatch import backend_of, find_backend
-from ..kept_programs import AROUND
 from .calls import check_callable
 from .captured import hoist
 from .custom import gradients_of, ruled, unseen

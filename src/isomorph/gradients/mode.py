@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..code_readers import constant
-from ..kept_programs import AROUND
+from ..compile.kept_programs import AROUND
 from .transforms import stop_gradient
 
 MODES: ContextVar[tuple[bool, ...]] = ContextVar("isomorph.with_grads", default=())

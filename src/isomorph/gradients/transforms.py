@@ -10,8 +10,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from .. import tree
+from ..compile.kept_programs import keeper, kept
 from ..dispatch import dtype_of, find_backend
-from ..kept_programs import keeper, kept
 from .calls import Pulled, check_argnums, check_callable, like, pulled, rebuilt
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from types import MethodType
 from typing import Any
 
 from .. import tree
-from ..compiling import LOOKED_AT
+from ..compile.compiling import LOOKED_AT
 from .skeleton import (
     Held,
     Row,

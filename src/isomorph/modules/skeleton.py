@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from .. import tree
 from ..code_readers import read_as
-from ..compiling import TRACING
+from ..compile.compiling import TRACING
 from ..dispatch import find_backend
 from .state import State, is_local, value_of
 from .walk import (

@@ -6,7 +6,7 @@ from numbers import Number
 from typing import Any
 
 from .. import tree
-from ..compiling import TRACING
+from ..compile.compiling import TRACING
 from ..dispatch import find_backend
 from ..gradients.checkpointing import is_repeated
 

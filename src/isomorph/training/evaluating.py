@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import tree
-from ..compiling import jit
+from ..compile.compiling import jit
 from ..conversion import to_numpy
 from ..dispatch import NUMBERS, find_backend
 from ..distribute.world import World

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import tree
-from ..compiling import jit
+from ..compile.compiling import jit
 from ..conversion import to_numpy
 from ..default_backend import host
 from ..dispatch import find_backend

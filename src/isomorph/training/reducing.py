@@ -13,7 +13,7 @@ from typing import Any
 from zlib import crc32
 
 from .. import tree
-from ..compiling import jit
+from ..compile.compiling import jit
 from ..dispatch import backend_of, find_backend
 from ..distribute.buckets import Plan
 from ..distribute.world import World, is_divided, rows_of

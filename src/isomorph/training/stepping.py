@@ -13,7 +13,7 @@ from functools import partial, reduce
 from typing import Any
 
 from .. import tree
-from ..compiling import jit
+from ..compile.compiling import jit
 from ..dispatch import backend_of, dtype_of, find_backend
 from ..distribute.world import World, bounds, digest_of, is_divided, rows_of, shapes_of
 from ..gradients.calls import check_callable

@@ -15,9 +15,9 @@ from jax.errors import TracerArrayConversionError
 from jax.experimental.compilation_cache import compilation_cache
 
 from ... import tree
-from ...compiling import GIVEN, TRACING
+from ...compile.compiling import GIVEN, TRACING
+from ...compile.slow_compilation import Notice, name_of
 from ...gradients.custom import check_outputs
-from ...slow_compilation import Notice, name_of
 from ..explaining import DECIDES, DEVICES, INDEX, LEAVES, MASK, NUMBER, add, explained
 from . import (
     convolution,

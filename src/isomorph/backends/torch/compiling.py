@@ -20,7 +20,7 @@ from uuid import uuid4
 import torch
 from torch.fx.node import map_arg
 
-from ...slow_compilation import noticed
+from ...compile.slow_compilation import noticed
 from . import looping, private, program_files
 from .caller import Caller
 from .private import is_any_autocast_enabled, len_torch_dispatch_stack, peek_interpreter_stack

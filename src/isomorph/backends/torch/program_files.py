@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any
 
-from ...processor import processor
+from ...compile.processor import processor
 from . import private
 from .repairs import owner_of, replaced
 

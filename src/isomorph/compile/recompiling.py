@@ -15,10 +15,10 @@ from threading import get_ident
 from types import CellType, FunctionType
 from typing import Any
 
-from . import tree
-from .default_backend import HOME
-from .dispatch import NUMBERS, dtype_of, find_backend
-from .gradients.mode import with_grads
+from .. import tree
+from ..default_backend import HOME
+from ..dispatch import NUMBERS, dtype_of, find_backend
+from ..gradients.mode import with_grads
 from .slow_compilation import name_of
 
 LOG = logging.getLogger("isomorph")

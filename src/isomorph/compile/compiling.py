@@ -12,19 +12,19 @@ from functools import wraps
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
-from . import tree
-from .default_backend import HOME, home
-from .dispatch import BACKENDS, NUMBERS, backend_of, find_backend
-from .gradients.calls import check_callable
-from .gradients.mode import MODES, with_grads
+from .. import tree
+from ..default_backend import HOME, home
+from ..dispatch import BACKENDS, NUMBERS, backend_of, find_backend
+from ..gradients.calls import check_callable
+from ..gradients.mode import MODES, with_grads
 from .kept_programs import STOPS
 from .recompiling import Reasons
 from .slow_compilation import Notice, end, name_of, noticed
 from .verifying import AS_IT_IS, Verified
 
 if TYPE_CHECKING:
-    from .array_types import P, R
-    from .backends.contract import Contract
+    from ..array_types import P, R
+    from ..backends.contract import Contract
 
 
 # Whether a function given to `jit` is running: only its result may outlive the call.

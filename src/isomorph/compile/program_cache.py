@@ -14,9 +14,10 @@ import sys
 import warnings
 from pathlib import Path
 
-from . import dispatch, slow_compilation
+from .. import dispatch
+from ..version import __version__
+from . import slow_compilation
 from .processor import processor
-from .version import __version__
 
 
 def cache(folder: str | os.PathLike[str]) -> Path:

@@ -23,9 +23,9 @@ from hashlib import blake2b
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from .backends.vocabulary import DTYPES, Names
-from .default_backend import host
-from .dispatch import ROOTS, find_backend
+from ..backends.vocabulary import DTYPES, Names
+from ..default_backend import host
+from ..dispatch import ROOTS, find_backend
 
 Make = Callable[[], Any]
 BUILTINS = (
@@ -49,7 +49,7 @@ WRITES = {
     "LOAD_LOCALS", "LOAD_NAME", "LOAD_SUPER_ATTR",
     "PUSH_EXC_INFO",  # try and with: a handler may catch what only tracing raises
 }  # fmt: skip
-OWN = __package__
+OWN = __name__.partition(".")[0]
 KINDS_OF_DTYPES = ("DType", "_ScalarMeta")
 ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 HOST_BYTES = 65536  # larger arrays of the host would be constants of the programs that are kept
@@ -177,7 +177,7 @@ class Reading:
         around, code = f.__globals__, f.__code__
         home = str(around.get("__name__"))
         trusted = _is_trusted(home)
-        if trusted and (home == f"{OWN}.compiling" or _is_barred(home)):
+        if trusted and (home == f"{__package__}.compiling" or _is_barred(home)):
             raise Unreadable(f"a function of {home}")
         self.codes.append(code)
         cells = [self._cell(c, name, f) for name, c in zip(code.co_freevars, f.__closure__ or ())]

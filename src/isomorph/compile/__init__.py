@@ -1,0 +1,1 @@
+"""Compiled programs: `iso.jit`, what it keeps, checks and reports."""
