@@ -56,14 +56,14 @@ DISGUISES = (
 )
 # Who may import whom, from the bottom up. A room may import itself and what is listed. All unlisted
 # files are doors: they may import everything but backends, of which they only know the contract.
-TYPES = ("array_types.py", "standard.py", "typing.py")
+TYPES = ("types/array_types.py", "types/standard.py", "typing.py")
 GROUND = (
     *TYPES, "backends/vocabulary.py", "backends/contract.py", "dispatch.py", "code_readers.py",
 )  # fmt: skip
 PLANS = ("layers/shapes.py", "layers/conv_plan.py", "layers/heads_plan.py")
 MAY_IMPORT = {
-    "array_types.py": (),
-    "standard.py": ("array_types.py",),
+    "types/array_types.py": (),
+    "types/standard.py": ("types/array_types.py",),
     "typing.py": TYPES,
     "backends/vocabulary.py": (),
     "code_readers.py": (),

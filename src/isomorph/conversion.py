@@ -11,7 +11,7 @@ from .default_backend import home
 from .dispatch import backend_of, find_backend, load
 
 if TYPE_CHECKING:
-    from .array_types import N, Shaped, Unknown
+    from .types.array_types import N, Shaped, Unknown
     from .typing import BackendName
 
 M = TypeVar("M", bound=tree.Node)

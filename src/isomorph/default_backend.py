@@ -16,7 +16,7 @@ from .dispatch import load
 
 if TYPE_CHECKING:
     from .backends.contract import Contract
-    from .standard import Namespace
+    from .types.standard import Namespace
     from .typing import BackendName, DType
 
 

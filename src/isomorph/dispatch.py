@@ -19,7 +19,7 @@ from .code_readers import constant
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .standard import Namespace
+    from .types.standard import Namespace
     from .typing import BackendName
 
 # A type's package -> its backend; isomorph's own types are NumPy arrays under differentiation.

@@ -31,8 +31,8 @@ from .random_arguments import (
 )
 
 if TYPE_CHECKING:
-    from .array_types import A
     from .backends.contract import Contract
+    from .types.array_types import A
     from .typing import DType
 
 WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

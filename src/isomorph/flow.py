@@ -18,7 +18,7 @@ from .default_backend import home
 from .dispatch import NUMBERS, backend_of, dtype_of, find_backend
 
 if TYPE_CHECKING:
-    from .array_types import R, X
+    from .types.array_types import R, X
 
 LONG = 16  # steps of a loop that is worth a program at its first call
 

@@ -16,8 +16,8 @@ from .dispatch import backend_of, dtype_of, find_backend
 from .dtypes import index_dtype
 
 if TYPE_CHECKING:
-    from .array_types import Shaped
     from .backends.contract import Contract
+    from .types.array_types import Shaped
 
 BASIC = {int, slice, type(None), type(Ellipsis)}
 KNOWN = {int, type(None)}

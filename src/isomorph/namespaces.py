@@ -8,7 +8,7 @@ from .default_backend import home
 from .dispatch import NAMESPACES, backend_of
 
 if TYPE_CHECKING:
-    from .standard import Namespace
+    from .types.standard import Namespace
 
 NOTHING = object()  # default for an argument that was not given
 

@@ -54,7 +54,7 @@ from .random_arguments import check_key as check_key
 from .random_arguments import is_key as is_key
 
 if TYPE_CHECKING:
-    from .array_types import A, Shaped
+    from .types.array_types import A, Shaped
     from .typing import BackendName, DType
 
 __all__ = [

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NewType, Protocol, TypeAlias
 
-from .array_types import Shaped as Shaped
-from .standard import Namespace as Namespace
+from .types.array_types import Shaped as Shaped
+from .types.standard import Namespace as Namespace
 
 OtherBackend = NewType("OtherBackend", str)
 """The name of a backend of another package, or of one that is chosen when the program runs:

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from isomorph import standard
 from isomorph import typing as iso_typing
 from isomorph.backends import vocabulary
 from isomorph.dispatch import OWN
@@ -23,6 +22,7 @@ from isomorph.layers.conv_plan import FORMATS
 from isomorph.layers.loss import REDUCTIONS
 from isomorph.layers.shapes import GENERAL
 from isomorph.modules.layers import ACTIVATIONS
+from isomorph.types import standard
 
 HERE = Path(__file__).parent
 FILES = ("programs.py", "mistakes.py")

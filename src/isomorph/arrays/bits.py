@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..dispatch import backend_of, dtype_of
 
 if TYPE_CHECKING:
-    from ..array_types import A
+    from ..types.array_types import A
 
 
 def logical_right_shift(x: A, n: Any, /) -> A:

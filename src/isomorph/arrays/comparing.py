@@ -9,7 +9,7 @@ from ..dtypes import promoted, widened
 from .arguments import array, floats
 
 if TYPE_CHECKING:
-    from ..array_types import A
+    from ..types.array_types import A
 
 
 def isclose(

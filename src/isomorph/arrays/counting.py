@@ -22,7 +22,7 @@ from .arguments import (
 from .ordering import bisected
 
 if TYPE_CHECKING:
-    from ..array_types import A
+    from ..types.array_types import A
     from ..typing import DType
 
 

@@ -10,7 +10,7 @@ from ..layers.shapes import shape_of
 from .arguments import floats, one_of, real
 
 if TYPE_CHECKING:
-    from ..array_types import A
+    from ..types.array_types import A
 
 METRICS = ("euclidean", "sqeuclidean", "cityblock", "chebyshev", "minkowski")
 Metric: TypeAlias = Literal["euclidean", "sqeuclidean", "cityblock", "chebyshev", "minkowski"]

@@ -10,7 +10,7 @@ from .arguments import axes_of, axis_of, floats, real
 from .ordering import Method, ranked
 
 if TYPE_CHECKING:
-    from ..array_types import A, Axes
+    from ..types.array_types import A, Axes
 
 
 def nansum(x: A, /, *, axis: Axes = None, keepdims: bool = False) -> A:

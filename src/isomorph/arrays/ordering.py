@@ -20,7 +20,7 @@ from .arguments import (
 )
 
 if TYPE_CHECKING:
-    from ..array_types import A, Axes
+    from ..types.array_types import A, Axes
 
 T = TypeVar("T")
 METHODS = ("linear", "lower", "higher", "nearest", "midpoint")

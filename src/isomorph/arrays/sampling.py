@@ -14,7 +14,7 @@ from .arguments import array, axis_of, floats, one_of, places, real
 from .ordering import bisected
 
 if TYPE_CHECKING:
-    from ..array_types import A
+    from ..types.array_types import A
 
 MODES = ("full", "same", "valid")
 Mode: TypeAlias = Literal["full", "same", "valid"]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from .vocabulary import FFT, LINALG, VOCABULARY, Names
 
 if TYPE_CHECKING:
-    from ..standard import Namespace
+    from ..types.standard import Namespace
 
 Leaves = tuple[Any, ...]
 Pullback = Callable[[Leaves], Leaves]

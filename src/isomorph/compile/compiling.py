@@ -23,8 +23,8 @@ from .slow_compilation import Notice, end, name_of, noticed
 from .verifying import AS_IT_IS, Verified
 
 if TYPE_CHECKING:
-    from ..array_types import P, R
     from ..backends.contract import Contract
+    from ..types.array_types import P, R
 
 
 # Whether a function given to `jit` is running: only its result may outlive the call.

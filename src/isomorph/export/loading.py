@@ -30,7 +30,7 @@ from ..modules.walk import CONSTANT, MODULE, own
 from .ordering import Order, orders, turn_of
 
 if TYPE_CHECKING:
-    from ..array_types import X
+    from ..types.array_types import X
 
 NAME = "from_torch_state_dict"
 

@@ -35,7 +35,7 @@ from ..modules.sequence import MultiHeadAttention, Recurrent
 from ..modules.walk import MODULE, is_module, own
 
 if TYPE_CHECKING:
-    from ..array_types import X
+    from ..types.array_types import X
 
 ADAPTIVE = (AdaptiveMaxPool, AdaptiveAvgPool)
 # Functions that keep the order of features, by name, if they belong to one of ROOTS.

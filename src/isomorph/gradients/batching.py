@@ -12,7 +12,7 @@ from ..dispatch import NUMBERS, backend_of, find_backend
 from .calls import check_callable
 
 if TYPE_CHECKING:
-    from ..array_types import P, R
+    from ..types.array_types import P, R
 
 
 def vmap(func: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, R]:

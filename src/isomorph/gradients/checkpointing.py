@@ -16,7 +16,7 @@ from .captured import hoist
 from .custom import gradients_of, ruled, unseen
 
 if TYPE_CHECKING:
-    from ..array_types import P, R
+    from ..types.array_types import P, R
 
 # True while a function runs that will be computed again. It must not change any state.
 AGAIN: ContextVar[bool] = ContextVar("isomorph.again", default=False)

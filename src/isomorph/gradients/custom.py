@@ -13,8 +13,8 @@ from .calls import arrays_of, check_callable
 from .transforms import stop_gradient
 
 if TYPE_CHECKING:
-    from ..array_types import P, R, X
     from ..backends.contract import Contract
+    from ..types.array_types import P, R, X
 
 
 def custom_vjp(

@@ -11,7 +11,7 @@ from .calls import arrays_of, check_callable, scalar, settle
 from .transforms import stop_gradient
 
 if TYPE_CHECKING:
-    from ..array_types import R, X
+    from ..types.array_types import R, X
 
 NestPath = Sequence[Any]
 

@@ -17,7 +17,7 @@ from .calls import Pulled, check_argnums, check_callable, like, pulled, rebuilt
 if TYPE_CHECKING:
     from typing import Concatenate
 
-    from ..array_types import P, R, T, Ts, X
+    from ..types.array_types import P, R, T, Ts, X
 
 
 @overload

@@ -11,7 +11,7 @@ from ..dispatch import backend_of
 from ..keywords import refuse
 
 if TYPE_CHECKING:
-    from ..array_types import A
+    from ..types.array_types import A
 
 
 def relu(x: A, /) -> A:

@@ -16,7 +16,7 @@ from .dropout import dropout
 from .shapes import broadcast, known, remembered
 
 if TYPE_CHECKING:
-    from ..array_types import A, Shaped
+    from ..types.array_types import A, Shaped
 
 # ---- doors ---------------------------------------------------------------------------------------
 

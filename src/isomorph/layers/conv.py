@@ -24,7 +24,7 @@ from .conv_plan import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..array_types import A, Shaped
+    from ..types.array_types import A, Shaped
     from ..typing import Format, Format1D, Format2D, Format3D, Padding, PerAxis
 
 

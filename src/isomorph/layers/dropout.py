@@ -10,7 +10,7 @@ from ..dispatch import backend_of, dtype_of
 from ..random import check_key
 
 if TYPE_CHECKING:
-    from ..array_types import A, Shaped
+    from ..types.array_types import A, Shaped
     from ..typing import DType
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..dispatch import backend_of, dtype_of
 
 if TYPE_CHECKING:
-    from ..array_types import A, Shaped
+    from ..types.array_types import A, Shaped
 
 
 def embedding(ids: Shaped, weight: A, /) -> A:

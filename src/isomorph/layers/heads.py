@@ -10,7 +10,7 @@ from .attention import check_dropout, check_mask, check_one_dtype, dropping
 from .heads_plan import NAME, Arrays, Scoring, check_shape, four_axes, plan_of, shapes_of
 
 if TYPE_CHECKING:
-    from ..array_types import A, Shaped
+    from ..types.array_types import A, Shaped
 
 
 @overload

@@ -8,7 +8,7 @@ from ..dispatch import BACKENDS, backend_of, dtype_of
 from .shapes import remembered
 
 if TYPE_CHECKING:
-    from ..array_types import A, Shaped
+    from ..types.array_types import A, Shaped
 
 
 def linear(x: A, weight: Shaped, /, *, bias: Shaped | None = None) -> A:

@@ -8,8 +8,8 @@ from ..dispatch import backend_of, dtype_of
 from ..keywords import refuse
 
 if TYPE_CHECKING:
-    from ..array_types import A, Shaped
     from ..means import Mean
+    from ..types.array_types import A, Shaped
     from ..typing import Scalar
 
 REDUCTIONS = ("mean", "sum", "none", "counted")

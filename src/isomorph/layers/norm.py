@@ -11,7 +11,7 @@ from ..meanings.norm import BatchNormPlan
 from .shapes import GENERAL, is_first, other_side, remembered
 
 if TYPE_CHECKING:
-    from ..array_types import A, Shaped
+    from ..types.array_types import A, Shaped
     from ..typing import Format
 
 

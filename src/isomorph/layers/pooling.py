@@ -18,7 +18,7 @@ from .shapes import (
 )
 
 if TYPE_CHECKING:
-    from ..array_types import A
+    from ..types.array_types import A
     from ..typing import Format, Padding, PerAxis
 
 

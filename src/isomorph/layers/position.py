@@ -9,7 +9,7 @@ from ..dispatch import backend_of, dtype_of
 from .shapes import broadcast
 
 if TYPE_CHECKING:
-    from ..array_types import A
+    from ..types.array_types import A
     from ..typing import BackendName
 
 

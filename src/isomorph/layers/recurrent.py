@@ -14,7 +14,7 @@ from .attention import check_one_dtype
 from .shapes import remembered
 
 if TYPE_CHECKING:
-    from ..array_types import A
+    from ..types.array_types import A
 
 WORDS = ("x", "init_h", "init_c", "kernel", "recurrent_kernel", "bias", "recurrent_bias")
 

@@ -10,7 +10,7 @@ from ..layers.shapes import known, shape_of
 from .arguments import together
 
 if TYPE_CHECKING:
-    from ..array_types import A
+    from ..types.array_types import A
 
 
 def kron(a: A, b: A, /) -> A:

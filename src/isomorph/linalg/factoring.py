@@ -8,7 +8,7 @@ from ..gradients.custom import ruled
 from .arguments import adjoint, eye_of, finite_part, marked, matrices, square
 
 if TYPE_CHECKING:
-    from ..array_types import A
+    from ..types.array_types import A
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from ..gradients.custom import ruled
 from .arguments import adjoint, square
 
 if TYPE_CHECKING:
-    from ..array_types import A
+    from ..types.array_types import A
 
 
 def expm(a: A, /) -> A:

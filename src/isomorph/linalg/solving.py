@@ -13,7 +13,7 @@ from ..gradients.custom import ruled
 from .arguments import adjoint, alike, eye_of, finite_part, marked, matrices, right_hand, square
 
 if TYPE_CHECKING:
-    from ..array_types import A
+    from ..types.array_types import A
 
 T = TypeVar("T")
 TRANS = {0: "N", 1: "T", 2: "C", "N": "N", "T": "T", "C": "C"}

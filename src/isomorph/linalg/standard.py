@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..dispatch import backend_of
 
 if TYPE_CHECKING:
-    from ..array_types import A
+    from ..types.array_types import A
 
 
 def cholesky(x: A, /, *, upper: bool = False) -> A:

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol, TypeVar
 
-    from ..array_types import P as P
-    from ..array_types import R as R
+    from ..types.array_types import P as P
+    from ..types.array_types import R as R
 
     R_co = TypeVar("R_co", covariant=True)
 

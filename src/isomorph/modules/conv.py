@@ -19,7 +19,7 @@ from .layers import sizes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..array_types import A
+    from ..types.array_types import A
     from ..typing import AnyFormat, Format, Format2D, Key, Padding, PerAxis
 
 

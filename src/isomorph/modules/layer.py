@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any, overload
 
-    from ..array_types import A, N, Unknown
+    from ..types.array_types import A, N, Unknown
 
     class Layer(Module):
         @overload

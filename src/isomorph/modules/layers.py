@@ -20,7 +20,7 @@ from .layer import Layer
 from .state import State
 
 if TYPE_CHECKING:
-    from ..array_types import A
+    from ..types.array_types import A
     from ..typing import ActivationName, Format, Key, Padding, PerAxis
 
 

@@ -21,7 +21,7 @@ from .lifting import Lift, number
 from .masks import Mask, chosen
 
 if TYPE_CHECKING:
-    from ..array_types import T
+    from ..types.array_types import T
 
 
 class Optimizer(NamedTuple):

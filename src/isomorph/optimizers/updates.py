@@ -16,7 +16,7 @@ from ..meanings.adam import adam
 from .lifting import Lift, cast, number
 
 if TYPE_CHECKING:
-    from ..array_types import T
+    from ..types.array_types import T
 
 # The public functions.
 

@@ -9,7 +9,7 @@ from ..meanings.special import bessel_modified as modified
 from .calls import elementwise
 
 if TYPE_CHECKING:
-    from ..array_types import A
+    from ..types.array_types import A
 
 
 def i0(x: A, /) -> A:

@@ -8,7 +8,7 @@ from ..meanings.special import errors as meaning
 from .calls import elementwise
 
 if TYPE_CHECKING:
-    from ..array_types import A
+    from ..types.array_types import A
 
 
 def erf(x: A, /) -> A:

@@ -10,7 +10,7 @@ from ..meanings.special import incomplete, incomplete_beta
 from .calls import elementwise
 
 if TYPE_CHECKING:
-    from ..array_types import A
+    from ..types.array_types import A
 
 
 def gamma(x: A, /) -> A:

@@ -11,7 +11,7 @@ from ..meanings.special import logarithms as meaning
 from .calls import alike, elementwise
 
 if TYPE_CHECKING:
-    from ..array_types import A, Axes
+    from ..types.array_types import A, Axes
 
 
 def expit(x: A, /) -> A:

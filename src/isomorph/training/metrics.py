@@ -13,7 +13,7 @@ from ..dispatch import backend_of
 from ..layers.loss import cross_entropy
 
 if TYPE_CHECKING:
-    from ..array_types import A
+    from ..types.array_types import A
 
 __all__ = ["accuracy", "perplexity"]
 

@@ -1,0 +1,1 @@
+"""What arrays and their namespaces are, for type checkers and for signatures."""
