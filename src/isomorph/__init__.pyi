@@ -11,6 +11,9 @@ from . import special as special
 from .arrays.bits import logical_right_shift as logical_right_shift
 from .arrays.comparing import allclose as allclose
 from .arrays.comparing import isclose as isclose
+from .arrays.conversion import convert as convert
+from .arrays.conversion import device_of as device_of
+from .arrays.conversion import to_numpy as to_numpy
 from .arrays.counting import bincount as bincount
 from .arrays.counting import histogram as histogram
 from .arrays.counting import one_hot as one_hot
@@ -19,6 +22,15 @@ from .arrays.counting import segment_mean as segment_mean
 from .arrays.counting import segment_min as segment_min
 from .arrays.counting import segment_softmax as segment_softmax
 from .arrays.counting import segment_sum as segment_sum
+from .arrays.creation import arange as arange
+from .arrays.creation import asarray as asarray
+from .arrays.creation import eye as eye
+from .arrays.creation import full as full
+from .arrays.creation import linspace as linspace
+from .arrays.creation import ones as ones
+from .arrays.creation import zeros as zeros
+from .arrays.indexing import at as at
+from .arrays.indexing import span as span
 from .arrays.matrices import cdist as cdist
 from .arrays.matrices import diag as diag
 from .arrays.missing import nan_to_num as nan_to_num
@@ -33,6 +45,7 @@ from .arrays.missing import nanquantile as nanquantile
 from .arrays.missing import nanstd as nanstd
 from .arrays.missing import nansum as nansum
 from .arrays.missing import nanvar as nanvar
+from .arrays.namespaces import namespace as namespace
 from .arrays.ordering import cumulative_max as cumulative_max
 from .arrays.ordering import cumulative_min as cumulative_min
 from .arrays.ordering import median as median
@@ -45,16 +58,6 @@ from .arrays.sampling import interp as interp
 from .arrays.sampling import trapezoid as trapezoid
 from .compile.compiling import jit as jit
 from .compile.program_cache import cache as cache
-from .conversion import convert as convert
-from .conversion import device_of as device_of
-from .conversion import to_numpy as to_numpy
-from .creation import arange as arange
-from .creation import asarray as asarray
-from .creation import eye as eye
-from .creation import full as full
-from .creation import linspace as linspace
-from .creation import ones as ones
-from .creation import zeros as zeros
 from .default_backend import use_backend as use_backend
 from .flow import cond as cond
 from .flow import fori_loop as fori_loop
@@ -83,8 +86,6 @@ from .gradients.transforms import stop_gradient as stop_gradient
 from .gradients.transforms import value_and_grad as value_and_grad
 from .gradients.transforms import value_and_jac as value_and_jac
 from .gradients.transforms import vjp as vjp
-from .indexing import at as at
-from .indexing import span as span
 from .installed import backends as backends
 from .layers.activation import elu as elu
 from .layers.activation import gelu as gelu
@@ -164,7 +165,6 @@ from .modules.sequence import GRU as GRU
 from .modules.sequence import LSTM as LSTM
 from .modules.sequence import MultiHeadAttention as MultiHeadAttention
 from .modules.state import State as State
-from .namespaces import namespace as namespace
 from .optimizers.pairs import Optimizer as Optimizer
 from .optimizers.pairs import apply_updates as apply_updates
 from .optimizers.pairs import chain as chain

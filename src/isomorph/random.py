@@ -22,7 +22,7 @@ from numbers import Integral, Real
 from operator import index
 from typing import TYPE_CHECKING, Any, overload
 
-from .creation import asarray
+from .arrays.creation import asarray
 from .dispatch import backend_of, find_backend
 from .distributions import (
     choice,

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from zlib import crc32
 
 from .. import tree
-from ..conversion import to_numpy
+from ..arrays.conversion import to_numpy
 from ..default_backend import host
 from ..dispatch import backend_of, dtype_of, find_backend
 from ..random import is_key

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import tree
-from ..conversion import to_numpy
+from ..arrays.conversion import to_numpy
 from ..dispatch import backend_of, find_backend
 from ..modules.conv import Conv, DepthwiseConv2D
 from ..modules.holding import gather, look

@@ -23,8 +23,8 @@ from math import prod, sqrt
 from typing import TYPE_CHECKING, Any
 
 from .. import random
-from ..conversion import to_numpy
-from ..creation import asarray, full
+from ..arrays.conversion import to_numpy
+from ..arrays.creation import asarray, full
 from ..default_backend import home
 from ..dispatch import backend_of, find_backend
 

@@ -9,11 +9,11 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from .. import random
+from ..arrays.namespaces import namespace
 from ..layers import activation, norm, pooling
 from ..layers.dropout import dropout
 from ..layers.embedding import embedding
 from ..layers.linear import linear
-from ..namespaces import namespace
 from . import initializers
 from .initializers import Initializer, new_key
 from .layer import Layer

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import tree
+from ..arrays.conversion import to_numpy
 from ..compile.compiling import jit
-from ..conversion import to_numpy
 from ..dispatch import NUMBERS, find_backend
 from ..distribute.world import World
 from ..gradients.calls import check_callable

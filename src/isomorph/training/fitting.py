@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import tree
-from ..conversion import to_numpy
+from ..arrays.conversion import to_numpy
 from ..dispatch import backend_of
 from ..distribute.launchers import warn_if_apart
 from ..distribute.world import World, digest_of, shapes_of

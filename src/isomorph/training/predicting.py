@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import tree
+from ..arrays.conversion import to_numpy
 from ..compile.compiling import jit
-from ..conversion import to_numpy
 from ..default_backend import host
 from ..dispatch import find_backend
 from ..distribute.world import World

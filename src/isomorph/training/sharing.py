@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..conversion import to_numpy
+from ..arrays.conversion import to_numpy
 from ..distribute.world import World, check_same, rows_of, shapes_of
 from ..means import Running
 from .data import Arrays, Stream

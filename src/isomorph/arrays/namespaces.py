@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .default_backend import home
-from .dispatch import NAMESPACES, backend_of
+from ..default_backend import home
+from ..dispatch import NAMESPACES, backend_of
 
 if TYPE_CHECKING:
-    from .types.standard import Namespace
+    from ..types.standard import Namespace
 
 NOTHING = object()  # default for an argument that was not given
 

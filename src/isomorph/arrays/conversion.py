@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from . import tree
-from .default_backend import home
-from .dispatch import backend_of, find_backend, load
+from .. import tree
+from ..default_backend import home
+from ..dispatch import backend_of, find_backend, load
 
 if TYPE_CHECKING:
-    from .types.array_types import N, Shaped, Unknown
-    from .typing import BackendName
+    from ..types.array_types import N, Shaped, Unknown
+    from ..typing import BackendName
 
 M = TypeVar("M", bound=tree.Node)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..default_backend import floating, home
+from ..dispatch import find_backend, load
 from .conversion import convert
-from .default_backend import floating, home
-from .dispatch import find_backend, load
 
 if TYPE_CHECKING:
-    from .typing import BackendName, DType, Shape
+    from ..typing import BackendName, DType, Shape
 
 
 def asarray(
