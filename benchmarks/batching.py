@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import isomorph as iso
-from isomorph import tree
+from isomorph.core import tree
 
 from .tables import Table
 from .timing import within

@@ -137,7 +137,7 @@ def of_the_demo(backend: str, name: str) -> Any:
 
 if __name__ == "__main__":
     import isomorph as iso
-    from isomorph.dispatch import load
+    from isomorph.core.dispatch import load
 
     backend, network, program, folder, *size = sys.argv[1:]
     iso.cache(folder)

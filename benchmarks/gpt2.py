@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 
 from .tables import Table
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import isomorph as iso
+from isomorph.core import tree
 
 from .tables import Part, Table
 from .timing import installed, minima
@@ -332,7 +333,7 @@ def measured(name: str, peer: Any, pair: Pair) -> list[str]:
 
 def check(theirs: Any, ours: Any) -> None:
     flat = lambda out: sorted(
-        (iso.to_numpy(x) for x in iso.tree.flatten(out)[0]), key=lambda x: (x.ndim, str(x.shape))
+        (iso.to_numpy(x) for x in tree.flatten(out)[0]), key=lambda x: (x.ndim, str(x.shape))
     )
     for a, b in zip(flat(theirs), flat(ours), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)

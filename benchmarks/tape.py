@@ -16,6 +16,7 @@ import torch
 
 import isomorph as iso
 import isomorph.numpy as inp
+from isomorph.core import tree
 
 from .tables import Table
 from .timing import minima
@@ -162,7 +163,7 @@ def run() -> list[Table]:
         ours = iso.value_and_grad(program(np))
         hips = autograd.value_and_grad(program(anp))
         there, data_there = iso.convert(params, "torch"), iso.convert(data, "torch")
-        leaves = [x.requires_grad_() for x in iso.tree.flatten(there)[0]]
+        leaves = [x.requires_grad_() for x in tree.flatten(there)[0]]
 
         def eager(program=program, there=there, data_there=data_there, leaves=leaves):
             value = program(TorchNumPy)(there, *data_there)
@@ -203,7 +204,7 @@ def run() -> list[Table]:
 
 def check(ours: Any, hips: Any) -> None:
     """Check that both give the same numbers; otherwise the comparison has no value."""
-    for a, b in zip(iso.tree.flatten(ours)[0], iso.tree.flatten(hips)[0]):
+    for a, b in zip(tree.flatten(ours)[0], tree.flatten(hips)[0]):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6)
 
 

@@ -34,7 +34,7 @@ HERE = str(Path(__file__).resolve().parent)  # where pytest finds the plugin `se
 LEDGER = Path(HERE, "ledger.toml")
 VERSION = "2024.12"
 OURS = {
-    name: f"exec('from isomorph.dispatch import load; xp = load(\"{name}\").namespace')"
+    name: f"exec('from isomorph.core.dispatch import load; xp = load(\"{name}\").namespace')"
     for name in ("numpy", "jax", "torch")
 } | {"tensorflow": "exec('from tuple_shapes import xp')"}  # see the docstring of that file
 PLAIN = {

@@ -8,7 +8,7 @@ runs the suite, the shape of an eager tensor is a tuple that also has the attrib
 
 import tensorflow as tf
 
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 
 EagerTensor = type(tf.constant(0))
 native = EagerTensor.shape

@@ -54,7 +54,7 @@ from frameworks import (  # noqa: F401
 )
 
 import isomorph as iso
-from isomorph.dispatch import load, names
+from isomorph.core.dispatch import load, names
 from oracles import QUICK_XLA, noted
 
 # A second run of the tests need not compile what did not change.

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from frameworks import NOT_INSTALLED, jax, torch
 
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 
 BACKENDS = ("jax", "torch")  # those that can be told where to make arrays, and asked what they made
 

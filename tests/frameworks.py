@@ -13,7 +13,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 
 BACKENDS = ("numpy", "jax", "tensorflow", "torch")
 MISSING = "{} is not installed"

@@ -8,7 +8,7 @@ import numpy as np
 from frameworks import jax, older
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from isomorph.scoreboard import record_mode
 
 # XLA's flags: (quick, a user's default). conftest.py says why.

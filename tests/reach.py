@@ -53,7 +53,7 @@ FACADES = {
     f"{OURS}/special/__init__.py",
 }  # fmt: skip
 LOADS = {  # who loads a module by the name of a backend
-    f"{OURS}/dispatch.py": f"{OURS}/backends/{{}}/__init__.py",
+    f"{OURS}/core/dispatch.py": f"{OURS}/backends/{{}}/__init__.py",
     f"{OURS}/distribute/__init__.py": f"{OURS}/distribute/engines/{{}}.py",
 }
 COMMAND = f"{OURS}/command.py"

@@ -20,7 +20,7 @@ import isomorph
 from isomorph.backends.composed import Backend
 from isomorph.backends.contract import Contract
 from isomorph.backends.vocabulary import FFT, LINALG, VOCABULARY
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 
 SOURCE = Path(isomorph.__file__).parent
 
@@ -45,7 +45,7 @@ OPEN_ROOMS = ("backends/", "distribute/engines/", "export/", "frontends/")
 # NumPy and SciPy under isomorph's names: they may name NumPy, and no other framework.
 NUMPY_ROOMS = ("numpy/", "scipy/")
 # The scoreboard knows the assertions of other packages by name, but does not import them.
-MAY_NAME = (*OPEN_ROOMS, "dispatch.py", "typing.py", "scoreboard/")
+MAY_NAME = (*OPEN_ROOMS, "core/dispatch.py", "typing.py", "scoreboard/")
 # What users of a framework tend to write, and what to write instead: it quotes framework names.
 OF_HABITS = "modules/habits.py"
 # the environment variables that launchers set; the number of processors
@@ -58,32 +58,32 @@ DISGUISES = (
 # files are doors: they may import everything but backends, of which they only know the contract.
 TYPES = ("types/array_types.py", "types/standard.py", "typing.py")
 GROUND = (
-    *TYPES, "backends/vocabulary.py", "backends/contract.py", "dispatch.py", "code_readers.py",
+    *TYPES, "core/vocabulary.py", "core/contract.py", "core/dispatch.py", "core/code_readers.py",
 )  # fmt: skip
 PLANS = ("layers/shapes.py", "layers/conv_plan.py", "layers/heads_plan.py")
 MAY_IMPORT = {
     "types/array_types.py": (),
     "types/standard.py": ("types/array_types.py",),
     "typing.py": TYPES,
-    "backends/vocabulary.py": (),
-    "code_readers.py": (),
+    "core/vocabulary.py": (),
+    "core/code_readers.py": (),
     "version.py": (),
-    "backends/contract.py": ("backends/vocabulary.py", *TYPES),
-    "dispatch.py": GROUND,
-    "meanings/": (*GROUND, *PLANS, "means.py"),
+    "core/contract.py": ("core/vocabulary.py", *TYPES),
+    "core/dispatch.py": GROUND,
+    "meanings/": (*GROUND, *PLANS, "core/means.py"),
     "layers/shapes.py": GROUND,
     "layers/conv_plan.py": (*GROUND, *PLANS),
     "layers/heads_plan.py": (*GROUND, *PLANS),
     "scoreboard/": (),
     "numpy/": ("backends/numpy/",),
-    "scipy/": ("numpy/", "backends/numpy/", "tree.py", "gradients/custom.py", "linalg/"),
+    "scipy/": ("numpy/", "backends/numpy/", "core/tree.py", "gradients/custom.py", "linalg/"),
 }
 # What backends and composed functions may import besides themselves: no layers.
 BELOW_BACKENDS = (
-    *GROUND, *PLANS, "meanings/", "tree.py", "compile/compiling.py", "flow.py", "gradients/",
-    "compile/slow_compilation.py", "keywords.py", "compile/processor.py", "version.py",
+    *GROUND, *PLANS, "meanings/", "core/tree.py", "compile/compiling.py", "flow.py", "gradients/",
+    "compile/slow_compilation.py", "core/keywords.py", "compile/processor.py", "version.py",
 )  # fmt: skip
-KNOWN_OF_BACKENDS = tuple(f"backends/{n}.py" for n in ("__init__", "contract", "vocabulary"))
+KNOWN_OF_BACKENDS = ("backends/__init__.py",)
 
 
 def imported(path, tree):
@@ -158,8 +158,8 @@ def test_imports_have_one_direction():
             else:
                 reaches = target.startswith("backends/") and target not in KNOWN_OF_BACKENDS
                 assert not reaches, said
-    assert "backends/contract.py" in arrows()["dispatch.py"]
-    assert "backends/contract.py" in arrows()["backends/composed.py"]
+    assert "core/contract.py" in arrows()["core/dispatch.py"]
+    assert "core/contract.py" in arrows()["backends/composed.py"]
     for room in MAY_IMPORT:
         assert any(path.startswith(room) for path in files()), f"{room} is gone"
 
@@ -242,7 +242,7 @@ def test_a_framework_is_imported_only_in_its_rooms(backend):
 def test_a_framework_is_named_only_where_it_may_be(backend):
     for path, tree in files().items():
         if path.startswith(MAY_NAME) or (
-            backend == "numpy" and path.startswith(("default_backend.py", *NUMPY_ROOMS))
+            backend == "numpy" and path.startswith(("core/default_backend.py", *NUMPY_ROOMS))
         ):
             continue  # the default backend is NumPy: the one framework that a door must name
         named = [s for s in code_strings(tree) if backend in s.lower().split()]
@@ -307,6 +307,8 @@ def test_every_file_is_imported_by_another(backend):
         "__main__.py",
         "command.py",
         "backends/checks.py",
+        "backends/contract.py",
+        "backends/vocabulary.py",
         "scoreboard/watching.py",
         "scoreboard/recorder.py",
         "numpy/__init__.pyi",

@@ -66,7 +66,7 @@ PLANTED = {
         "training/test_fit.py functional/nn/test_layers.py core/test_compile.py "
         "special/test_bessel.py scoreboard/test_page.py test_readme.py",
     ),
-    "dispatch.py": (
+    "core/dispatch.py": (
         "core/test_dispatch.py functional/nn/test_layers.py special/test_bessel.py:jax "
         "training/test_fit.py:torch backends/test_numpy_rules.py distribute/test_engines.py",
         "scoreboard/test_page.py scoreboard/test_keeping.py scoreboard/test_numbers.py",

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import isomorph as iso
-from isomorph import tree
+from isomorph.core import tree
 from oracles import QUICK_XLA, numpy_of
 
 ADAMW = iso.optimizers.adamw(3e-2)

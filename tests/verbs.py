@@ -12,7 +12,7 @@ from frameworks import NOT_INSTALLED, torch
 
 from isomorph.backends.composed import Backend
 from isomorph.backends.vocabulary import VOCABULARY
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 
 VERBS = tuple(
     name

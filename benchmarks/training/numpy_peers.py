@@ -9,7 +9,7 @@ import autograd
 import autograd.numpy as np
 import numpy
 
-import isomorph as iso
+from isomorph.core import tree
 
 from .cases import DECAY, RATE, Case
 
@@ -62,7 +62,7 @@ def hips(case: Case) -> Callable[[], Any]:
         return np.mean(np.log(np.sum(np.exp(top), axis=-1)) - top[rows, y])
 
     found, params = autograd.value_and_grad(objective), case.weights()
-    leaves = iso.tree.flatten(params)[0]
+    leaves = tree.flatten(params)[0]
     first, second = ([numpy.zeros_like(p) for p in leaves] for _ in range(2))
     decay, t = DECAY if case.rule == "adamw" else 0.0, 0
 
@@ -71,7 +71,7 @@ def hips(case: Case) -> Callable[[], Any]:
         t += 1
         value, grads = found(params)
         rate, wide = RATE / (1 - 0.9**t), (1 - 0.999**t) ** 0.5
-        for p, m, v, g in zip(leaves, first, second, iso.tree.flatten(grads)[0]):
+        for p, m, v, g in zip(leaves, first, second, tree.flatten(grads)[0]):
             m *= 0.9
             m += 0.1 * g
             v *= 0.999

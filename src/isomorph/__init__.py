@@ -8,9 +8,9 @@ from importlib import import_module as _import
 from pkgutil import get_data as _get_data
 from typing import Any
 
-from .dispatch import prepare as _prepare
+from .core.dispatch import prepare as _prepare
 
-# What is public stands in `__init__.pyi`, a line a name: `from .compiling import jit as jit`.
+# What is public stands in `__init__.pyi`, a line a name: `from .flow import cond as cond`.
 _STUB = (_get_data(__name__, "__init__.pyi") or b"").decode()
 _LINES = [line.split() for line in _STUB.splitlines() if line.startswith("from ")]
 _PLACES = {name: place for _, place, *_, name in _LINES}
@@ -40,6 +40,7 @@ def __dir__() -> list[str]:
 
 
 # `iso.backends` is bound here, after the package of that name: it is the function.
+_import(".backends", __name__)
 for _name, _place in _PLACES.items():
     if (_place.strip(".") or _name).split(".")[0] not in _LATER:
         __getattr__(_name)

@@ -58,7 +58,8 @@ from .arrays.sampling import interp as interp
 from .arrays.sampling import trapezoid as trapezoid
 from .compile.compiling import jit as jit
 from .compile.program_cache import cache as cache
-from .default_backend import use_backend as use_backend
+from .core.default_backend import use_backend as use_backend
+from .core.means import Mean as Mean
 from .flow import cond as cond
 from .flow import fori_loop as fori_loop
 from .flow import scan as scan
@@ -134,7 +135,6 @@ from .layers.position import local_window_mask as local_window_mask
 from .layers.position import rotary_embedding as rotary_embedding
 from .layers.recurrent import gru_update as gru_update
 from .layers.recurrent import lstm_update as lstm_update
-from .means import Mean as Mean
 from .modules import initializers as initializers
 from .modules.conv import Conv1D as Conv1D
 from .modules.conv import Conv1DTranspose as Conv1DTranspose

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-from .dispatch import OWN
+from .core.dispatch import OWN
 from .installed import Installed, backends
 from .version import __version__
 

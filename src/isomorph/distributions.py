@@ -10,8 +10,8 @@ from numbers import Integral, Real
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-from .dispatch import backend_of, dtype_of, find_backend
-from .dtypes import index_dtype, widened
+from .core.dispatch import backend_of, dtype_of, find_backend
+from .core.dtypes import index_dtype, widened
 from .gradients.custom import custom_vjp
 from .layers.shapes import broadcast
 from .meanings import random as draws
@@ -31,7 +31,7 @@ from .random_arguments import (
 )
 
 if TYPE_CHECKING:
-    from .backends.contract import Contract
+    from .core.contract import Contract
     from .types.array_types import A
     from .typing import DType
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import tree
 from .compile.kept_programs import kept
-from .default_backend import home
-from .dispatch import NUMBERS, backend_of, dtype_of, find_backend
+from .core import tree
+from .core.default_backend import home
+from .core.dispatch import NUMBERS, backend_of, dtype_of, find_backend
 
 if TYPE_CHECKING:
     from .types.array_types import R, X

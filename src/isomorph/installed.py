@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from .dispatch import load, names
+from .core.dispatch import load, names
 
 if TYPE_CHECKING:
     from .typing import BackendName

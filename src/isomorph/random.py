@@ -23,7 +23,8 @@ from operator import index
 from typing import TYPE_CHECKING, Any, overload
 
 from .arrays.creation import asarray
-from .dispatch import backend_of, find_backend
+from .core.dispatch import backend_of, find_backend
+from .core.dtypes import widened
 from .distributions import (
     choice,
     exponential,
@@ -34,7 +35,6 @@ from .distributions import (
     randint,
     shuffled,
 )
-from .dtypes import widened
 from .meanings import random as draws
 from .random_arguments import (
     DIGITS,

@@ -9,7 +9,7 @@ from frameworks import BACKENDS, ml_dtypes
 from scipy.spatial import distance
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import numpy_of
 
 MANY = 5001  # float16 has no odd numbers above 2048, bfloat16 none above 256

@@ -4,7 +4,7 @@ import numpy as np
 from edge_running import CASES, attempt, leaves, made, outcome, weighed, weights
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 
 STEP = 1e-6
 NEAR = 1e6  # a larger number absorbs the step; a nonzero one must be well above the step

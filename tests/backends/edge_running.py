@@ -11,7 +11,7 @@ import numpy as np
 from edge_cases import Case
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import numpy_of
 
 CASES = [*edge_cases.CASES, *edge_matrices.CASES, *edge_layers.CASES]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from frameworks import BACKENDS, NOT_INSTALLED, enable_x64
 
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 
 LEDGER = tomllib.loads((Path(__file__).parents[2] / "conformance/ledger.toml").read_text())
 MAY_FAIL = [

@@ -9,7 +9,7 @@ from isomorph.backends.checks import CHECKS, LACKING
 from isomorph.backends.composed import Backend
 from isomorph.backends.contract import Contract
 from isomorph.backends.numpy import special
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 
 VERBS = [n for n, f in vars(Contract).items() if inspect.isfunction(f) and not n.startswith("_")]
 

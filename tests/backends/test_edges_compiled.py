@@ -25,7 +25,7 @@ from edge_running import (
 )
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import as_users_have_it, numpy_of
 
 # The size of the result depends on the values: no program of fixed shapes.

@@ -8,7 +8,7 @@ from frameworks import enable_x64, jax, jnp
 
 import isomorph as iso
 from isomorph.backends.vocabulary import ELEMENTWISE
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import as_users_have_it, central_gradient
 
 pytestmark = pytest.mark.parametrize("backend", ["jax"], indirect=True)

@@ -9,7 +9,7 @@ import pytest
 from frameworks import jax, torch
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import numpy_of
 
 pytestmark = pytest.mark.parametrize("backend", ["jax", "torch"], indirect=True)

@@ -7,7 +7,7 @@ import pytest
 from frameworks import torch
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import numpy_of
 
 SIGNED = ("int8", "int16", "int32", "int64")

@@ -9,7 +9,8 @@ import pytest
 from frameworks import tf
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core import tree
+from isomorph.core.dispatch import load
 from isomorph.training.stepping import as_one
 from oracles import central_gradient
 
@@ -297,4 +298,4 @@ def test_a_step_of_a_network_with_convolutions(backend, guard):
 
 
 def arrays_of(model):
-    return [np.array(x) for x in iso.tree.flatten((model.v, model.state))[0]]
+    return [np.array(x) for x in tree.flatten((model.v, model.state))[0]]

@@ -12,6 +12,7 @@ import isomorph as iso
 from examples import TABLE, X, may, of_vector
 from examples.measuring import run
 from isomorph.backends.numpy import mapped
+from isomorph.core import tree
 
 # what an example that cannot be mapped at once is noted for, and then it runs row by row
 NOTED = {
@@ -22,7 +23,7 @@ NAMES = [name for name, entry in TABLE.items() if may(entry, "mapped") or name i
 
 
 def alone(func, rows):
-    each = [iso.tree.flatten(func(x))[0] for x in rows]
+    each = [tree.flatten(func(x))[0] for x in rows]
     return [np.stack(part) for part in zip(*each, strict=True)]
 
 

@@ -18,7 +18,7 @@ import isomorph as iso
 from examples import TABLE, X, arrays_of, may, name_in, of_number, of_vector
 from examples.measuring import GRADIENT, close, known, run, wanted, weighed
 from examples.special import LONG
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 
 FRAMEWORKS = ["jax", "tensorflow", "torch"]  # NumPy has no transforms
 OWN = {"jax": "jax.numpy", "torch": "torch"}  # TensorFlow's namespace is entirely ours

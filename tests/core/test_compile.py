@@ -8,7 +8,7 @@ import pytest
 from frameworks import enable_x64, forward_ad, tf, torch
 
 import isomorph as iso
-from isomorph import tree
+from isomorph.core import tree
 from oracles import kind_of, numpy_of
 
 X = np.array([0.5, 1.5, -2.0])

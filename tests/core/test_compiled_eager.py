@@ -13,7 +13,7 @@ from compiled_programs import INPUTS, LARGE
 from compiled_table import TABLE
 
 import isomorph as iso
-from isomorph import tree
+from isomorph.core import tree
 from oracles import as_users_have_it, numpy_of
 
 COMPILERS = ["jax", "tensorflow", "torch"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from isomorph.tree import flatten
+from isomorph.core.tree import flatten
 from oracles import counted, numpy_of
 
 

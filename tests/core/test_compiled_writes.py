@@ -17,7 +17,7 @@ from compiled_table import TABLE
 from frameworks import older, ours, proxy_tensor, torch
 
 import isomorph as iso
-from isomorph import tree
+from isomorph.core import tree
 
 pytestmark = pytest.mark.parametrize("backend", ["torch"], indirect=True)
 

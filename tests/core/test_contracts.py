@@ -5,7 +5,7 @@ import pytest
 from frameworks import enable_x64, jax, torch
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import central_gradient, kind_of, numpy_of
 
 OTHERS = {"numpy": "torch", "jax": "numpy", "tensorflow": "numpy", "torch": "jax"}
@@ -201,7 +201,8 @@ def test_jax_with_32_bit_types(backend):
 
 
 def test_a_backend_that_is_not_there_is_named(backend, monkeypatch, capfd):
-    from isomorph import command, dispatch, installed
+    from isomorph import command, installed
+    from isomorph.core import dispatch
 
     monkeypatch.setattr(dispatch, "find_spec", lambda name: None)
     monkeypatch.delitem(dispatch.LOADED, backend, raising=False)

@@ -10,7 +10,7 @@ import pytest
 from frameworks import NOT_INSTALLED, enable_x64, jax, tf, torch
 
 import isomorph as iso
-from isomorph import dispatch
+from isomorph.core import dispatch
 from oracles import kind_of, verbs_of
 
 OWN = {
@@ -96,7 +96,7 @@ def test_import_loads_no_framework(backend):
 import sys
 FRAMEWORKS = {{"jax", "jaxlib", "tensorflow", "torch"}}
 import isomorph as iso
-from isomorph import dispatch
+from isomorph.core import dispatch
 assert not set(sys.modules) & FRAMEWORKS, "import isomorph imported a framework"
 iso.backends()
 assert not set(sys.modules) & FRAMEWORKS, "backends() imported a framework"
@@ -105,6 +105,7 @@ own = set(sys.modules) & FRAMEWORKS  # TensorFlow imports JAX by itself
 with iso.use_backend({backend!r}):
     x = iso.ones(3)
 iso.grad(lambda x: iso.namespace(x).sum(x))(x)
+assert iso.backends()[{backend!r}].installed, "a package hides the function"
 print("beyond", sorted(set(sys.modules) & FRAMEWORKS - own))
 """
     done = subprocess.run(

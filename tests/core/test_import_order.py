@@ -18,7 +18,7 @@ loading = ours("torch.loading")
 CONVOLVE = """
 import numpy as np
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 load("tensorflow"), load("torch")
 import tensorflow as tf
 import torch

@@ -11,7 +11,7 @@ from compiled_table import TABLE
 from frameworks import enable_x64, jnp
 
 import isomorph as iso
-from isomorph.tree import flatten
+from isomorph.core.tree import flatten
 from oracles import counted, numpy_of, verbs_of
 
 DRAWN = {"draws", "Linear", "Conv2D", "LSTM"}

@@ -11,7 +11,8 @@ import isomorph as iso
 from examples import arrays_of, may
 from examples.measuring import run
 from isomorph.backends import windows
-from isomorph.dispatch import load
+from isomorph.core import tree
+from isomorph.core.dispatch import load
 
 pytestmark = pytest.mark.parametrize("backend", ["torch"], indirect=True)
 
@@ -21,7 +22,7 @@ def there(x):
 
 
 def check(found):
-    leaves = [x for x in iso.tree.flatten(found)[0] if isinstance(x, torch.Tensor)]
+    leaves = [x for x in tree.flatten(found)[0] if isinstance(x, torch.Tensor)]
     assert leaves
     assert {x.device.type for x in leaves if x.ndim} <= {"meta"}
     return leaves
@@ -68,7 +69,7 @@ def test_optimizers(backend, name):
     for _ in range(2):
         updates, state = optimizer.update(params, state, params)
         check(updates)
-    assert all(x.device.type == "meta" for x in iso.tree.flatten(state)[0] if x.ndim)
+    assert all(x.device.type == "meta" for x in tree.flatten(state)[0] if x.ndim)
 
 
 OTHERS = {

@@ -18,7 +18,7 @@ from frameworks import enable_x64, jax, tf
 
 import isomorph as iso
 from isomorph.compile import kept_programs
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import central_gradient, numpy_of
 
 COMPILED = pytest.mark.parametrize("backend", ["jax", "tensorflow"], indirect=True)

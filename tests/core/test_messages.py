@@ -5,7 +5,7 @@ import pytest
 from scipy import linalg, signal, special
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import numpy_of
 
 X = np.array([0.5, 1.5, 2.5])

@@ -13,7 +13,7 @@ from devices import run_on_jax_devices
 from frameworks import jax, torch
 
 import isomorph as iso
-from isomorph.dispatch import backend_of, load
+from isomorph.core.dispatch import backend_of, load
 
 CALLS = {
     "linear": lambda a, b: iso.linear(a(2, 3), b(4, 3)),

@@ -7,7 +7,7 @@ import pytest
 from frameworks import ours as of_backend
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import central_gradient, numpy_of
 
 ROWS = np.arange(300.0)  # more than int8 or uint8 can count

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import name_of, numpy_of
 
 X = np.array([-1.0, 0.5, 3.0])

@@ -95,8 +95,8 @@ def test_another_process_finds_programs_and_never_wrong_ones(backend, tmp_path):
 
 
 def test_a_folder_that_others_can_write_is_warned_of(tmp_path, monkeypatch):
-    monkeypatch.setattr("isomorph.dispatch.ON_LOAD", {})
-    monkeypatch.setattr("isomorph.dispatch.LOADED", {})
+    monkeypatch.setattr("isomorph.core.dispatch.ON_LOAD", {})
+    monkeypatch.setattr("isomorph.core.dispatch.LOADED", {})
     monkeypatch.setattr("isomorph.compile.slow_compilation.TIMES", {})
     tmp_path.chmod(0o777)
     with pytest.warns(UserWarning, match="others can write in .* run as code"):

@@ -12,7 +12,7 @@ from test_compiled_eager import measured
 
 import isomorph as iso
 from isomorph.backends.numpy import mapped
-from isomorph.tree import flatten
+from isomorph.core.tree import flatten
 from oracles import numpy_of, verbs_of
 
 TORCH = pytest.mark.parametrize("backend", ["torch"], indirect=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import name_of, numpy_of
 
 MODULES = [
@@ -30,6 +30,19 @@ def test_the_version_is_said_in_one_place():
     where = project["tool"]["setuptools"]["dynamic"]["version"]["attr"]
     module, _, name = where.rpartition(".")
     assert getattr(importlib.import_module(module), name) == iso.__version__
+
+
+def test_what_backends_of_other_packages_import_stays_where_it_was():
+    old, new = (
+        importlib.import_module(f"isomorph.{room}.vocabulary") for room in ("backends", "core")
+    )
+    words = {word for word in vars(new) if word.isupper()} | {"Names"}
+    assert {word for word in words if getattr(old, word, None) is not getattr(new, word)} == set()
+    old, new = (
+        importlib.import_module(f"isomorph.{room}.contract") for room in ("backends", "core")
+    )
+    assert old.Contract is new.Contract
+    assert len(words) > 15
 
 
 def public(module):

@@ -14,7 +14,7 @@ from scipy import stats
 import isomorph as iso
 from isomorph import distributions
 from isomorph.backends.composed import Backend
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from isomorph.meanings import random as draws
 from oracles import kind_of, numpy_of, same_but_for_digits
 

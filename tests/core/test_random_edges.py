@@ -8,7 +8,7 @@ from frameworks import enable_x64, jax
 from scipy import stats
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from isomorph.meanings import rejection
 from oracles import numpy_of
 

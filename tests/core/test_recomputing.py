@@ -9,7 +9,7 @@ from compiled_table import TABLE
 from frameworks import functional, ours, proxy_tensor, torch
 
 import isomorph as iso
-from isomorph import tree
+from isomorph.core import tree
 
 pytestmark = pytest.mark.parametrize("backend", ["torch"], indirect=True)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from isomorph import tree
 from isomorph.compile.verifying import difference
-from isomorph.dispatch import load
+from isomorph.core import tree
+from isomorph.core.dispatch import load
 from oracles import kind_of, numpy_of
 
 COMPILED = ["jax", "tensorflow", "torch"]

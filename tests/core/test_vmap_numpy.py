@@ -13,6 +13,7 @@ import pytest
 
 import isomorph as iso
 from isomorph.backends.numpy import mapped
+from isomorph.core import tree
 
 pytestmark = pytest.mark.parametrize("backend", ["numpy"], indirect=True)
 RNG = np.random.default_rng(3)
@@ -28,12 +29,12 @@ def unnoted():
 
 
 def rows(func, *arrays):
-    each = [iso.tree.flatten(func(*row))[0] for row in zip(*arrays, strict=True)]
+    each = [tree.flatten(func(*row))[0] for row in zip(*arrays, strict=True)]
     return [np.stack(part) for part in zip(*each, strict=True)]
 
 
 def agree(found, wanted, tolerance=1e-12):
-    for got, sure in zip(iso.tree.flatten(found)[0], wanted, strict=True):
+    for got, sure in zip(tree.flatten(found)[0], wanted, strict=True):
         assert (got.shape, got.dtype) == (sure.shape, sure.dtype)
         np.testing.assert_allclose(got, sure, rtol=tolerance, atol=tolerance)
 

@@ -5,7 +5,7 @@ convolution, attention and a layer norm. Imported by the processes that tests st
 import numpy as np
 
 import isomorph as iso
-from isomorph import tree
+from isomorph.core import tree
 
 WORDS, LENGTH, WIDTH, CLASSES, IGNORED = 11, 6, 8, 3, -1
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from isomorph.distribute.buckets import Plan
 from isomorph.distribute.launchers import first_node, started
 from isomorph.distribute.watchdog import HUNG

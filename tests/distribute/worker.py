@@ -16,7 +16,7 @@ import numpy as np
 import problem
 
 import isomorph as iso
-from isomorph import tree
+from isomorph.core import tree
 from isomorph.distribute import watchdog
 from isomorph.distribute.world import bounds
 from isomorph.training.stepping import TrainState, copied

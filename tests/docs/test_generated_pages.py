@@ -9,7 +9,7 @@ import docs_build
 from docs_build import api, measured, support
 from isomorph.backends.composed import Backend
 from isomorph.command import main
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 
 from .blocks import ROOT
 

@@ -13,6 +13,7 @@ import numpy as np
 
 import isomorph as iso
 from isomorph.backends import vocabulary
+from isomorph.core import tree
 from isomorph.frontends.jax import lax
 from oracles import name_of
 
@@ -90,12 +91,12 @@ def along(w):
 
 def layer(name, entry):
     """A layer as a function of its input and of a step of all its variables."""
-    stepped = lambda v, by: iso.tree.map(lambda w: w + along(w) * by[0], v)
+    stepped = lambda v, by: tree.map(lambda w: w + along(w) * by[0], v)
 
     def call(_, x, by):
         xp = iso.namespace(x)
         made = iso.convert(module(name), name_of(xp))
-        v = iso.tree.map(lambda w: xp.astype(w, x.dtype), made.v)
+        v = tree.map(lambda w: xp.astype(w, x.dtype), made.v)
         return made.apply(stepped(v, by), made.state, x)[0]
 
     def wanted(x, by):

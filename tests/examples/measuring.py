@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 import isomorph as iso
-from isomorph.tree import flatten
+from isomorph.core.tree import flatten
 from oracles import as_users_have_it, central_gradient, kind_of, numpy_of
 
 from . import SAME, TABLE, arrays_of

@@ -11,7 +11,7 @@ from frameworks import torch
 import isomorph as iso
 from export.test_export_loading import filled
 from export.training import array, made
-from isomorph import tree
+from isomorph.core import tree
 
 nn = torch.nn
 load = iso.export.from_torch_state_dict

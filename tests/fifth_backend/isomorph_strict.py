@@ -15,7 +15,7 @@ import numpy as np
 
 import isomorph as iso
 from isomorph.backends.composed import Backend
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 
 Array = type(strict.zeros(0))
 CPU = strict.Device("CPU_DEVICE")

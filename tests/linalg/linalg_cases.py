@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import numpy_of
 
 L = iso.linalg

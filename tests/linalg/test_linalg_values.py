@@ -23,7 +23,7 @@ from linalg_cases import (
 
 import isomorph as iso
 from isomorph.backends.composed import Backend
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import kind_of
 
 S = scipy.linalg

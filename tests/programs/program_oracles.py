@@ -11,7 +11,7 @@ import science_programs as science
 from scipy.special import erf
 
 import isomorph as iso
-from isomorph import tree
+from isomorph.core import tree
 
 
 def flat(nest):

@@ -17,8 +17,8 @@ import pytest
 import science_programs as science
 from frameworks import enable_x64
 
-from isomorph import tree
-from isomorph.dispatch import dtype_of
+from isomorph.core import tree
+from isomorph.core.dispatch import dtype_of
 from oracles import RUNS, kind_of
 
 LIMITS = {"float32": 5e-6, "float64": 5e-11}

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.special
 from mpmath import mpf
 
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from isomorph.meanings.special import beta as beta_meaning
 from isomorph.meanings.special import gamma as gamma_meaning
 from isomorph.meanings.special import incomplete, incomplete_beta

@@ -8,7 +8,7 @@ from frameworks import enable_x64
 
 import isomorph as iso
 from isomorph.backends.composed import Backend
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from isomorph.meanings.special import bessel, bessel_modified
 from oracles import numpy_of
 

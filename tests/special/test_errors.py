@@ -10,7 +10,7 @@ from frameworks import enable_x64
 
 import isomorph as iso
 from isomorph.backends.composed import Backend
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from isomorph.meanings.special import errors as meaning_errors
 from isomorph.meanings.special import logarithms as meaning_logarithms
 from oracles import numpy_of

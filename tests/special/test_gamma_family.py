@@ -10,7 +10,7 @@ from mpmath import mpf
 
 import isomorph as iso
 from isomorph.backends.composed import Backend
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import numpy_of
 
 from .grids_gamma import DIGITS, GRIDS, MEANINGS, arguments, ours, regions, theirs, truth

@@ -8,7 +8,7 @@ import scipy.special
 from frameworks import BACKENDS, enable_x64, jax, jnp, proxy_tensor, tf, torch
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from isomorph.meanings.special import bessel, incomplete, incomplete_beta
 from isomorph.meanings.special import errors as meaning_errors
 from isomorph.meanings.special import gamma as meaning_gamma

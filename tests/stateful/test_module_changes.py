@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from isomorph import tree
+from isomorph.core import tree
 
 
 class Pair(NamedTuple):

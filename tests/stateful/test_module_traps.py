@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
+from isomorph.core import tree
 from oracles import numpy_of
 from stateful.perceptron import array, made
 
@@ -239,7 +240,7 @@ def test_checkpoint_of_a_module_that_is_differentiated(backend):
         lambda net: iso.checkpoint(lambda net, x: net(x))(net, x),
     ):
         found = iso.grad(lambda net, call=call: square(call(net)))(net)
-        for a, b in zip(iso.tree.flatten(found)[0], iso.tree.flatten(expected)[0], strict=True):
+        for a, b in zip(tree.flatten(found)[0], tree.flatten(expected)[0], strict=True):
             np.testing.assert_allclose(numpy_of(a), numpy_of(b), rtol=1e-6)
     step = iso.train_step(
         lambda net, x: square(iso.checkpoint(net)(x)), iso.optimizers.sgd(0.5), compiled=False

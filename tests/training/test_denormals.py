@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from isomorph.tree import flatten
+from isomorph.core.tree import flatten
 
 ONLY = pytest.mark.parametrize("backend", ["numpy"], indirect=True)
 OPTIMIZERS = {

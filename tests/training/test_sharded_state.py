@@ -10,7 +10,7 @@ from devices import run_on_jax_devices
 from frameworks import jax
 
 import isomorph as iso
-from isomorph import tree
+from isomorph.core import tree
 from isomorph.training.stepping import copied
 from oracles import numpy_of
 

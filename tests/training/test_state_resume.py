@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from isomorph import tree
+from isomorph.core import tree
 from oracles import numpy_of
 from trainings import entropy, table
 

@@ -7,6 +7,7 @@ import pytest
 from frameworks import ours
 
 import isomorph as iso
+from isomorph.core import tree
 from isomorph.optimizers.pairs import Optimizer
 
 RATE, DECAY = 0.1, 0.05
@@ -211,9 +212,9 @@ def test_what_refers_to_the_old_parameters_keeps_their_values(backend, compiled,
 
     def remember(grads, state, v):
         xp = iso.namespace(grads["w"])
-        return grads, {"old": iso.tree.map(lambda x: xp.asarray(x), v)}
+        return grads, {"old": tree.map(lambda x: xp.asarray(x), v)}
 
-    pair = Optimizer(lambda v: {"old": iso.tree.map(lambda x: x + 0, v)}, remember)
+    pair = Optimizer(lambda v: {"old": tree.map(lambda x: x + 0, v)}, remember)
     optimizer = iso.chain(pair, iso.optimizers.adam(RATE))
     both = lambda v, t: (loss(v, t), v["w"])
     step = iso.train_step(both if shown else loss, optimizer, has_aux=shown, compiled=compiled)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from isomorph.dispatch import load
-from isomorph.tree import flatten
+from isomorph.core.dispatch import load
+from isomorph.core.tree import flatten
 from oracles import numpy_of
 
 RNG = np.random.default_rng(0)

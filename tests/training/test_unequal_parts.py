@@ -12,8 +12,8 @@ import pytest
 from frameworks import enable_x64
 
 import isomorph as iso
-from isomorph.dispatch import load
-from isomorph.tree import flatten
+from isomorph.core.dispatch import load
+from isomorph.core.tree import flatten
 from oracles import numpy_of
 from trainings import lines, quick, same_bits
 

@@ -17,7 +17,7 @@ import pytest
 import isomorph as iso
 from isomorph import typing as iso_typing
 from isomorph.backends import vocabulary
-from isomorph.dispatch import OWN
+from isomorph.core.dispatch import OWN
 from isomorph.layers.conv_plan import FORMATS
 from isomorph.layers.loss import REDUCTIONS
 from isomorph.layers.shapes import GENERAL

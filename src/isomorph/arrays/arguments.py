@@ -6,8 +6,8 @@ from math import prod
 from operator import index
 from typing import Any
 
-from ..dispatch import NUMBERS, dtype_of, find_backend
-from ..dtypes import float_dtype, index_dtype
+from ..core.dispatch import NUMBERS, dtype_of, find_backend
+from ..core.dtypes import float_dtype, index_dtype
 
 
 def array(xp: Any, x: Any, beside: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..dispatch import backend_of, dtype_of
+from ..core.dispatch import backend_of, dtype_of
 
 if TYPE_CHECKING:
     from ..types.array_types import A

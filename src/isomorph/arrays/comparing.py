@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..dispatch import backend_of
-from ..dtypes import promoted, widened
+from ..core.dispatch import backend_of
+from ..core.dtypes import promoted, widened
 from .arguments import array, floats
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from .. import tree
-from ..default_backend import home
-from ..dispatch import backend_of, find_backend, load
+from ..core import tree
+from ..core.default_backend import home
+from ..core.dispatch import backend_of, find_backend, load
 
 if TYPE_CHECKING:
     from ..types.array_types import N, Shaped, Unknown

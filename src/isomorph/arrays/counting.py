@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..default_backend import floating, home
-from ..dispatch import backend_of, find_backend
-from ..dtypes import index_dtype, promoted, returned, widened
+from ..core.default_backend import floating, home
+from ..core.dispatch import backend_of, find_backend
+from ..core.dtypes import index_dtype, promoted, returned, widened
 from ..layers.shapes import shape_of
 from .arguments import (
     array,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..default_backend import floating, home
-from ..dispatch import find_backend, load
+from ..core.default_backend import floating, home
+from ..core.dispatch import find_backend, load
 from .conversion import convert
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
-from ..default_backend import host
-from ..dispatch import backend_of, dtype_of, find_backend
-from ..dtypes import index_dtype
+from ..core.default_backend import host
+from ..core.dispatch import backend_of, dtype_of, find_backend
+from ..core.dtypes import index_dtype
 
 if TYPE_CHECKING:
-    from ..backends.contract import Contract
+    from ..core.contract import Contract
     from ..types.array_types import Shaped
 
 BASIC = {int, slice, type(None), type(Ellipsis)}

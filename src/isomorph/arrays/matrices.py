@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ..dispatch import backend_of
-from ..dtypes import promoted, returned, widened
+from ..core.dispatch import backend_of
+from ..core.dtypes import promoted, returned, widened
 from ..layers.shapes import shape_of
 from .arguments import floats, one_of, real
 

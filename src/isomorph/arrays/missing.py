@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..dispatch import backend_of
-from ..dtypes import index_dtype, returned, widened
+from ..core.dispatch import backend_of
+from ..core.dtypes import index_dtype, returned, widened
 from .arguments import axes_of, axis_of, floats, real
 from .ordering import Method, ranked
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..default_backend import home
-from ..dispatch import NAMESPACES, backend_of
+from ..core.default_backend import home
+from ..core.dispatch import NAMESPACES, backend_of
 
 if TYPE_CHECKING:
     from ..types.standard import Namespace

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
-from ..dispatch import backend_of, find_backend
-from ..dtypes import index_dtype, promoted, returned, widened
+from ..core.dispatch import backend_of, find_backend
+from ..core.dtypes import index_dtype, promoted, returned, widened
 from ..layers.shapes import shape_of
 from .arguments import (
     axes_of,

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ..dispatch import backend_of
-from ..dtypes import promoted, returned, widened
+from ..core.dispatch import backend_of
+from ..core.dtypes import promoted, returned, widened
 from ..layers.conv import conv1d
 from ..layers.shapes import shape_of
 from .arguments import array, axis_of, floats, one_of, places, real

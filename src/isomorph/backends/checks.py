@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.vocabulary import FFT, LINALG, VOCABULARY
 from .composed import Backend
-from .vocabulary import FFT, LINALG, VOCABULARY
 
 CHECKS: dict[str, Callable[[Any], None]] = {}
 X = np.array([[0.5, -1.5, 2.0], [1.0, 0.25, -3.0]], np.float32)

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import tree
-from ..dispatch import load
+from ..core import tree
+from ..core.contract import Contract, Leaves, Pullback
+from ..core.dispatch import load
+from ..core.vocabulary import DTYPES
 from ..meanings.adam import AdamStep
 from . import windows
-from .contract import Contract, Leaves, Pullback
-from .vocabulary import DTYPES
 
 
 def _dtype_name(dtype: Any) -> str:

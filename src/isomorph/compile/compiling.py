@@ -12,9 +12,9 @@ from functools import wraps
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
-from .. import tree
-from ..default_backend import HOME, home
-from ..dispatch import BACKENDS, NUMBERS, backend_of, find_backend
+from ..core import tree
+from ..core.default_backend import HOME, home
+from ..core.dispatch import BACKENDS, NUMBERS, backend_of, find_backend
 from ..gradients.calls import check_callable
 from ..gradients.mode import MODES, with_grads
 from .kept_programs import STOPS
@@ -23,7 +23,7 @@ from .slow_compilation import Notice, end, name_of, noticed
 from .verifying import AS_IT_IS, Verified
 
 if TYPE_CHECKING:
-    from ..backends.contract import Contract
+    from ..core.contract import Contract
     from ..types.array_types import P, R
 
 

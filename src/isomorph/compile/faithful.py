@@ -23,9 +23,9 @@ from hashlib import blake2b
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from ..backends.vocabulary import DTYPES, Names
-from ..default_backend import host
-from ..dispatch import ROOTS, find_backend
+from ..core.default_backend import host
+from ..core.dispatch import ROOTS, find_backend
+from ..core.vocabulary import DTYPES, Names
 
 Make = Callable[[], Any]
 BUILTINS = (

@@ -20,9 +20,9 @@ from contextvars import ContextVar
 from threading import Lock
 from typing import Any
 
-from .. import tree
-from ..default_backend import HOME
-from ..dispatch import NUMBERS, find_backend
+from ..core import tree
+from ..core.default_backend import HOME
+from ..core.dispatch import NUMBERS, find_backend
 from .faithful import Reading, Unreadable
 from .slow_compilation import noticed
 

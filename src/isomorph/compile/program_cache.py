@@ -14,7 +14,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from .. import dispatch
+from ..core import dispatch
 from ..version import __version__
 from . import slow_compilation
 from .processor import processor

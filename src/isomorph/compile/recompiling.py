@@ -15,9 +15,9 @@ from threading import get_ident
 from types import CellType, FunctionType
 from typing import Any
 
-from .. import tree
-from ..default_backend import HOME
-from ..dispatch import NUMBERS, dtype_of, find_backend
+from ..core import tree
+from ..core.default_backend import HOME
+from ..core.dispatch import NUMBERS, dtype_of, find_backend
 from ..gradients.mode import with_grads
 from .slow_compilation import name_of
 

@@ -13,12 +13,12 @@ from contextvars import ContextVar
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import tree
-from ..dispatch import NUMBERS, backend_of, dtype_of
+from ..core import tree
+from ..core.dispatch import NUMBERS, backend_of, dtype_of
 from .slow_compilation import name_of
 
 if TYPE_CHECKING:
-    from ..backends.contract import Contract
+    from ..core.contract import Contract
 
 # Whether functions given to `jit` run uncompiled, including those called inside others.
 AS_IT_IS: ContextVar[bool] = ContextVar("isomorph.as_it_is", default=False)

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..default_backend import HOME
-from ..dispatch import OWN, load
+from ..core.default_backend import HOME
+from ..core.dispatch import OWN, load
 from .launchers import Process, is_off, started
 from .world import World
 

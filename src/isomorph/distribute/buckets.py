@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..dispatch import find_backend
+from ..core.dispatch import find_backend
 
 
 class Plan:

@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
 
-from ..dispatch import OWN
+from ..core.dispatch import OWN
 from .launchers import LOOPBACK
 
 KEPT = 20  # lines of each process

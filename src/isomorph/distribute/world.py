@@ -12,10 +12,10 @@ from itertools import zip_longest
 from typing import Any, TypeVar
 from zlib import crc32
 
-from .. import tree
 from ..arrays.conversion import to_numpy
-from ..default_backend import host
-from ..dispatch import backend_of, dtype_of, find_backend
+from ..core import tree
+from ..core.default_backend import host
+from ..core.dispatch import backend_of, dtype_of, find_backend
 from ..random import is_key
 from .buckets import Plan
 from .watchdog import Watchdog

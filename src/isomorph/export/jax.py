@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from .. import tree
+from ..core import tree
 from ..modules.state import value_of
 from ..modules.walk import STATE, VARIABLE
 from .parts import is_array, taken_apart

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import tree
 from ..arrays.conversion import to_numpy
-from ..dispatch import backend_of, find_backend
+from ..core import tree
+from ..core.dispatch import backend_of, find_backend
 from ..modules.conv import Conv, DepthwiseConv2D
 from ..modules.holding import gather, look
 from ..modules.layers import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..arrays.conversion import convert
-from ..dispatch import find_backend
+from ..core.dispatch import find_backend
 from ..modules.holding import gather, look
 from ..modules.module import Module
 from ..modules.skeleton import Skeleton

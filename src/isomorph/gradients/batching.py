@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from .. import tree
 from ..compile.kept_programs import keeper, kept
-from ..dispatch import NUMBERS, backend_of, find_backend
+from ..core import tree
+from ..core.dispatch import NUMBERS, backend_of, find_backend
 from .calls import check_callable
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from .. import tree
-from ..default_backend import home
-from ..dispatch import BACKENDS, backend_of, dtype_of, find_backend, prepare
+from ..core import tree
+from ..core.default_backend import home
+from ..core.dispatch import BACKENDS, backend_of, dtype_of, find_backend, prepare
 
 if TYPE_CHECKING:
-    from ..backends.contract import Contract, Pullback
+    from ..core.contract import Contract, Pullback
 
 
 class Pulled(NamedTuple):

@@ -14,8 +14,8 @@ from functools import partial
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from .. import tree
-from ..dispatch import find_backend
+from ..core import tree
+from ..core.dispatch import find_backend
 
 SEQUENCES = (list, tuple, deque, set, frozenset)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .. import tree
+from ..core import tree
 from .calls import arguments, check_callable, settle
 from .transforms import grad
 
 if TYPE_CHECKING:
-    from ..backends.contract import Contract
+    from ..core.contract import Contract
 
 # Five-point differences: steps (-2, -1, 1, 2) with these weights. The error is of order step⁴,
 # rounding of order eps / step: both are small at step = eps^(1/5).

@@ -7,10 +7,10 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from .. import tree
-from ..code_readers import constant
 from ..compile.kept_programs import AROUND
-from ..dispatch import backend_of, find_backend
+from ..core import tree
+from ..core.code_readers import constant
+from ..core.dispatch import backend_of, find_backend
 from .calls import check_callable
 from .captured import hoist
 from .custom import gradients_of, ruled, unseen

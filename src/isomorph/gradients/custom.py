@@ -7,13 +7,13 @@ from functools import partial, wraps
 from threading import local
 from typing import TYPE_CHECKING, Any
 
-from .. import tree
-from ..dispatch import NUMBERS, backend_of, find_backend
+from ..core import tree
+from ..core.dispatch import NUMBERS, backend_of, find_backend
 from .calls import arrays_of, check_callable
 from .transforms import stop_gradient
 
 if TYPE_CHECKING:
-    from ..backends.contract import Contract
+    from ..core.contract import Contract
     from ..types.array_types import P, R, X
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import tree
-from ..dispatch import find_backend
+from ..core import tree
+from ..core.dispatch import find_backend
 from .calls import arrays_of, check_callable, scalar, settle
 from .transforms import stop_gradient
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, NamedTuple
 
-from .. import tree
-from ..dispatch import backend_of, find_backend
+from ..core import tree
+from ..core.dispatch import backend_of, find_backend
 from .calls import check_callable
 from .custom import bind_custom_gradient_function, ruled
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import tree
-from ..dispatch import find_backend
+from ..core import tree
+from ..core.dispatch import find_backend
 from .captured import hoist
 from .custom import gradients_of, ruled, unseen
 from .transforms import jvp, stop_gradient, vjp

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ..code_readers import constant
 from ..compile.kept_programs import AROUND
+from ..core.code_readers import constant
 from .transforms import stop_gradient
 
 MODES: ContextVar[tuple[bool, ...]] = ContextVar("isomorph.with_grads", default=())

@@ -9,9 +9,9 @@ from functools import wraps
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from .. import tree
 from ..compile.kept_programs import keeper, kept
-from ..dispatch import dtype_of, find_backend
+from ..core import tree
+from ..core.dispatch import dtype_of, find_backend
 from .calls import Pulled, check_argnums, check_callable, like, pulled, rebuilt
 
 if TYPE_CHECKING:

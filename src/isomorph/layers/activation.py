@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Never
 
-from ..dispatch import backend_of
-from ..keywords import refuse
+from ..core.dispatch import backend_of
+from ..core.keywords import refuse
 
 if TYPE_CHECKING:
     from ..types.array_types import A

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from ..dispatch import backend_of, dtype_of
+from ..core.dispatch import backend_of, dtype_of
 from ..meanings.attention import weighted
 from .dropout import dropout
 from .shapes import broadcast, known, remembered

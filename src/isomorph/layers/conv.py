@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..dispatch import backend_of
+from ..core.dispatch import backend_of
 from .conv_plan import (
     FORMATS,
     GENERAL,

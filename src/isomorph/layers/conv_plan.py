@@ -10,8 +10,8 @@ from collections.abc import Callable
 from operator import index
 from typing import Any, NamedTuple, SupportsIndex
 
-from ..code_readers import read_as
-from ..dispatch import dtype_of
+from ..core.code_readers import read_as
+from ..core.dispatch import dtype_of
 from .shapes import GENERAL, Pairs, Sizes, is_first, other_side, pairs, remembered, shape_of, spread
 
 FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}

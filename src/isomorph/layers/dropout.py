@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from ..dispatch import backend_of, dtype_of
+from ..core.dispatch import backend_of, dtype_of
 from ..random import check_key
 
 if TYPE_CHECKING:

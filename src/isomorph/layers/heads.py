@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from ..dispatch import backend_of
+from ..core.dispatch import backend_of
 from ..meanings import heads
 from .attention import check_dropout, check_mask, check_one_dtype, dropping
 from .heads_plan import NAME, Arrays, Scoring, check_shape, four_axes, plan_of, shapes_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..dispatch import BACKENDS, backend_of, dtype_of
+from ..core.dispatch import BACKENDS, backend_of, dtype_of
 from .shapes import remembered
 
 if TYPE_CHECKING:

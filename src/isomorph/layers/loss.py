@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Never, overload
 
-from ..dispatch import backend_of, dtype_of
-from ..keywords import refuse
+from ..core.dispatch import backend_of, dtype_of
+from ..core.keywords import refuse
 
 if TYPE_CHECKING:
-    from ..means import Mean
+    from ..core.means import Mean
     from ..types.array_types import A, Shaped
     from ..typing import Scalar
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, Never
 
-from ..dispatch import backend_of
-from ..keywords import refuse
+from ..core.dispatch import backend_of
+from ..core.keywords import refuse
 from ..meanings.norm import BatchNormPlan
 from .shapes import GENERAL, is_first, other_side, remembered
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..dispatch import backend_of
+from ..core.dispatch import backend_of
 from ..meanings.pooling import PoolPlan
 from .shapes import (
     GENERAL,

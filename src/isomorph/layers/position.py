@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..default_backend import home
-from ..dispatch import backend_of, dtype_of
+from ..core.default_backend import home
+from ..core.dispatch import backend_of, dtype_of
 from .shapes import broadcast
 
 if TYPE_CHECKING:

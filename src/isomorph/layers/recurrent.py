@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..dispatch import backend_of
+from ..core.dispatch import backend_of
 from .attention import check_one_dtype
 from .shapes import remembered
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any, SupportsIndex
 
-from ..code_readers import read_as
+from ..core.code_readers import read_as
 
 Pairs = tuple[tuple[int, int], ...]
 Sizes = tuple[int, ...]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..dispatch import backend_of, dtype_of
-from ..dtypes import promoted
+from ..core.dispatch import backend_of, dtype_of
+from ..core.dtypes import promoted
 from ..layers.shapes import broadcast, known, shape_of
 
 

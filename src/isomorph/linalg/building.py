@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..dispatch import backend_of
-from ..dtypes import promoted
+from ..core.dispatch import backend_of
+from ..core.dtypes import promoted
 from ..layers.shapes import known, shape_of
 from .arguments import together
 

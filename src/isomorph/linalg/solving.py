@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from ..dispatch import backend_of
-from ..dtypes import index_dtype
+from ..core.dispatch import backend_of
+from ..core.dtypes import index_dtype
 from ..gradients.custom import ruled
 from .arguments import adjoint, alike, eye_of, finite_part, marked, matrices, right_hand, square
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..dispatch import backend_of
+from ..core.dispatch import backend_of
 
 if TYPE_CHECKING:
     from ..types.array_types import A

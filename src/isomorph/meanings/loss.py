@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from ..means import Mean, wide
+from ..core.means import Mean, wide
 from .bounds import strays
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import MethodType
 from typing import Any
 
-from .. import tree
 from ..compile.compiling import LOOKED_AT
+from ..core import tree
 from .skeleton import (
     Held,
     Row,

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 from .. import random
 from ..arrays.conversion import to_numpy
 from ..arrays.creation import asarray, full
-from ..default_backend import home
-from ..dispatch import backend_of, find_backend
+from ..core.default_backend import home
+from ..core.dispatch import backend_of, find_backend
 
 if TYPE_CHECKING:
     from ..typing import Distribution, Key

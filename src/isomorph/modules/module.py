@@ -15,8 +15,8 @@ from math import prod
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Self, overload
 
-from .. import keywords, tree
-from ..dispatch import backend_of, dtype_of, find_backend
+from ..core import keywords, tree
+from ..core.dispatch import backend_of, dtype_of, find_backend
 from ..gradients.mode import MODES, is_off, variables, with_grads
 from . import showing, tracking
 from .calling import Called, Forward, P, R

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import random
-from ..dispatch import backend_of
+from ..core.dispatch import backend_of
 from ..layers.heads import multi_head_attention
 from ..layers.recurrent import gru_update, lstm_update
 from . import initializers

@@ -6,8 +6,8 @@ from math import prod
 from time import perf_counter
 from typing import Any
 
-from .. import tree
-from ..dispatch import dtype_of, find_backend
+from ..core import tree
+from ..core.dispatch import dtype_of, find_backend
 from .state import value_of
 from .walk import CONSTANT, STATE, VARIABLE, is_module, kind_of, own
 

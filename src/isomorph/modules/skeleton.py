@@ -17,10 +17,10 @@ from operator import is_
 from types import MethodType
 from typing import Any, NamedTuple
 
-from .. import tree
-from ..code_readers import read_as
 from ..compile.compiling import TRACING
-from ..dispatch import find_backend
+from ..core import tree
+from ..core.code_readers import read_as
+from ..core.dispatch import find_backend
 from .state import State, is_local, value_of
 from .walk import (
     PLAIN,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from numbers import Number
 from typing import Any
 
-from .. import tree
 from ..compile.compiling import TRACING
-from ..dispatch import find_backend
+from ..core import tree
+from ..core.dispatch import find_backend
 from ..gradients.checkpointing import is_repeated
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .. import tree
-from ..dispatch import find_backend
+from ..core import tree
+from ..core.dispatch import find_backend
 from .holding import origin_of
 from .skeleton import set_slot
 from .walk import is_module, submodules

@@ -12,8 +12,8 @@ from numbers import Number
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from .. import tree
-from ..dispatch import BACKENDS
+from ..core import tree
+from ..core.dispatch import BACKENDS
 from ..gradients.captured import is_empty
 from .state import State
 

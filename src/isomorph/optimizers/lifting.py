@@ -16,9 +16,9 @@ from functools import partial
 from numbers import Integral, Real
 from typing import Any, NoReturn
 
-from .. import tree
-from ..default_backend import home
-from ..dispatch import BACKENDS, backend_of, dtype_of, find_backend
+from ..core import tree
+from ..core.default_backend import home
+from ..core.dispatch import BACKENDS, backend_of, dtype_of, find_backend
 
 
 class Lift:

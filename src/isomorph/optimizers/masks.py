@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from .. import tree
+from ..core import tree
 from .lifting import Lift
 
 Mask = str | Sequence[str] | Callable[[str, Any], bool] | dict | list | tuple | bool | None

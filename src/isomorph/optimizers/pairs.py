@@ -16,7 +16,7 @@ from numbers import Integral
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import tree
+from ..core import tree
 from .lifting import Lift, number
 from .masks import Mask, chosen
 

@@ -8,9 +8,9 @@ from functools import partial
 from numbers import Real
 from typing import Any
 
-from .. import tree
-from ..dispatch import find_backend
-from ..keywords import checked
+from ..core import tree
+from ..core.dispatch import find_backend
+from ..core.keywords import checked
 from ..meanings.adam import AdamStep
 from .lifting import Lift, number
 from .masks import Mask

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
-from ..dispatch import dtype_of, find_backend
+from ..core.dispatch import dtype_of, find_backend
 from .lifting import cast, number, shown
 
 Schedule = Callable[[Any], Any]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from numbers import Real
 from typing import Any, TypeGuard
 
-from ..dispatch import find_backend
+from ..core.dispatch import find_backend
 from .lifting import Lift, cast, number
 from .masks import Mask, chosen
 from .pairs import Optimizer, counter, entries, tick, zeros

@@ -8,11 +8,11 @@ from typing import Any
 import numpy
 import scipy.integrate
 
-from .. import tree
 from ..backends.numpy.nested import holds_traced
 from ..backends.numpy.rules.calculus import part
 from ..backends.numpy.tape import vjp
 from ..backends.numpy.traced import concrete
+from ..core import tree
 from ..gradients.custom import custom_vjp
 from ..numpy.creation import asarray
 from .replacing import refuse, replaces

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..dispatch import NUMBERS, backend_of, dtype_of
+from ..core.dispatch import NUMBERS, backend_of, dtype_of
 
 
 def elementwise(name: str, function: Callable[..., Any], *args: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from ..dispatch import backend_of
+from ..core.dispatch import backend_of
 from ..layers.activation import log_softmax as log_softmax
 from ..layers.activation import softmax as softmax
 from ..meanings.special import logarithms as meaning

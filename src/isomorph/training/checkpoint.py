@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..default_backend import host
-from ..dispatch import find_backend
-from ..dispatch import load as load_backend
+from ..core.default_backend import host
+from ..core.dispatch import find_backend
+from ..core.dispatch import load as load_backend
 from ..version import __version__
 from . import layout
 from .atomic_write import atomic_write, check_regular

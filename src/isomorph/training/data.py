@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from inspect import signature
 from typing import Any
 
-from .. import random, tree
-from ..default_backend import host
-from ..dispatch import NUMBERS, check_one_device, find_backend
+from .. import random
+from ..core import tree
+from ..core.default_backend import host
+from ..core.dispatch import NUMBERS, check_one_device, find_backend
 from ..distribute.world import bounds
 
 

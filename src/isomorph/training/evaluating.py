@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .. import tree
 from ..arrays.conversion import to_numpy
 from ..compile.compiling import jit
-from ..dispatch import NUMBERS, find_backend
+from ..core import tree
+from ..core.dispatch import NUMBERS, find_backend
+from ..core.means import Mean, Running, check_mean
 from ..distribute.world import World
 from ..gradients.calls import check_callable
-from ..means import Mean, Running, check_mean
 from ..modules.holding import gather, look
 from ..modules.module import Module
 from ..modules.skeleton import Held, Skeleton

@@ -19,13 +19,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from .. import tree
 from ..arrays.conversion import to_numpy
-from ..dispatch import backend_of
+from ..core import tree
+from ..core.dispatch import backend_of
+from ..core.means import Running
 from ..distribute.launchers import warn_if_apart
 from ..distribute.world import World, digest_of, shapes_of
 from ..gradients.transforms import value_and_grad
-from ..means import Running
 from ..optimizers.pairs import Optimizer
 from ..version import __version__
 from .checkpoint import load, save

@@ -18,7 +18,7 @@ from io import FileIO
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from ..default_backend import host
+from ..core.default_backend import host
 from .errors import CheckpointError
 
 FORMAT = 1

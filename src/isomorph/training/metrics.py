@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..dispatch import backend_of
+from ..core.dispatch import backend_of
 from ..layers.loss import cross_entropy
 
 if TYPE_CHECKING:

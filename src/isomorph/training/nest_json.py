@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import tree
-from ..dispatch import dtype_of, find_backend
+from ..core import tree
+from ..core.dispatch import dtype_of, find_backend
 
 Node = Any
 WRITE: dict[type, Callable[[Any], Any]] = {

@@ -8,11 +8,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from .. import tree
 from ..arrays.conversion import to_numpy
 from ..compile.compiling import jit
-from ..default_backend import host
-from ..dispatch import find_backend
+from ..core import tree
+from ..core.default_backend import host
+from ..core.dispatch import find_backend
 from ..distribute.world import World
 from ..gradients.calls import check_callable
 from ..modules.holding import gather

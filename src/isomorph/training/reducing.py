@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from zlib import crc32
 
-from .. import tree
 from ..compile.compiling import jit
-from ..dispatch import backend_of, find_backend
+from ..core import tree
+from ..core.dispatch import backend_of, find_backend
+from ..core.means import Mean
 from ..distribute.buckets import Plan
 from ..distribute.world import World, is_divided, rows_of
-from ..means import Mean
 from ..random import fold_in, is_key
 from .weighing import Part
 

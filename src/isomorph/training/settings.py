@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .. import tree
-from ..dispatch import find_backend
+from ..core import tree
+from ..core.dispatch import find_backend
 
 
 def check_settings(

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..arrays.conversion import to_numpy
+from ..core.means import Running
 from ..distribute.world import World, check_same, rows_of, shapes_of
-from ..means import Running
 from .data import Arrays, Stream
 from .reducing import are_equal, digests
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from typing import Any
 
-from .. import tree
 from ..compile.compiling import jit
-from ..dispatch import backend_of, dtype_of, find_backend
+from ..core import tree
+from ..core.dispatch import backend_of, dtype_of, find_backend
+from ..core.means import Mean
 from ..distribute.world import World, bounds, digest_of, is_divided, rows_of, shapes_of
 from ..gradients.calls import check_callable
 from ..gradients.transforms import value_and_grad_alone
-from ..means import Mean
 from ..modules.holding import gather, look
 from ..modules.module import Module
 from ..modules.skeleton import Held, Skeleton

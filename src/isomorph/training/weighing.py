@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from operator import add
 from typing import Any, NamedTuple
 
-from .. import tree
-from ..dispatch import find_backend
-from ..means import Mean, check_mean, divided, like, wide
+from ..core import tree
+from ..core.dispatch import find_backend
+from ..core.means import Mean, check_mean, divided, like, wide
 from ..optimizers.lifting import cast
 
 

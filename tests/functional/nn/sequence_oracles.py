@@ -6,6 +6,7 @@ import numpy as np
 from frameworks import torch
 
 import isomorph as iso
+from isomorph.core import tree
 from isomorph.scoreboard import comparing
 from oracles import name_of, numpy_of
 
@@ -85,7 +86,7 @@ def program(xp, func, n, second=True):
     """The same for a function of ours, as one function that can be compiled."""
 
     def loss(*arrays):
-        outs = iso.tree.flatten(func(*arrays))[0]
+        outs = tree.flatten(func(*arrays))[0]
         return sum(xp.sum(xp.sin(y)) for y in outs), outs
 
     every = iso.grad(loss, tuple(range(n)), has_aux=True)
@@ -120,7 +121,7 @@ def check(xp, func, reference, arrays, second=True, compiled=False, rtol=1e-10):
     # on a GPU the tanh of cuDNN is an approximation
     near = 1e-4 if compiled and getattr(narrow[0], "is_cuda", False) else 1e-5
     if name_of(xp) == "jax":
-        values = lambda *arrays: [iso.tree.flatten(func(*arrays))[0]]
+        values = lambda *arrays: [tree.flatten(func(*arrays))[0]]
         both = lambda given, narrow: (run(*given), first(*narrow) if compiled else [])
         wide, short = iso.jit(both)(given, narrow)
         results = [(values(*given), xp.float64, rtol), (wide, xp.float64, rtol)]

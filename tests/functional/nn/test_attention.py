@@ -9,7 +9,7 @@ from frameworks import torch
 
 import isomorph as iso
 from isomorph.backends.composed import Backend
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import numpy_of
 
 from .dropout_oracles import kept, key_of

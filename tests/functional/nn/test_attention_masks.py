@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import central_gradient, counted, numpy_of
 
 N, HEADS, L, S, E = 2, 3, 4, 5, 6

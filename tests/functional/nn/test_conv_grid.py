@@ -18,7 +18,7 @@ from frameworks import BACKENDS, enable_x64, jax
 
 import isomorph as iso
 from isomorph.backends.composed import Backend
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from isomorph.layers import conv_plan
 from oracles import SEED, numpy_of
 

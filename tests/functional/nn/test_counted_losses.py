@@ -10,7 +10,7 @@ from frameworks import functional as F
 from frameworks import torch
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import compiled, numpy_of
 
 RNG = np.random.default_rng(11)

@@ -8,7 +8,7 @@ import pytest
 import isomorph as iso
 from examples import TOPICS, arrays_of, may
 from examples.measuring import measured
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import numpy_of
 
 NARROW = ("float16", "bfloat16")

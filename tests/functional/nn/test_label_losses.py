@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import compiled, numpy_of
 
 RNG = np.random.default_rng(3)

@@ -7,7 +7,7 @@ import pytest
 from frameworks import BACKENDS
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from isomorph.meanings.embedding import take_rows
 from oracles import name_of, numpy_of
 

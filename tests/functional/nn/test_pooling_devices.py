@@ -11,7 +11,7 @@ from frameworks import functional as F
 
 import isomorph as iso
 from isomorph.backends.composed import Backend
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 
 pytestmark = pytest.mark.parametrize("backend", ["torch"], indirect=True)
 WEIGHTS = torch.cos(torch.arange(2 * 9 * 9 * 3, dtype=torch.float64))

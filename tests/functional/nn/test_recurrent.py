@@ -10,7 +10,7 @@ from frameworks import jax, proxy_tensor, tf, torch
 
 import isomorph as iso
 from isomorph.backends.composed import Backend
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import numpy_of
 
 from .sequence_oracles import check, drawn, torch_recurrent

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from isomorph.dispatch import names
+from isomorph.core.dispatch import names
 
 LAYERS = Path(iso.__file__).parent
 

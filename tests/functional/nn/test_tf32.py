@@ -11,7 +11,7 @@ from frameworks import functional as F
 from frameworks import jax, torch
 
 import isomorph as iso
-from isomorph.dispatch import load
+from isomorph.core.dispatch import load
 from oracles import numpy_of
 
 pytestmark = [

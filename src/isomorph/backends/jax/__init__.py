@@ -14,9 +14,9 @@ from jax.dtypes import canonicalize_dtype, float0
 from jax.errors import TracerArrayConversionError
 from jax.experimental.compilation_cache import compilation_cache
 
-from ... import tree
 from ...compile.compiling import GIVEN, TRACING
 from ...compile.slow_compilation import Notice, name_of
+from ...core import tree
 from ...gradients.custom import check_outputs
 from ..explaining import DECIDES, DEVICES, INDEX, LEAVES, MASK, NUMBER, add, explained
 from . import (

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...dispatch import NUMBERS
+from ...core.dispatch import NUMBERS
 
 
 def _kinds() -> tuple[type, ...]:

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import numpy
 
-from ...dispatch import load
+from ...core.dispatch import load
 from .levels import BATCHED, LEVELS, LIFTED, RUNNING, TRACED, newest
 from .methods import Methods
 from .outputs import out_by_name

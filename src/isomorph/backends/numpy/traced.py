@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import numpy
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from ...dispatch import load
+from ...core.dispatch import load
 from ...typing import TracedArray
 from .layouts import example, in_layout_of
 from .levels import LIFTED, RUNNING, TRACED, newest

@@ -16,8 +16,8 @@ import array_api_compat.torch.linalg as compat_linalg
 import numpy as np
 import torch
 
-from ...code_readers import reader
-from ...dispatch import dtype_of
+from ...core.code_readers import reader
+from ...core.dispatch import dtype_of
 from ..explaining import DECIDES, DEVICES, INDEX, LEAVES, add
 from ..memory import bfloat16
 from . import (

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from ...code_readers import read_as
+from ...core.code_readers import read_as
 from ...layers.conv_plan import Plan
 from ...meanings.conv import dilated
 

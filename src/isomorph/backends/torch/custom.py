@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from ... import tree
+from ...core import tree
 from .private import (
     get_unwrapped,
     is_functorch_wrapped_tensor,

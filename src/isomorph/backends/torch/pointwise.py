@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ...dispatch import load
+from ...core.dispatch import load
 from .private import unwrap_if_dead
 
 

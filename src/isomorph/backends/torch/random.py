@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...dispatch import load
+from ...core.dispatch import load
 from ...meanings import random as draws
 from .. import random_words
 from .private import is_functorch_wrapped_tensor, len_torch_dispatch_stack

@@ -13,7 +13,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from ... import tree
+from ...core import tree
 from ..launchers import Process
 from ..world import T, World, check_floats, is_divided, rows_of
 from . import private

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from ... import tree
+from ...core import tree
 from ..launchers import LOOPBACK, Process
 from ..watchdog import of_launcher
 from ..world import World, bounds, is_divided, rows_of

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ... import tree
-from ...dispatch import backend_of
+from ...core import tree
+from ...core.dispatch import backend_of
 from ...gradients import transforms
 from ...gradients.calls import check_callable
 

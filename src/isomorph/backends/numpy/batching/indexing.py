@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from ....dispatch import load
+from ....core.dispatch import load
 from ..holding import snapshot
 from ..mapped import (
     Map,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ....dispatch import load
+from ....core.dispatch import load
 from ..levels import LIFTED, TRACED
 from ..mapped import Map, Mapped, call, is_mapped, rowwise, rule, spread, value_of
 from ..rules.polynomials import convolved

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....dispatch import load
+from ....core.dispatch import load
 from ....meanings.special.errors import SERIES
 from ....meanings.special.series import polynomial
 from ....meanings.special.smooth import Smooth

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....dispatch import load
+from ....core.dispatch import load
 from ....meanings.special import beta, errors, incomplete, incomplete_beta, logarithms
 from ..tape import constant, elementwise, rule
 from ..traced import LATE, TRACED, concrete

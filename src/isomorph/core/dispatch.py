@@ -13,14 +13,14 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from .backends.contract import Contract
 from .code_readers import constant
+from .contract import Contract
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .types.standard import Namespace
-    from .typing import BackendName
+    from ..types.standard import Namespace
+    from ..typing import BackendName
 
 # A type's package -> its backend; isomorph's own types are NumPy arrays under differentiation.
 ROOTS = {name: name for name in ("numpy", "jax", "tensorflow", "torch")}
@@ -118,7 +118,7 @@ def load(name: str) -> Contract:
                 f"isomorph.backends.composed.Backend with name {name!r}, got {backend!r}"
             )
     elif find_spec(name) is not None:
-        backend = import_module(f".backends.{name}", __package__).backend
+        backend = import_module(f"..backends.{name}", __package__).backend
     else:
         raise ImportError(f"backend {name!r} is not installed: pip install 'isomorph[{name}]'")
     LOADED[name] = backend

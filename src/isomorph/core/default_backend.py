@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .dispatch import load
 
 if TYPE_CHECKING:
-    from .backends.contract import Contract
-    from .types.standard import Namespace
-    from .typing import BackendName, DType
+    from ..types.standard import Namespace
+    from ..typing import BackendName, DType
+    from .contract import Contract
 
 
 class Home(NamedTuple):

@@ -72,7 +72,7 @@ def explained(name: str, init: Any, given: Mapping[str, Any], error: TypeError) 
     """Raise `refuse`'s message if `error` says that a layer does not take the keyword."""
     said = str(error)
     if (
-        init.__module__.startswith(f"{__package__}.")
+        init.__module__.startswith(f"{__name__.partition('.')[0]}.")
         and "__init__() got an unexpected keyword argument" in said
     ):
         word = said.rpartition(" ")[2].strip("'")
