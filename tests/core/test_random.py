@@ -12,10 +12,10 @@ from frameworks import enable_x64, jax
 from scipy import stats
 
 import isomorph as iso
-from isomorph import distributions
 from isomorph.backends.composed import Backend
 from isomorph.core.dispatch import load
 from isomorph.meanings import random as draws
+from isomorph.random import distributions
 from oracles import kind_of, numpy_of, same_but_for_digits
 
 SEED = 20240521

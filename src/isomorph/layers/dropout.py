@@ -7,7 +7,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from ..core.dispatch import backend_of, dtype_of
-from ..random import check_key
+from ..random.arguments import check_key
 
 if TYPE_CHECKING:
     from ..types.array_types import A, Shaped

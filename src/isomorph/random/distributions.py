@@ -10,13 +10,13 @@ from numbers import Integral, Real
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-from .core.dispatch import backend_of, dtype_of, find_backend
-from .core.dtypes import index_dtype, widened
-from .gradients.custom import custom_vjp
-from .layers.shapes import broadcast
-from .meanings import random as draws
-from .meanings import rejection
-from .random_arguments import (
+from ..core.dispatch import backend_of, dtype_of, find_backend
+from ..core.dtypes import index_dtype, widened
+from ..gradients.custom import custom_vjp
+from ..layers.shapes import broadcast
+from ..meanings import random as draws
+from ..meanings import rejection
+from .arguments import (
     Shape,
     backend,
     cast,
@@ -31,9 +31,9 @@ from .random_arguments import (
 )
 
 if TYPE_CHECKING:
-    from .core.contract import Contract
-    from .types.array_types import A
-    from .typing import DType
+    from ..core.contract import Contract
+    from ..types.array_types import A
+    from ..typing import DType
 
 WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 

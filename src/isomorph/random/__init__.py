@@ -22,21 +22,11 @@ from numbers import Integral, Real
 from operator import index
 from typing import TYPE_CHECKING, Any, overload
 
-from .arrays.creation import asarray
-from .core.dispatch import backend_of, find_backend
-from .core.dtypes import widened
-from .distributions import (
-    choice,
-    exponential,
-    gamma,
-    gumbel,
-    multivariate_normal,
-    poisson,
-    randint,
-    shuffled,
-)
-from .meanings import random as draws
-from .random_arguments import (
+from ..arrays.creation import asarray
+from ..core.dispatch import backend_of, find_backend
+from ..core.dtypes import widened
+from ..meanings import random as draws
+from .arguments import (
     DIGITS,
     Shape,
     backend,
@@ -50,12 +40,22 @@ from .random_arguments import (
     shown,
     sizes_of,
 )
-from .random_arguments import check_key as check_key
-from .random_arguments import is_key as is_key
+from .arguments import check_key as check_key
+from .arguments import is_key as is_key
+from .distributions import (
+    choice,
+    exponential,
+    gamma,
+    gumbel,
+    multivariate_normal,
+    poisson,
+    randint,
+    shuffled,
+)
 
 if TYPE_CHECKING:
-    from .types.array_types import A, Shaped
-    from .typing import BackendName, DType
+    from ..types.array_types import A, Shaped
+    from ..typing import BackendName, DType
 
 __all__ = [
     "bernoulli",

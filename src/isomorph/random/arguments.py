@@ -9,12 +9,12 @@ from numbers import Integral, Real
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-from .core.default_backend import home
-from .core.dispatch import backend_of, dtype_of, find_backend
-from .layers.shapes import broadcast
+from ..core.default_backend import home
+from ..core.dispatch import backend_of, dtype_of, find_backend
+from ..layers.shapes import broadcast
 
 if TYPE_CHECKING:
-    from .core.contract import Contract
+    from ..core.contract import Contract
 
 Shape = int | Sequence[int]
 DIGITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}  # bits after the leading 1
