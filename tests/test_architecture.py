@@ -60,7 +60,6 @@ TYPES = ("types/array_types.py", "types/standard.py", "typing.py")
 GROUND = (
     *TYPES, "core/vocabulary.py", "core/contract.py", "core/dispatch.py", "core/code_readers.py",
 )  # fmt: skip
-PLANS = ("layers/shapes.py", "layers/conv_plan.py", "layers/heads_plan.py")
 MAY_IMPORT = {
     "types/array_types.py": (),
     "types/standard.py": ("types/array_types.py",),
@@ -70,17 +69,14 @@ MAY_IMPORT = {
     "version.py": (),
     "core/contract.py": ("core/vocabulary.py", *TYPES),
     "core/dispatch.py": GROUND,
-    "meanings/": (*GROUND, *PLANS, "core/means.py"),
-    "layers/shapes.py": GROUND,
-    "layers/conv_plan.py": (*GROUND, *PLANS),
-    "layers/heads_plan.py": (*GROUND, *PLANS),
+    "meanings/": (*GROUND, "core/means.py"),
     "scoreboard/": (),
     "numpy/": ("backends/numpy/",),
     "scipy/": ("numpy/", "backends/numpy/", "core/tree.py", "gradients/custom.py", "linalg/"),
 }
 # What backends and composed functions may import besides themselves: no layers.
 BELOW_BACKENDS = (
-    *GROUND, *PLANS, "meanings/", "core/tree.py", "compile/compiling.py", "flow.py", "gradients/",
+    *GROUND, "meanings/", "core/tree.py", "compile/compiling.py", "flow.py", "gradients/",
     "compile/slow_compilation.py", "core/keywords.py", "compile/processor.py", "version.py",
 )  # fmt: skip
 KNOWN_OF_BACKENDS = ("backends/__init__.py",)

@@ -1,5 +1,5 @@
-"""Draws of `isomorph.random.distributions`: their distributions, against SciPy, with fixed keys; the
-same numbers on every backend, eager, compiled and mapped; and their derivatives.
+"""Draws of `isomorph.random.distributions`: their distributions, against SciPy, with fixed keys;
+the same numbers on every backend, eager, compiled and mapped; and their derivatives.
 """
 
 import numpy as np

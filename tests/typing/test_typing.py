@@ -18,9 +18,9 @@ import isomorph as iso
 from isomorph import typing as iso_typing
 from isomorph.backends import vocabulary
 from isomorph.core.dispatch import OWN
-from isomorph.layers.conv_plan import FORMATS
 from isomorph.layers.loss import REDUCTIONS
-from isomorph.layers.shapes import GENERAL
+from isomorph.meanings.conv_plan import FORMATS
+from isomorph.meanings.shapes import GENERAL
 from isomorph.modules.layers import ACTIVATIONS
 from isomorph.types import standard
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.default_backend import floating, home
 from ..core.dispatch import backend_of, find_backend
 from ..core.dtypes import index_dtype, promoted, returned, widened
-from ..layers.shapes import shape_of
+from ..meanings.shapes import shape_of
 from .arguments import (
     array,
     floats,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..core.dispatch import backend_of
 from ..core.dtypes import promoted, returned, widened
-from ..layers.shapes import shape_of
+from ..meanings.shapes import shape_of
 from .arguments import floats, one_of, real
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, 
 
 from ..core.dispatch import backend_of, find_backend
 from ..core.dtypes import index_dtype, promoted, returned, widened
-from ..layers.shapes import shape_of
+from ..meanings.shapes import shape_of
 from .arguments import (
     axes_of,
     axis_of,

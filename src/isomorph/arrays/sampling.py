@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from ..core.dispatch import backend_of
 from ..core.dtypes import promoted, returned, widened
 from ..layers.conv import conv1d
-from ..layers.shapes import shape_of
+from ..meanings.shapes import shape_of
 from .arguments import array, axis_of, floats, one_of, places, real
 from .ordering import bisected
 

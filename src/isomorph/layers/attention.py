@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.dispatch import backend_of, dtype_of
 from ..meanings.attention import weighted
+from ..meanings.shapes import broadcast, known, remembered
 from .dropout import dropout
-from .shapes import broadcast, known, remembered
 
 if TYPE_CHECKING:
     from ..types.array_types import A, Shaped

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.dispatch import backend_of
-from .conv_plan import (
+from ..meanings.conv_plan import (
     FORMATS,
     GENERAL,
     forward,

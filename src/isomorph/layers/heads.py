@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..core.dispatch import backend_of
 from ..meanings import heads
+from ..meanings.heads_plan import NAME, Arrays, Scoring, check_shape, four_axes, plan_of, shapes_of
 from .attention import check_dropout, check_mask, check_one_dtype, dropping
-from .heads_plan import NAME, Arrays, Scoring, check_shape, four_axes, plan_of, shapes_of
 
 if TYPE_CHECKING:
     from ..types.array_types import A, Shaped

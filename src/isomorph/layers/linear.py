@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..core.dispatch import BACKENDS, backend_of, dtype_of
-from .shapes import remembered
+from ..meanings.shapes import remembered
 
 if TYPE_CHECKING:
     from ..types.array_types import A, Shaped

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Never
 from ..core.dispatch import backend_of
 from ..core.keywords import refuse
 from ..meanings.norm import BatchNormPlan
-from .shapes import GENERAL, is_first, other_side, remembered
+from ..meanings.shapes import GENERAL, is_first, other_side, remembered
 
 if TYPE_CHECKING:
     from ..types.array_types import A, Shaped

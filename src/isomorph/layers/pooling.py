@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.dispatch import backend_of
 from ..meanings.pooling import PoolPlan
-from .shapes import (
+from ..meanings.shapes import (
     GENERAL,
     Sizes,
     is_first,

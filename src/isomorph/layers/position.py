@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.default_backend import home
 from ..core.dispatch import backend_of, dtype_of
-from .shapes import broadcast
+from ..meanings.shapes import broadcast
 
 if TYPE_CHECKING:
     from ..types.array_types import A

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..core.dispatch import backend_of
+from ..meanings.shapes import remembered
 from .attention import check_one_dtype
-from .shapes import remembered
 
 if TYPE_CHECKING:
     from ..types.array_types import A

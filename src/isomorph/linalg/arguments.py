@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.dispatch import backend_of, dtype_of
 from ..core.dtypes import promoted
-from ..layers.shapes import broadcast, known, shape_of
+from ..meanings.shapes import broadcast, known, shape_of
 
 
 def matrices(name: str, word: str, x: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..core.dispatch import backend_of
 from ..core.dtypes import promoted
-from ..layers.shapes import known, shape_of
+from ..meanings.shapes import known, shape_of
 from .arguments import together
 
 if TYPE_CHECKING:

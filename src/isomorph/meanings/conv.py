@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from ..layers.conv_plan import PLAN_OF, Plan
+from .conv_plan import PLAN_OF, Plan
 
 
 def conv(xp: Any, x: Any, w: Any, bias: Any, plan: Plan) -> Any:

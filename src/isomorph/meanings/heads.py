@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..layers.heads_plan import Arrays, HeadsPlan, Scoring, four_axes
-from ..layers.shapes import known
 from .attention import causal_mask, weighted
+from .heads_plan import Arrays, HeadsPlan, Scoring, four_axes
+from .shapes import known
 
 
 def apart(xp: Any, arrays: Arrays, plan: HeadsPlan) -> tuple[Any, Any, Any]:

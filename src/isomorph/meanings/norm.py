@@ -7,7 +7,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NamedTuple
 
-from ..layers.shapes import known
+from .shapes import known
 
 
 def layer_norm(xp: Any, x: Any, weight: Any, bias: Any, axes: tuple, epsilon: float) -> Any:

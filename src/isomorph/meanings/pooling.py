@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any, NamedTuple
 
-from ..layers.shapes import Pairs, Sizes
+from .shapes import Pairs, Sizes
 
 
 class PoolPlan(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..layers.shapes import known
+from .shapes import known
 
 
 def rotate_pairs(xp: Any, x: Any, positions: Any, base: float, interleaved: bool) -> Any:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Never, overload
 
 from .. import random
 from ..layers.conv import conv_general_dilated, conv_general_transpose, depthwise_conv2d
-from ..layers.conv_plan import FORMATS
-from ..layers.shapes import GENERAL
+from ..meanings.conv_plan import FORMATS
+from ..meanings.shapes import GENERAL
 from . import initializers
 from .initializers import Initializer, new_key
 from .layer import Layer

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.default_backend import home
 from ..core.dispatch import backend_of, dtype_of, find_backend
-from ..layers.shapes import broadcast
+from ..meanings.shapes import broadcast
 
 if TYPE_CHECKING:
     from ..core.contract import Contract

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from ..core.dispatch import backend_of, dtype_of, find_backend
 from ..core.dtypes import index_dtype, widened
 from ..gradients.custom import custom_vjp
-from ..layers.shapes import broadcast
 from ..meanings import random as draws
 from ..meanings import rejection
+from ..meanings.shapes import broadcast
 from .arguments import (
     Shape,
     backend,

@@ -8,7 +8,7 @@ from frameworks import functional, proxy_tensor, torch
 
 import isomorph as iso
 from isomorph.backends.numpy.convolution import PIECE
-from isomorph.layers.conv_plan import PLAN_OF
+from isomorph.meanings.conv_plan import PLAN_OF
 from oracles import numpy_of
 
 from .conv_oracles import Case, check, drawn, forward, same, transposed

@@ -19,7 +19,7 @@ from frameworks import BACKENDS, enable_x64, jax
 import isomorph as iso
 from isomorph.backends.composed import Backend
 from isomorph.core.dispatch import load
-from isomorph.layers import conv_plan
+from isomorph.meanings import conv_plan
 from oracles import SEED, numpy_of
 
 from . import conv_oracles

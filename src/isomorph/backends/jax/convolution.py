@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ...layers.conv_plan import Plan
+from ...meanings.conv_plan import Plan
 
 AXES = {1: "W", 2: "HW", 3: "DHW"}
 

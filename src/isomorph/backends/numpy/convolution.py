@@ -21,7 +21,7 @@ from typing import Any
 import numpy
 from numpy.lib.stride_tricks import as_strided
 
-from ...layers.conv_plan import Plan
+from ...meanings.conv_plan import Plan
 from .rules.elementwise import conj
 from .tape import primitive, rule
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from ...layers.conv_plan import Plan
 from ...meanings.conv import dilated, last_filters, padded
+from ...meanings.conv_plan import Plan
 from . import dtypes
 from .kernels import Eager, ops
 

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from ...layers.shapes import broadcast
 from ...meanings.attention import full_mask, settled
+from ...meanings.shapes import broadcast
 from .fused import fused, is_watched, twice_differentiable
 from .private import len_torch_dispatch_stack, peek_interpreter_stack
 

@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 
 from ...core.code_readers import read_as
-from ...layers.conv_plan import Plan
 from ...meanings.conv import dilated
+from ...meanings.conv_plan import Plan
 
 conv2d: Any = F.conv2d
 FORWARD: Any = {1: F.conv1d, 2: conv2d, 3: F.conv3d}

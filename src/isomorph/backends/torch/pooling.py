@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from ...layers.shapes import Sizes
 from ...meanings.pooling import PoolPlan
+from ...meanings.shapes import Sizes
 from .convolution import BACK, TO
 from .fused import is_watched
 from .indexing import written

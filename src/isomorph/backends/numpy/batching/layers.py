@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from ....layers.conv_plan import Plan
+from ....meanings.conv_plan import Plan
 from ..convolution import back_w, back_x, conv
 from ..mapped import Map, Mapped, is_mapped, rule, value_of
 
