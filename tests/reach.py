@@ -56,9 +56,9 @@ LOADS = {  # who loads a module by the name of a backend
     f"{OURS}/core/dispatch.py": f"{OURS}/backends/{{}}/__init__.py",
     f"{OURS}/distribute/__init__.py": f"{OURS}/distribute/engines/{{}}.py",
 }
-COMMAND = f"{OURS}/command.py"
+COMMAND = f"{OURS}/cli/command.py"
 COMMANDS = {  # what the command line imports for a command
-    "bench": "benchmarks/__main__.py", "doctor": f"{OURS}/installed.py",
+    "bench": "benchmarks/__main__.py", "doctor": f"{OURS}/cli/installed.py",
     "launch": f"{OURS}/distribute/launch.py", "plot": f"{OURS}/training/reporting.py",
     "scoreboard": f"{OURS}/scoreboard/command.py",
 }  # fmt: skip

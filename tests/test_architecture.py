@@ -301,7 +301,7 @@ def test_every_file_is_imported_by_another(backend):
         "__init__.py",
         "__init__.pyi",
         "__main__.py",
-        "command.py",
+        "cli/command.py",
         "backends/checks.py",
         "backends/contract.py",
         "backends/vocabulary.py",
@@ -337,7 +337,7 @@ def test_the_scoreboard_stands_alone(backend):
                     assert node.level < 2, path
                     assert not (node.module or "").startswith(("isomorph", backend)), path
             elif isinstance(node, ast.ImportFrom) and "scoreboard" in (node.module or ""):
-                assert path == "command.py"
+                assert path == "cli/command.py"
     assert seen > 1000
 
 

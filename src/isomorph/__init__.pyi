@@ -56,6 +56,7 @@ from .arrays.sampling import convolve as convolve
 from .arrays.sampling import correlate as correlate
 from .arrays.sampling import interp as interp
 from .arrays.sampling import trapezoid as trapezoid
+from .cli.installed import backends as backends
 from .compile.compiling import jit as jit
 from .compile.program_cache import cache as cache
 from .core.default_backend import use_backend as use_backend
@@ -87,7 +88,6 @@ from .gradients.transforms import stop_gradient as stop_gradient
 from .gradients.transforms import value_and_grad as value_and_grad
 from .gradients.transforms import value_and_jac as value_and_jac
 from .gradients.transforms import vjp as vjp
-from .installed import backends as backends
 from .layers.activation import elu as elu
 from .layers.activation import gelu as gelu
 from .layers.activation import hardswish as hardswish

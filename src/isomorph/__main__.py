@@ -1,6 +1,6 @@
 """`python -m isomorph`: the command line, where the command `isomorph` is not on the path."""
 
-from .command import main
+from .cli.command import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

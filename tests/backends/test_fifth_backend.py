@@ -148,7 +148,7 @@ print(*map(int, second), *map(int, iso.random.split(iso.random.key(0))[1]))
         "928981903 3453687069 928981903 3453687069",
     ]
     alone = f"""
-from isomorph import command
+from isomorph.cli import command
 command.backends = lambda: {{"{NAME}": iso.backends()["{NAME}"]}}  # the others load for seconds
 command.main(["doctor"])
 """

@@ -14,7 +14,7 @@ import benchmarks
 from benchmarks import command
 from benchmarks.report import Report, Section
 from benchmarks.tables import Bar, Line, Table, markdown
-from isomorph import command as door
+from isomorph.cli import command as door
 
 MODULES = sorted(
     ".".join(path.relative_to(Path(benchmarks.__path__[0]).parent).with_suffix("").parts)

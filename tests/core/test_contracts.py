@@ -201,7 +201,7 @@ def test_jax_with_32_bit_types(backend):
 
 
 def test_a_backend_that_is_not_there_is_named(backend, monkeypatch, capfd):
-    from isomorph import command, installed
+    from isomorph.cli import command, installed
     from isomorph.core import dispatch
 
     monkeypatch.setattr(dispatch, "find_spec", lambda name: None)

@@ -185,7 +185,7 @@ def test_devices_are_checked_in_one_wording(backend, xp):
 
 
 def test_backends_and_doctor_tell_what_is_installed(backend, capfd):
-    from isomorph.command import main
+    from isomorph.cli.command import main
 
     found = iso.backends()[backend]
     assert found.installed

@@ -127,7 +127,7 @@ def test_the_launcher_ends_with_its_processes(tmp_path):
     ],
 )
 def test_wrong_arguments_of_the_launcher(words, said, capsys):
-    from isomorph.command import main
+    from isomorph.cli.command import main
 
     with pytest.raises(SystemExit) as ended:
         main(["launch", *words])

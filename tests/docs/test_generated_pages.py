@@ -8,7 +8,7 @@ import pytest
 import docs_build
 from docs_build import api, measured, support
 from isomorph.backends.composed import Backend
-from isomorph.command import main
+from isomorph.cli.command import main
 from isomorph.core.dispatch import load
 
 from .blocks import ROOT

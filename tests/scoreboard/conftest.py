@@ -8,7 +8,7 @@ from io import StringIO
 
 import pytest
 
-from isomorph.command import main
+from isomorph.cli.command import main
 from isomorph.scoreboard.states import BY_CODE
 from isomorph.scoreboard.store import Store
 

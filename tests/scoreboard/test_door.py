@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from isomorph.command import main
+from isomorph.cli.command import main
 
 ROOT = Path(__file__).parents[2]
 

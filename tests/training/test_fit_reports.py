@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from isomorph.command import main
+from isomorph.cli.command import main
 from isomorph.training.reporting import plot_logs, read_log
 from trainings import ADAMW, child, entropy, lines, network, quick, table
 

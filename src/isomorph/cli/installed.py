@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from .core.dispatch import load, names
+from ..core.dispatch import load, names
 
 if TYPE_CHECKING:
-    from .typing import BackendName
+    from ..typing import BackendName
 
 
 @dataclass(frozen=True)

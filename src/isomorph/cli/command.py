@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-from .core.dispatch import OWN
+from ..core.dispatch import OWN
+from ..version import __version__
 from .installed import Installed, backends
-from .version import __version__
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,11 +39,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given[:1] == ["bench"]:
         return bench(given[1:])
     if given[:1] == ["launch"]:
-        from .distribute.launch import main as launch
+        from ..distribute.launch import main as launch
 
         return launch(given[1:])
     if given[:1] == ["scoreboard"]:
-        from .scoreboard.command import main as scoreboard
+        from ..scoreboard.command import main as scoreboard
 
         return scoreboard(given[1:])
     asked = parser.parse_args(given)
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def draw(logs: Sequence[str], out: str) -> int:
     """Draw logs and print the path of the picture, or the reason for a failure."""
-    from .training.reporting import plot_logs
+    from ..training.reporting import plot_logs
 
     try:
         print(plot_logs(logs, out))
