@@ -8,7 +8,7 @@ run. To parse every file takes five times as long, and does not show what is in 
 * `import isomorph as iso` reaches nothing, `iso.linalg.solve` the module that defines it. The same
   holds for all `FACADES`: packages that import their modules in order to show their names.
   `getattr(iso, name)` and `iso.__all__` reach everything public.
-* What a module registers is imported by the registry: after `AROUND.append(with_grads)`, by the
+* What a module registers is imported by the registry: after `AROUND.append(AGAIN.get)`, by the
   module that defines `AROUND`.
 * Backends and engines are loaded by name (`LOADS`). A test with a backend in its id runs on that
   one; any other test on those that its file mentions, or a file of the tests that it imports.

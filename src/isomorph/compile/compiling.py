@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from ..core import tree
 from ..core.default_backend import HOME, home
 from ..core.dispatch import BACKENDS, NUMBERS, backend_of, find_backend
+from ..core.gradient_mode import MODES, is_on
 from ..gradients.calls import check_callable
-from ..gradients.mode import MODES, with_grads
 from .kept_programs import STOPS
 from .recompiling import Reasons
 from .slow_compilation import Notice, end, name_of, noticed
@@ -99,7 +99,7 @@ def jit(
         if places or names:
             fixed, args, kw = _split(places, names, args, kw)
         backend = _speaker(tree.flatten_whole((args, kw))[0], args, kw)
-        key = (backend.name, with_grads(), HOME.get(), fixed)
+        key = (backend.name, is_on(), HOME.get(), fixed)
         program = programs.get(key)
         if program is None:
             program = programs[key] = build(backend, fixed)

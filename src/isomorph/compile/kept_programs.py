@@ -23,6 +23,7 @@ from typing import Any
 from ..core import tree
 from ..core.default_backend import HOME
 from ..core.dispatch import NUMBERS, find_backend
+from ..core.gradient_mode import is_on
 from .faithful import Reading, Unreadable
 from .slow_compilation import noticed
 
@@ -32,7 +33,7 @@ PROGRAMS, CALLS = 64, 1024  # how many are remembered
 AT_ONCE = 8
 CURRENT: ContextVar[Reading | None] = ContextVar("isomorph.kept", default=None)
 # Settings that change what a function computes; each entry is read at every call.
-AROUND: list[Callable[[], Any]] = [HOME.get]
+AROUND: list[Callable[[], Any]] = [HOME.get, is_on]
 # Where no programs are kept: inside others, and where a call must run as it is.
 STOPS: list[Callable[[], Any]] = [lambda: CURRENT.get() is not None]
 

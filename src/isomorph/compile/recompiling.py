@@ -18,7 +18,7 @@ from typing import Any
 from ..core import tree
 from ..core.default_backend import HOME
 from ..core.dispatch import NUMBERS, dtype_of, find_backend
-from ..gradients.mode import with_grads
+from ..core.gradient_mode import is_on
 from .slow_compilation import name_of
 
 LOG = logging.getLogger("isomorph")
@@ -111,7 +111,7 @@ class Reasons:
         if around is not None:
             words = [around.backend.name, *(str(x) for x in around[1:] if x is not None)]
             found["iso.use_backend"] = " ".join(words)
-        if not with_grads():
+        if not is_on():
             found["gradients"] = "off"
         return found
 

@@ -1,21 +1,13 @@
-"""Whether a module's variables are differentiated: a stack of flags in a context variable.
-
-Other threads and tasks do not see the mode, and a block that raises restores it. It decides one
-thing only: whether a module's `forward` gets the module's variables unchanged or detached.
-"""
+"""Whether a module's variables are differentiated: the public functions of the mode."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
-from ..compile.kept_programs import AROUND
-from ..core.code_readers import constant
+from ..core.gradient_mode import MODES, is_on
 from .transforms import stop_gradient
-
-MODES: ContextVar[tuple[bool, ...]] = ContextVar("isomorph.with_grads", default=())
 
 
 def with_grads(*, with_grads: bool | None = None) -> bool:
@@ -26,8 +18,7 @@ def with_grads(*, with_grads: bool | None = None) -> bool:
     """
     if with_grads is not None:
         return _flag("with_grads", with_grads)
-    modes = MODES.get()
-    return modes[-1] if modes else True
+    return is_on()
 
 
 def set_with_grads(flag: bool, /) -> None:
@@ -67,22 +58,12 @@ def gradient_tracking(flag: bool, /) -> Iterator[None]:
         MODES.reset(token)
 
 
-@constant
-def is_off() -> bool:
-    """Whether the mode is False."""
-    modes = MODES.get()
-    return bool(modes) and not modes[-1]
-
-
 def variables(nest: Any) -> Any:
     """A module's variables for its `forward`: detached while the mode is False."""
-    return nest if with_grads() else stop_gradient(nest, preserve_type=False)
+    return nest if is_on() else stop_gradient(nest, preserve_type=False)
 
 
 def _flag(name: str, flag: Any) -> bool:
     if not isinstance(flag, bool):
         raise TypeError(f"{name}: needed True or False, got {flag!r}")
     return flag
-
-
-AROUND.append(with_grads)  # a kept program computes what its mode says

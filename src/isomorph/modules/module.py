@@ -17,24 +17,15 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 from ..core import keywords, tree
 from ..core.dispatch import backend_of, dtype_of, find_backend
-from ..gradients.mode import MODES, is_off, variables, with_grads
+from ..core.gradient_mode import MODES, is_off, is_on
+from ..gradients.mode import variables
 from . import showing, tracking
 from .calling import Called, Forward, P, R
 from .habits import said
 from .holding import assign, copied, forget, gather, look, parent_of, put, taken
 from .skeleton import Base, Held, Rest, chain_of, matched, own_array, set_slot
 from .state import value_of
-from .walk import (
-    CONTAINERS,
-    MODULE,
-    PLAIN,
-    STATE,
-    VARIABLE,
-    is_module,
-    own,
-    submodules,
-    walk,
-)
+from .walk import CONTAINERS, MODULE, PLAIN, STATE, VARIABLE, is_module, own, submodules, walk
 
 
 class Module(Base, Called):
@@ -145,7 +136,7 @@ class Module(Base, Called):
         watched = track_submod_rets or track_submod_call_order or expected_submod_rets is not None
         if v is None and not watched:
             if call is None:
-                if not MODES.get() or with_grads():
+                if not MODES.get() or is_on():
                     return self.forward(*args, **kw)
             elif call[1] is None:
                 if not is_off():
