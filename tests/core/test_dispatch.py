@@ -1,5 +1,7 @@
 """The array decides the backend: every kind of array is recognized, and nothing else is."""
 
+import copy
+import pickle
 import subprocess
 import sys
 import threading
@@ -31,6 +33,12 @@ def test_every_array_type_finds_its_namespace(backend, xp):
     for x in OWN[backend]:
         assert iso.namespace(x) is xp
         assert iso.namespace(1.0, None, x, True) is xp
+
+
+def test_copies_and_pickles_of_a_namespace_are_the_namespace(backend, xp):
+    for space in (xp, xp.linalg, xp.fft):
+        for again in (pickle.loads(pickle.dumps(space)), copy.copy(space), copy.deepcopy(space)):
+            assert again is space
 
 
 def test_symbolic_and_traced_arrays_find_their_namespace(backend, xp):

@@ -1,5 +1,6 @@
 """What backends of other packages import: it stands in `core/`."""
 
+from ..core.dispatch import named as _named  # noqa: F401  in older pickles of namespaces
 from ..core.vocabulary import CONSTANTS as CONSTANTS
 from ..core.vocabulary import CREATION as CREATION
 from ..core.vocabulary import DATA_TYPES as DATA_TYPES
@@ -17,4 +18,3 @@ from ..core.vocabulary import SETS as SETS
 from ..core.vocabulary import STATISTICS as STATISTICS
 from ..core.vocabulary import VOCABULARY as VOCABULARY
 from ..core.vocabulary import Names as Names
-from ..core.vocabulary import _named as _named  # in pickles of namespaces

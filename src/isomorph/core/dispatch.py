@@ -8,6 +8,7 @@ imported already.
 
 from __future__ import annotations
 
+import copyreg
 import sys
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .code_readers import constant
 from .contract import Contract
+from .vocabulary import Names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,11 +124,26 @@ def load(name: str) -> Contract:
     else:
         raise ImportError(f"backend {name!r} is not installed: pip install 'isomorph[{name}]'")
     LOADED[name] = backend
+    copyreg.pickle(type(backend), _by_name)
     BACKENDS.update(dict.fromkeys(backend.arrays, backend))
     NAMESPACES.update(dict.fromkeys(backend.arrays, backend.namespace))
     for call in ON_LOAD.values():
         call(backend)
     return backend
+
+
+def named(title: str) -> Any:
+    """The namespace of that name, or its `linalg` or `fft`."""
+    _, name, *part = title.split(".")
+    found = load(name).namespace
+    return getattr(found, part[0]) if part else found
+
+
+def _by_name(space: Names) -> tuple:
+    return named, (space.__name__,)
+
+
+copyreg.pickle(Names, _by_name)  # there is one of each: copies and pickles hold its name
 
 
 def on_load(what: str, call: Callable[[Contract], object]) -> None:

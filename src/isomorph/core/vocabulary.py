@@ -9,7 +9,6 @@ what it lacks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 from typing import Any
 
 DTYPES = [
@@ -245,13 +244,3 @@ class Names:
             f"{self.__name__} has no {word!r}: it holds the names of the array API standard "
             f"2024.12{self._more}; for more, call the framework on the array itself"
         )
-
-    def __reduce__(self) -> Any:  # there is one of each: copies and pickles hold its name
-        return _named, (self.__name__,)
-
-
-def _named(title: str) -> Any:
-    """The namespace of that name, or its `linalg` or `fft`."""
-    _, name, *part = title.split(".")
-    found = import_module("isomorph.core.dispatch").load(name).namespace
-    return getattr(found, part[0]) if part else found
