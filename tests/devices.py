@@ -32,6 +32,12 @@ HOST_ONLY = {
     "stateful/test_module_details.py::test_threads": "a default device is a thread's own",
     "training/test_checkpoint_files.py::test_threads": "a default device is a thread's own",
     "backends/test_four_of_a_kind.py::test_the_four_agree[jax-from_dlpack": "from the host",
+    "backends/test_conformance_ledger.py": "a ledger of processors",
+    "backends/test_contract.py::test_the_contract_is_kept[jax-signature": "shapes and dtypes",
+    **dict.fromkeys(
+        (f"backends/test_contract.py::test_the_contract_is_kept[{n}-vocabulary" for n in BACKENDS),
+        "names",
+    ),
     "backends/test_edges_compiled.py::test_cases_that_differ": "a ledger of processors",
     "core/test_narrow_and_repeated.py::test_what_is_out_of_bounds_raises": "indices are checked "
     "where they can be read without waiting; torch ends the process instead",

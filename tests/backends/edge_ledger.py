@@ -215,20 +215,12 @@ LEDGER = [
     ),
 ]  # fmt: skip
 
-# What differs on a GPU alone, by backend.
+# What differs on a GPU alone.
 SPREADS = "what is not finite spreads to other elements"
-ON_GPU = {
-    "torch": [
-        Entry("torch", "hypot", "specials", "value", "the largest number overflows",
-              lambda inputs, values: np.max(np.abs(inputs), 0) == np.finfo(inputs[0].dtype).max,
-              "float64"),
-        Entry("torch", "fft.ifft fft.irfft fft.hfft fft.rfft", "NaN", "value", SPREADS),
-        Entry("torch", "fft.ifftn", "infinite", "value", SPREADS),
-    ],
-    "jax": [
-        Entry("jax", "linalg.eigh linalg.eigvalsh", "not finite", "value",
-              "cuSOLVER may return the diagonal"),
-        Entry("jax", "linalg.eigh linalg.eigvalsh", "not finite", "grad",
-              "cuSOLVER may return the diagonal"),
-    ],
-}  # fmt: skip
+ON_GPU = [
+    Entry("torch", "hypot", "specials", "value", "the largest number overflows",
+          lambda inputs, values: np.max(np.abs(inputs), 0) == np.finfo(inputs[0].dtype).max,
+          "float64"),
+    Entry("torch", "fft.ifft fft.irfft fft.hfft fft.rfft", "NaN", "value", SPREADS),
+    Entry("torch", "fft.ifftn", "infinite", "value", SPREADS),
+]  # fmt: skip
