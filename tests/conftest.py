@@ -14,10 +14,8 @@ runs them on the backends that have this device, with their arrays there (`devic
 import gc
 import os
 import re
-import shutil
 import sys
 from collections import Counter
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -26,14 +24,6 @@ os.environ.setdefault("ONEDNN_JIT_PROFILE", "0")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Inductor compiles ten programs to see which instructions work; the processor says it too.
 os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
-PROGRAMS = Path(__file__).parents[1] / ".programs"
-# Linking with the libraries of torch takes four times as long by the usual linker as by gold.
-if GOLD := shutil.which("ld.gold"):
-    LINKER = PROGRAMS / "linker" / "ld"
-    LINKER.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError):
-        LINKER.symlink_to(GOLD)
-    os.environ.setdefault("COMPILER_PATH", str(LINKER.parent))
 
 import devices
 import memory
@@ -58,7 +48,7 @@ from isomorph.core.dispatch import load, names
 from oracles import QUICK_XLA, noted
 
 # A second run of the tests need not compile what did not change.
-iso.cache(PROGRAMS)
+iso.cache(Path(__file__).parents[1] / ".programs")
 
 # JAX compiles every eager operation by itself, 35 ms each on a slow core: more than half of the
 # time of all tests. XLA's simpler code generators halve that. Optimizations before code generation
