@@ -47,6 +47,7 @@ HOST_ONLY = {
     "core/test_dispatch.py": "which backend an array has, not what it computes",
     "core/test_host.py::test_without_arrays_it_is_called_as_it_is": "a call without arrays",
     "core/test_import_order.py": "imports in other processes",
+    "core/test_kept_devices.py": "arrays on a device of their own, without memory",
     "core/test_one_behaviour.py::test_an_attribute_cannot_have_the_name": "an error before arrays",
     "core/test_properties.py::test_random_programs_are_many": "what is drawn, not computed",
     "core/test_program_cache.py": "programs of other processes, on the host",
