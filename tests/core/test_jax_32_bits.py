@@ -14,7 +14,7 @@ import isomorph as iso
 from isomorph.core.tree import flatten
 from oracles import counted, numpy_of, verbs_of
 
-DRAWN = {"draws", "Linear", "Conv2D", "LSTM"}
+DRAWN = {"draws", "rejections", "Linear", "Conv2D", "LSTM"}
 LIMIT = 2e-4  # relative to the largest number
 NAMES = list(TABLE)
 PARTS = [NAMES[i : i + 3] for i in range(0, len(NAMES), 3)]  # JAX compiles a part as one program
