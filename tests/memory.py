@@ -7,7 +7,7 @@ import gc
 import sys
 from pathlib import Path
 
-LIMIT = 2200  # MB that a process may hold before anything is dropped: it takes more than a second
+LIMIT = 2200  # MB that a process may hold before anything is dropped, which takes a second
 MORE = 500  # MB on top of what is left then, until the next time
 PAGE = 4096 / 2**20
 

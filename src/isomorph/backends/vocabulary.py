@@ -1,6 +1,5 @@
 """What backends of other packages import: it stands in `core/`."""
 
-from ..core.dispatch import named as _named  # noqa: F401  in older pickles of namespaces
 from ..core.vocabulary import CONSTANTS as CONSTANTS
 from ..core.vocabulary import CREATION as CREATION
 from ..core.vocabulary import DATA_TYPES as DATA_TYPES

@@ -18,10 +18,10 @@ np: Any = numpy  # its type stubs do not know traced values
 ndarray = numpy.ndarray
 
 
-def laid_out(func: Callable, body: Callable, asked: bool = False) -> Callable:
+def laid_out(func: Callable, body: Callable, always: bool = False) -> Callable:
     """`body`, which replaces `func` for traced values, with results that lie in memory as those of
-    `func` do. NumPy is asked if one may be a view, if it or an argument is not in C order, and if
-    `asked`.
+    `func` do. NumPy's own `func` is called to see how: if a result may be a view, if it or an
+    argument is not in C order, or `always`.
     """
 
     @wraps(body)
@@ -29,8 +29,8 @@ def laid_out(func: Callable, body: Callable, asked: bool = False) -> Callable:
         y = body(*args, **kw)
         parts = y if type(y) in (list, tuple) else (y,)
         turned = any(map(_is_turned, (*args, *kw.values(), *parts)))
-        sure = not (asked or turned or "order" in kw or any(map(_may_be_view, parts)))
-        if sure or any(map(_calls_back, args)):
+        unsure = always or turned or "order" in kw or any(map(_may_be_view, parts))
+        if not unsure or any(map(_calls_back, args)):
             return y
         given = [example(a) for a in args]
         model = func(*given, **{k: example(v) for k, v in kw.items()})
@@ -60,8 +60,8 @@ def _calls_back(x: Any) -> bool:
 
 
 def example(x: Any) -> Any:
-    """The plain array of an argument, of the first example of a map. In the place of a function
-    stands a number, since only the layout is of interest.
+    """The plain array of an argument; of a mapped one, that of its first example. Instead of a
+    function it is a number, since only the layout is of interest.
     """
     if type(x) in LIFTED:
         value = example(x.value)

@@ -145,14 +145,14 @@ def primitive(func: Callable) -> Callable:
     return call
 
 
-def composed(*funcs: Callable, asked: bool = False) -> Callable[[Callable], Callable]:
+def composed(*funcs: Callable, always: bool = False) -> Callable[[Callable], Callable]:
     """Decorates a function that replaces `funcs` for traced values: it computes the same with other
-    NumPy functions.
+    NumPy functions. Its results lie in memory as NumPy's do: see `laid_out`, also for `always`.
     """
 
     def register(body: Callable) -> Callable:
         for func in funcs:
-            TRACED[func] = laid_out(func, body, asked)
+            TRACED[func] = laid_out(func, body, always)
         return body
 
     return register
@@ -316,10 +316,7 @@ def _apart_from(arrays: Sequence[Any], outs: Sequence[Any]) -> tuple:
     """Outputs of a function with a rule of its own: no argument, and no part of one."""
     seen = {id(memory(bottom(a))) for a in arrays}
     bare = [y.value if type(y) is Buffer else y for y in outs]
-    return tuple([made(apart(y, seen)) if type(y) in OWNERS else y for y in bare])
-
-
-OWNERS = (ndarray, Mapped)
+    return tuple([made(apart(y, seen)) if type(y) in (ndarray, Mapped) else y for y in bare])
 
 
 def vjp(func: Callable, leaves: Sequence[Any]) -> tuple[tuple, Callable, tuple]:

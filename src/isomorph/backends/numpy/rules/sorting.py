@@ -100,12 +100,15 @@ def _median(func, skip):
     return median
 
 
-for _skip, _names in enumerate((
-    (np.quantile, np.percentile, np.median), (np.nanquantile, np.nanpercentile, np.nanmedian),
-)):  # fmt: skip
-    composed(_names[0], asked=bool(_skip))(_quantile(_names[0], percent=False, skip=bool(_skip)))
-    composed(_names[1], asked=bool(_skip))(_quantile(_names[1], percent=True, skip=bool(_skip)))
-    composed(_names[2], asked=bool(_skip))(_median(_names[2], skip=bool(_skip)))
+for _func, _body in {
+    np.quantile: _quantile(np.quantile, percent=False, skip=False),
+    np.percentile: _quantile(np.percentile, percent=True, skip=False),
+    np.nanquantile: _quantile(np.nanquantile, percent=False, skip=True),
+    np.nanpercentile: _quantile(np.nanpercentile, percent=True, skip=True),
+    np.median: _median(np.median, skip=False),
+    np.nanmedian: _median(np.nanmedian, skip=True),
+}.items():
+    composed(_func, always=True)(_body)
 
 
 @composed(np.unique)
