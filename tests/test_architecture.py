@@ -167,7 +167,7 @@ ROOMS = {
     "typing.py": "types",
     "version.py": "",
 }
-# Rooms that import each other: it should become less.
+# Rooms that still import each other.
 KNOTS = {frozenset({"arrays", "layers", "random"}), frozenset({"compile", "gradients"})}
 
 
