@@ -5,12 +5,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+SCOREBOARD := -e './pytest-scoreboard[import]'
 export TF_CPP_MIN_LOG_LEVEL := 3
 export ONEDNN_JIT_PROFILE := 0
 unexport PYTHONDONTWRITEBYTECODE  # without it, every process compiles every file again
 export SCOREBOARD_ARTIFACTS ?= $(CURDIR)/.scoreboard/screenshots
 
-.PHONY: demo test test-full test-all test-changed times names lint docs docs-serve bench scoreboard browser versions release conformance clean
+.PHONY: demo test alone test-full test-all test-changed times names lint docs docs-serve bench scoreboard browser versions release conformance clean
 
 # make demo uses the frameworks that are installed; BACKENDS=all installs all four; BACKENDS="numpy jax" chooses.
 demo: $(VENV)/$(if $(filter all,$(BACKENDS)),all,core)
@@ -18,24 +19,28 @@ demo: $(VENV)/$(if $(filter all,$(BACKENDS)),all,core)
 
 # Hollow tests (no assertion ran) and unexpected passes fail the run, as failures do.
 PROVEN := --scoreboard --scoreboard-fail-on hollow,xpassed
-BOARD := $(BIN)/isomorph scoreboard
+BOARD := $(BIN)/scoreboard
 
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 # The sample that SEED draws: a number, or today. 30 seeds in a row draw every test.
 SEED ?= $(or $(ISOMORPH_SEED),0)
-test: lint browser
+test: lint browser alone
 	ISOMORPH_SEED=$(patsubst today,$$(($$(date +%s) / 86400)),$(SEED)) $(PYTEST) --quick $(PROVEN)
+
+# The tests of the scoreboard, a distribution of its own, in an environment with pytest and what it needs.
+alone: $(VENV)/scoreboard/done
+	cd pytest-scoreboard && ../$(VENV)/scoreboard/bin/python -m pytest
 
 # All but the full grids: as a whole, on one backend (BACKEND=torch; none: tests without a backend), or one of several
 # parts that take the same time (PART=2/6). Parts of one commit are one run on the board.
 SHARE := $(and $(BACKEND)$(PART),--scoreboard-run-key "full $(shell git describe --always --dirty 2>/dev/null)" \
 	$(addprefix --backend=,$(BACKEND)) $(addprefix --part=,$(PART)))
-test-full: lint browser
+test-full: lint browser alone
 	$(PYTEST) -m "not slow" $(PROVEN) $(SHARE)
 
 # The full grids too, with another seed each time.
-test-all: lint browser
+test-all: lint browser alone
 	ISOMORPH_SEED=$${ISOMORPH_SEED:-$$(date +%s)} ISOMORPH_XLA=full $(PYTEST) $(PROVEN)
 	$(BIN)/python tests/backends/edge_facts.py
 
@@ -94,10 +99,11 @@ bench: $(VENV)/bench
 versions: $(VENV)/versions
 	$(BIN)/nox
 
-# Build the wheel and the source archive, install each in empty environments, and test it there.
+# Build the wheels and the source archives of both distributions, install each in empty environments, and test it there.
 release: $(VENV)/versions
 	rm -rf dist && $(BIN)/python -m build --quiet
-	$(BIN)/nox -s release
+	$(BIN)/python -m build --quiet --outdir dist pytest-scoreboard
+	$(BIN)/nox -s release scoreboard
 
 # SUITE is a checkout of array-api-tests with its submodule, AUTOGRAD one of HIPS/autograd. Without one, its part is
 # skipped.
@@ -123,13 +129,17 @@ $(VENV)/all: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) -e '.[demo,all]' && touch $@
 
 $(VENV)/test: $(BIN)/python pyproject.toml constraints.txt
-	@start=$$(date +%s); $(PIP) -e '.[test]' && touch $@ && echo "installation: $$(($$(date +%s) - start)) s"
+	@start=$$(date +%s); $(PIP) $(SCOREBOARD) -e '.[test]' && touch $@ && echo "installation: $$(($$(date +%s) - start)) s"
+
+$(VENV)/scoreboard/done: pytest-scoreboard/pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)/scoreboard
+	$(subst $(BIN),$(VENV)/scoreboard/bin,$(PIP)) -e ./pytest-scoreboard && touch $@
 
 $(VENV)/docs: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) -e '.[docs]' && touch $@
 
 $(VENV)/bench: $(BIN)/python pyproject.toml constraints.txt
-	$(PIP) -e '.[bench]' && touch $@
+	$(PIP) $(SCOREBOARD) -e '.[bench]' && touch $@
 
 $(VENV)/versions: $(BIN)/python pyproject.toml
 	$(PIP) -e '.[versions]' && touch $@

@@ -26,9 +26,10 @@ os.environ["PATH"] += "".join(  # interpreters of pyenv, if there are any
 
 OLDEST = {"numpy": "2.1.0", "jax": "0.9.0", "tensorflow": "2.19.0", "torch": "2.10.0"}
 OLDEST_BESIDE = ["optree==0.16.0", "array-api-compat==1.16.0"]
+SCOREBOARD = "./pytest-scoreboard"  # tests/conftest.py and the oracles need it
 TOOLS = [
-    "hypothesis", "jinja2", "pytest", "pytest-rerunfailures", "pytest-timeout", "pytest-xdist",
-    "rich", "safetensors", "scipy", "tabulate",
+    SCOREBOARD, "hypothesis", "pytest-rerunfailures", "pytest-timeout", "pytest-xdist", "rich",
+    "safetensors", "scipy",
 ]  # fmt: skip
 AGES = (("oldest", "3.11"), ("pinned", "3.12"), ("newest", "3.13"), ("newest", "3.14"))
 FRAMEWORKS = ("numpy", "jax", "tensorflow", "torch")
@@ -70,7 +71,7 @@ def core(session, framework, age):
         verbs = ["--verbs"] if age == "pinned" else []  # every verb must be used
         session.run(
             "python", "-m", "pytest", "--core", *verbs, "-m", "not slow", "-n", "2", "--dist",
-            "worksteal", "--ignore=tests/scoreboard", "--ignore=tests/docs", f"--junitxml={report}",
+            "worksteal", "--ignore=tests/docs", "tests", f"--junitxml={report}",
             *session.posargs,
         )  # fmt: skip
         found["ended"] = 0
@@ -88,7 +89,7 @@ def release(session, artefact, framework):
     """Install what `make release` built, with NumPy alone or with one framework, and run the
     README's programs and a part of the tests with it.
     """
-    (built,) = Path("dist").glob(f"*.{artefact}")
+    (built,) = Path("dist").glob(f"isomorph-*.{artefact}")
     extra = "" if framework == "numpy" else f"[{framework}]"
     with TemporaryDirectory() as folder:
         python = f"{folder}/bin/python"
@@ -98,6 +99,19 @@ def release(session, artefact, framework):
         where = "import isomorph; assert 'site-packages' in isomorph.__file__, isomorph.__file__"
         session.run(python, "-c", where)
         session.run(python, "-m", "pytest", "-m", "not slow", "-n", "2", *RELEASED)
+
+
+@nox.session(venv_backend="none")
+@nox.parametrize("artefact", ARTEFACTS)
+def scoreboard(session, artefact):
+    """Install what `make release` built of the scoreboard, alone, and run its tests with it."""
+    (built,) = Path("dist").glob(f"pytest_scoreboard-*.{artefact}")
+    with TemporaryDirectory() as folder:
+        python = f"{folder}/bin/python"
+        session.run("python", "-m", "venv", folder)
+        session.run(python, "-m", "pip", "install", "-q", built.resolve(), "-c", "constraints.txt")
+        with session.chdir("pytest-scoreboard"):
+            session.run(python, "-m", "pytest")
 
 
 # The part of the suite that a release is tested with: it takes a minute or two.

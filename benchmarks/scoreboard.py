@@ -16,10 +16,10 @@ import time
 from pathlib import Path
 from statistics import median
 
-from isomorph.scoreboard.board import Board
-from isomorph.scoreboard.config import Config
-from isomorph.scoreboard.page import render
-from isomorph.scoreboard.store import Result, Store
+from pytest_scoreboard.board import Board
+from pytest_scoreboard.config import Config
+from pytest_scoreboard.page import render
+from pytest_scoreboard.store import Result, Store
 
 from .tables import Part, Table
 
@@ -184,7 +184,8 @@ def _cpu(folder: Path, on: bool) -> float:
     """User and system seconds of a run, with one BLAS thread: idle threads would count as work."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
-        [sys.executable, "-m", "pytest", "-qp", "no:cacheprovider", "-p", "isomorph_scoreboard",
+        [sys.executable, "-m", "pytest", "-qp", "no:cacheprovider",
+         "-p", "pytest_scoreboard.plugin",
          *(["--scoreboard"] if on else []), "test_it.py"],
         cwd=folder, check=True, stdout=subprocess.DEVNULL,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},

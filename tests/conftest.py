@@ -332,7 +332,7 @@ def keep_sample(config, items):
     chosen = sampling.drawn([item.nodeid for item in items], seed, whole)
     left_out = [item for item in items if item.nodeid not in chosen]
     keep(config, items, lambda item: item.nodeid in chosen)
-    if config.pluginmanager.hasplugin("isomorph_scoreboard"):
+    if hasattr(config.hook, "pytest_scoreboard_left_out"):
         config.hook.pytest_scoreboard_left_out(items=left_out, seed=seed)
 
 

@@ -45,7 +45,9 @@ EVERYTHING = (
 # conftest.py uses these for an option alone
 FOR_OPTIONS = {f"tests/{name}.py" for name in ("devices", "memory", "reach", "sampling", "verbs")}
 # where modules are imported from, after the folder of the file that imports them
-ROOTS = ("src", "tests", "", "examples", "examples/adapters")
+BOARD = "pytest-scoreboard"
+SOURCES = ("src/", f"{BOARD}/src/")
+ROOTS = ("src", f"{BOARD}/src", "tests", f"{BOARD}/tests", "", "examples", "examples/adapters")
 OURS = "src/isomorph"
 PUBLIC = f"{OURS}/__init__.py"
 FACADES = {
@@ -60,7 +62,7 @@ COMMAND = f"{OURS}/cli/command.py"
 COMMANDS = {  # what the command line imports for a command
     "bench": "benchmarks/__main__.py", "doctor": f"{OURS}/cli/installed.py",
     "launch": f"{OURS}/distribute/launch.py", "plot": f"{OURS}/training/reporting.py",
-    "scoreboard": f"{OURS}/scoreboard/command.py",
+    "scoreboard": f"{BOARD}/src/pytest_scoreboard/command.py",
 }  # fmt: skip
 # Tests of which each, whatever its backend, runs on all that its file mentions.
 BETWEEN = ("tests/core/test_conversion.py", "tests/export/")
@@ -151,7 +153,7 @@ class Reach:
         dots = len(name) - len(stem)
         for _ in range(dots - 1):
             folder = dirname(folder)
-        here = () if folder.startswith("src") and not dots else (folder,)
+        here = () if folder.startswith(SOURCES) and not dots else (folder,)
         for root in here if dots else (*here, *ROOTS):
             place = "/".join(filter(None, (root, *stem.split("."))))
             for file in (f"{place}.py", f"{place}/__init__.py"):
@@ -218,7 +220,7 @@ class Reach:
         """What each file of the tests imports, other than sources."""
         found = defaultdict(set)
         for path, users in self.users.items():
-            if path.endswith((".py", ".md")) and not path.startswith("src/"):
+            if path.endswith((".py", ".md")) and not path.startswith(SOURCES):
                 for user in users if path not in EVERYTHING else ():
                     found[user].add(path)
         return found
@@ -271,7 +273,7 @@ class Source:
 
     def dotted(self) -> set[str]:
         """The files behind names such as `iso.linalg.solve`."""
-        facades = {word: PUBLIC for word in ("iso",) if not self.path.startswith("src/")}
+        facades = {word: PUBLIC for word in ("iso",) if not self.path.startswith(SOURCES)}
         for word, files in self.names.items():
             facades |= dict.fromkeys([word], *(files & FACADES)) if files & FACADES else {}
         if not facades:
@@ -301,7 +303,7 @@ class Source:
         reach = self.reach
         if self.path in EVERYTHING or self.path in FOR_OPTIONS:
             return
-        if self.path.startswith(OURS):
+        if self.path.startswith(SOURCES):
             yield from self.data()
             return
         for prefix in BY_PREFIX.findall(self.text):
@@ -344,7 +346,10 @@ class Source:
     def above(self) -> Iterator[str]:
         """Files that pytest loads with a test, and the stub of a module."""
         for folder in above(self.path):
-            if folder.startswith("tests/") and f"{folder}/conftest.py" in self.reach.files:
+            if (
+                folder.startswith(("tests/", f"{BOARD}/tests"))
+                and f"{folder}/conftest.py" in self.reach.files
+            ):
                 yield f"{folder}/conftest.py"
         if f"{self.path}i" in self.reach.files:
             yield f"{self.path}i"
@@ -442,7 +447,7 @@ def main(rev: str = "") -> int:
         print(f"make test-changed BASE={rev}: {error}", file=sys.stderr)
         return 2
     change = Change(changes(rev))
-    tests = sorted(p for p in change.reach.files if fnmatch(p, "tests/*test_*.py"))
+    tests = sorted(p for p in change.reach.files if fnmatch(p, "*tests/*test_*.py"))
     found = [p for p in tests if change.reaches(p) or change.reaches(p, BACKENDS)]
     reached = f"{len(found)} of {len(tests)} files of tests"
     print(f"{len(change.changed)} files changed since {rev} reach {reached}", flush=True)

@@ -116,7 +116,7 @@ def share_of(backend, part):
 
 
 def main():
-    """Write the file from what `isomorph scoreboard slowest --json -` prints. Tests that did not
+    """Write the file from what `scoreboard slowest --json -` prints. Tests that did not
     run keep the times that they had, if they are still there.
     """
     seconds = (recorded() if TIMES.exists() else {}) | json.load(sys.stdin)

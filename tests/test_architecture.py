@@ -44,8 +44,7 @@ PACKAGES = {
 OPEN_ROOMS = ("backends/", "distribute/engines/", "export/", "frontends/")
 # NumPy and SciPy under isomorph's names: they may name NumPy, and no other framework.
 NUMPY_ROOMS = ("numpy/", "scipy/")
-# The scoreboard knows the assertions of other packages by name, but does not import them.
-MAY_NAME = (*OPEN_ROOMS, "core/dispatch.py", "typing.py", "scoreboard/")
+MAY_NAME = (*OPEN_ROOMS, "core/dispatch.py", "typing.py")
 # What users of a framework tend to write, and what to write instead: it quotes framework names.
 OF_HABITS = "modules/habits.py"
 # the environment variables that launchers set; the number of processors
@@ -70,7 +69,6 @@ MAY_IMPORT = {
     "core/contract.py": ("core/vocabulary.py", *TYPES),
     "core/dispatch.py": GROUND,
     "meanings/": (*GROUND, "core/means.py"),
-    "scoreboard/": (),
     "numpy/": ("backends/numpy/",),
     "scipy/": ("numpy/", "backends/numpy/", "core/tree.py", "gradients/custom.py", "linalg/"),
 }
@@ -143,7 +141,7 @@ ROOMS = {
     "__main__.py": "cli",
     "arrays": "core layers meanings types typing.py",
     "backends": "compile core flow.py gradients meanings typing.py version.py",
-    "cli": "core distribute scoreboard training typing.py version.py",
+    "cli": "core distribute training typing.py version.py",
     "compile": "core gradients types version.py",
     "core": "types typing.py",
     "distribute": "arrays core random typing.py",
@@ -159,7 +157,7 @@ ROOMS = {
     "optimizers": "core meanings types",
     "random": "arrays core gradients meanings types typing.py",
     "scipy": "backends core gradients linalg numpy",
-    "scoreboard": "",
+    "scoreboard.py": "",
     "special": "core layers meanings types",
     "training": "arrays compile core distribute gradients layers modules optimizers random types "
     "typing.py version.py",
@@ -349,8 +347,7 @@ def test_every_file_is_imported_by_another(backend):
         "backends/checks.py",
         "backends/contract.py",
         "backends/vocabulary.py",
-        "scoreboard/watching.py",
-        "scoreboard/recorder.py",
+        "scoreboard.py",
         "numpy/__init__.pyi",
         *(p for p in files() if p.startswith("distribute/engines/")),  # loaded by name
     }  # entry points: the package, its command line, the checks for other packages, and pytest
@@ -365,24 +362,15 @@ def test_every_file_is_imported_by_another(backend):
     assert mine - reached == set()
 
 
-def test_the_scoreboard_stands_alone(backend):
-    """It uses nothing else of isomorph, and only the command line uses it."""
-    seen = 0
-    for path, tree in files().items():
-        for node in ast.walk(tree):
-            if path.startswith("scoreboard/"):
-                seen += 1
-                names = [
-                    alias.name for alias in getattr(node, "names", []) if hasattr(alias, "name")
-                ]
-                if isinstance(node, ast.Import):
-                    assert not [n for n in names if n.startswith("isomorph")], path
-                elif isinstance(node, ast.ImportFrom):
-                    assert node.level < 2, path
-                    assert not (node.module or "").startswith(("isomorph", backend)), path
-            elif isinstance(node, ast.ImportFrom) and "scoreboard" in (node.module or ""):
-                assert path == "cli/command.py"
-    assert seen > 1000
+def test_the_scoreboard_has_two_doors():
+    """It is a distribution of its own: the command and the old name of the package import it."""
+    importing = {
+        path
+        for path, tree in files().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and "scoreboard" in (node.module or "")
+    }
+    assert importing == {"cli/command.py", "scoreboard.py"}
 
 
 def test_no_file_is_long_and_each_says_what_it_is_for():

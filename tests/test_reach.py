@@ -11,6 +11,7 @@ from posixpath import dirname
 import pytest
 from reach import ROOT, Change, Reach, base, changes
 
+BOARD = "scoreboard/"  # the tests and the source of its distribution
 # file -> what a change of it must reach, and what it must not; with a backend: its cells alone
 PLANTED = {
     "layers/pooling.py": (
@@ -22,7 +23,7 @@ PLANTED = {
     "meanings/activation.py": (
         "functional/nn/test_activations.py core/test_compile.py special/test_bessel.py:torch "
         "training/test_fit.py:jax stateful/test_modules.py backends/test_numpy_rules.py",
-        "scoreboard/test_page.py scoreboard/test_seeds.py",
+        "scoreboard/test_page.py scoreboard/test_samples.py",
     ),
     "backends/numpy/rules/linalg.py": (
         "backends/test_numpy_rules.py linalg/test_linalg_gradients.py:numpy dropin/test_dropin.py "
@@ -83,6 +84,8 @@ def sees(change, test):
     """Whether the test of a backend, or else any test of a file, is reached."""
     file, _, backend = test.partition(":")
     path = f"tests/{file}"
+    if file.startswith(BOARD):
+        path = f"pytest-scoreboard/tests/{file.removeprefix(BOARD)}"
     assert (ROOT / path).exists(), path
     if backend:
         return change.reaches(path, [backend])
@@ -91,8 +94,11 @@ def sees(change, test):
 
 @pytest.mark.parametrize("path", PLANTED)
 def test_a_planted_change_reaches_what_it_must_and_no_more(path):
-    assert (ROOT / "src/isomorph" / path).exists()
-    change = Change({f"src/isomorph/{path}"}, graph())
+    file = f"src/isomorph/{path}"
+    if path.startswith(BOARD):
+        file = f"pytest-scoreboard/src/pytest_scoreboard/{path.removeprefix(BOARD)}"
+    assert (ROOT / file).exists()
+    change = Change({file}, graph())
     must, must_not = map(str.split, PLANTED[path])
     assert [test for test in must if not sees(change, test)] == []
     assert [test for test in must_not if sees(change, test)] == []

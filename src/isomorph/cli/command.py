@@ -43,8 +43,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return launch(given[1:])
     if given[:1] == ["scoreboard"]:
-        from ..scoreboard.command import main as scoreboard
-
         return scoreboard(given[1:])
     asked = parser.parse_args(given)
     return draw(asked.logs, asked.out) if asked.command == "plot" else doctor()
@@ -60,6 +58,20 @@ def draw(logs: Sequence[str], out: str) -> int:
         print(f"isomorph {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def scoreboard(argv: Sequence[str]) -> int:
+    """The command `scoreboard` of the distribution pytest-scoreboard."""
+    try:
+        from pytest_scoreboard.command import main
+    except ModuleNotFoundError:
+        print(
+            "isomorph scoreboard: needed the package pytest_scoreboard, found none; "
+            "pip install ./pytest-scoreboard in a checkout of isomorph",
+            file=sys.stderr,
+        )
+        return 2
+    return main(argv, "isomorph scoreboard")
 
 
 def bench(argv: Sequence[str]) -> int:
