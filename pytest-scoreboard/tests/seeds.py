@@ -1,5 +1,5 @@
-"""A folder of seed tables: two suites, five tests on four backends, 20 cells, two of them red, three
-greens on numpy known to be hollow.
+"""A folder of seed tables: two suites, five tests on four backends, 20 cells, two of them red;
+three greens on numpy known to be hollow.
 """
 
 from tabulate import tabulate

@@ -1,4 +1,4 @@
-"""The doors to pytest-scoreboard, a distribution of its own, and the wheel of isomorph without it."""
+"""The doors to pytest-scoreboard, a distribution of its own, and the wheel without it."""
 
 import shutil
 import subprocess
@@ -40,7 +40,8 @@ def test_where_it_is_not_installed_both_say_so():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     command, *_, imported = done.stderr.splitlines()
     hint = "pip install ./pytest-scoreboard in a checkout of isomorph"
-    assert command.startswith("isomorph scoreboard: needed the package") and command.endswith(hint)
+    assert command.startswith("isomorph scoreboard: needed the package")
+    assert command.endswith(hint)
     assert imported.startswith("ImportError: isomorph.scoreboard: needed the package")
     assert imported.endswith(hint)
 

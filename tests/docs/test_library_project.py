@@ -31,7 +31,7 @@ def check(folder, names, *words):
     assert done.returncode == 0, done.stdout + done.stderr
     for name in names:
         assert f"{name} 5/5: 5 passed" in done.stdout
-    shown = run("scoreboard", "render", "md", "-o", "board")
+    shown = run("pytest_scoreboard", "render", "md", "-o", "board")
     assert shown.returncode == 0, shown.stderr
     table = "\n".join(page.read_text() for page in (folder / "board").glob("*.md"))
     for test in ("test_value", "test_gradients", "test_equal_samples", "test_one_value"):

@@ -69,9 +69,7 @@ def junit(store: Store, paths: Sequence[Path], settings: Config, backends: Seque
     try:
         from junitparser import Error, Failure, JUnitXml, Skipped
     except ImportError as error:
-        raise ImportError(
-            "import: needed junitparser; pip install 'pytest-scoreboard[import]'"
-        ) from error
+        raise ImportError("import: needed junitparser; pip install junitparser") from error
     kinds = ((Skipped, states.SKIPPED), (Error, states.ERROR), (Failure, states.FAILED))
     texts = _texts(paths)
     parsed: list[tuple[Path, list]] = []

@@ -69,9 +69,7 @@ def read(text: str) -> list[Seen]:
     try:
         from markdown_it import MarkdownIt
     except ImportError as error:
-        raise ImportError(
-            "import: needed markdown-it-py; pip install 'pytest-scoreboard[import]'"
-        ) from error
+        raise ImportError("import: needed markdown-it-py; pip install markdown-it-py") from error
     seen, head, line = [], [], []
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
     inside = ""
