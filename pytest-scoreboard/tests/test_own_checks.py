@@ -204,7 +204,7 @@ class TestOld(unittest.TestCase):
 
 @needs("numpy")
 def test_an_assertion_counts_once(project):
-    project.file("isomorph.py", "def check_gradients(function, x): assert function(x).size\n")
+    project.file("isomorph.py", "def check_gradients(function, x): pass\n")
     project.file("test_it.py", COUNTED)
     project.run()
     counts = dict(
