@@ -40,7 +40,7 @@ def test_tables_are_recorded_once_and_come_back_byte_for_byte(store, folder):
     assert count(store, "test") == 5
     assert count(store, "result WHERE run = 0") == 20
     assert count(store, "result WHERE state = 1") == 2
-    assert count(store, "job WHERE url IS NOT NULL") == 2
+    assert count(store, "job WHERE url IS NOT NULL") == 3
     assert count(store, "remark WHERE kind = 'hollow'") == 3
     texts = importing.seed_texts(folder)
     assert list(texts) == ["First suite", "Second suite"]
