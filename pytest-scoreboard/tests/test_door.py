@@ -47,8 +47,8 @@ def test_the_package_shows_its_names():
         pytest_scoreboard.record  # noqa: B018
 
 
-@needs("setuptools")
 def test_a_built_wheel_carries_the_door_and_the_data(tmp_path):
+    pytest.importorskip("setuptools", minversion="77")
     copy = tmp_path / "copy"
     shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
     code = "from setuptools.build_meta import build_wheel; build_wheel('..')"
@@ -121,6 +121,7 @@ def test_the_command_line(capsys):
     assert exit.value.code == 2
 
 
+@needs("rich")
 @pytest.mark.takes("it runs pytest in a terminal")
 def test_progress_per_backend_on_a_terminal_and_off_it(project):
     """The table is shown while tests run, though pytest captures their output. Without a terminal,

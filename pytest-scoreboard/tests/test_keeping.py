@@ -18,6 +18,7 @@ from pytest_scoreboard.flaky import flaky
 from pytest_scoreboard.merge import merge
 from pytest_scoreboard.store import Planned, Result, Store
 
+from .conftest import needs
 from .seeds import folder_of
 
 SLOW = """
@@ -153,6 +154,7 @@ def test_shards_that_disagree_merge_in_any_order(tmp_path):
     assert all(content == contents[0] for content in contents)
 
 
+@needs("markdown_it")
 def test_a_merged_file_says_all_that_its_shard_said(tmp_path):
     """Seeds with their order and remarks, retries, errors of both kinds, plans, broken files."""
     with Store(tmp_path / "one.db") as store:
@@ -247,6 +249,7 @@ def test_a_run_that_stops_early_is_incomplete(project):
     assert board.suites[0].rows[0].cells["b"].state == states.NOT_RUN
 
 
+@needs("pytest_rerunfailures")
 def test_flaky_never_turns_red_to_green(project):
     project.file(
         "test_it.py",

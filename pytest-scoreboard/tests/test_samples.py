@@ -15,6 +15,7 @@ from pytest_scoreboard.merge import merge
 from pytest_scoreboard.page import _history, render
 from pytest_scoreboard.store import Planned, Result, Store
 
+from .conftest import needs
 from .seeds import COLUMNS, folder_of
 
 SAMPLER = """
@@ -266,6 +267,7 @@ def test_flaky_takes_no_notice(tmp_path):
         assert found.why == "both outcomes on one commit and environment"
 
 
+@needs("markdown_it")
 def test_a_seed_row_that_was_left_out_is_not_missing(tmp_path):
     settings = Config(columns=COLUMNS, expected="seeds")
     with Store(tmp_path / "board.db") as store:

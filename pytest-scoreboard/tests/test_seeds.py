@@ -6,15 +6,17 @@ from collections import Counter
 
 import pytest
 
-from pytest_scoreboard import importing, markdown
-from pytest_scoreboard.board import Board
-from pytest_scoreboard.command import main
-from pytest_scoreboard.config import Config
-from pytest_scoreboard.diff import compare, report
-from pytest_scoreboard.states import BY_WORD
-from pytest_scoreboard.store import Result, Store
+pytest.importorskip("markdown_it")
+pytest.importorskip("junitparser")
+from pytest_scoreboard import importing, markdown  # noqa: E402
+from pytest_scoreboard.board import Board  # noqa: E402
+from pytest_scoreboard.command import main  # noqa: E402
+from pytest_scoreboard.config import Config  # noqa: E402
+from pytest_scoreboard.diff import compare, report  # noqa: E402
+from pytest_scoreboard.states import BY_WORD  # noqa: E402
+from pytest_scoreboard.store import Result, Store  # noqa: E402
 
-from .seeds import COLUMNS, folder_of
+from .seeds import COLUMNS, folder_of  # noqa: E402
 
 SETTINGS = Config(columns=COLUMNS, expected="seeds")
 
@@ -118,8 +120,6 @@ def test_the_command(tmp_path, folder, capsys, monkeypatch):
 
 
 def test_tables_and_junit_from_elsewhere(tmp_path, folder, capsys, monkeypatch):
-    pytest.importorskip("markdown_it")
-    pytest.importorskip("junitparser")
     monkeypatch.chdir(tmp_path)
     text = (folder / "first.md").read_text()
     (tmp_path / "some-suite.md").write_text(text)

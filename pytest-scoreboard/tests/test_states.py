@@ -135,6 +135,7 @@ def test_the_worst_speaks_and_who_must_act():
     assert len({state.glyph for state in STATES}) == len({s.code for s in STATES}) == len(STATES)
 
 
+@needs("numpy")
 def test_a_file_that_cannot_be_collected_any_more(project):
     project.file(
         "test_it.py", TESTS.split("COUNT = {}")[0] + "def test_a(backend): assert backend\n"

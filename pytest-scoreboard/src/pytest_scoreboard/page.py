@@ -209,12 +209,11 @@ def _columns(board: Board) -> list[dict[str, Any]]:
     found = []
     for name in dict.fromkeys([*board.columns, *(c for s in board.suites for c in s.columns)]):
         base, device = split_column(name, known)
-        said = [
-            [t for t in (f["versions"][base], f.get("about"), f.get("date")) if t]
-            for f in board.facts
-            if f.get("device", "") == device and base in f.get("versions", {})
-        ]
-        found.append({"name": name, "device": device, "said": next(iter(said), [])})
+        there = [f for f in board.facts if f.get("device", "") == device]
+        ran = [f for f in there if base in f.get("versions", {})] or (there if device else [])
+        said = [(f.get("versions", {}).get(base), f.get("about"), f.get("date")) for f in ran]
+        known_of_it = [text for text in next(iter(said), ()) if text]
+        found.append({"name": name, "device": device, "said": known_of_it})
     return found
 
 
