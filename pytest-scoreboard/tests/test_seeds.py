@@ -8,15 +8,15 @@ import pytest
 
 pytest.importorskip("markdown_it")
 pytest.importorskip("junitparser")
-from pytest_scoreboard import importing, markdown  # noqa: E402
-from pytest_scoreboard.board import Board  # noqa: E402
-from pytest_scoreboard.command import main  # noqa: E402
-from pytest_scoreboard.config import Config  # noqa: E402
-from pytest_scoreboard.diff import compare, report  # noqa: E402
-from pytest_scoreboard.states import BY_WORD  # noqa: E402
-from pytest_scoreboard.store import Result, Store  # noqa: E402
+from pytest_scoreboard import importing, markdown
+from pytest_scoreboard.board import Board
+from pytest_scoreboard.command import main
+from pytest_scoreboard.config import Config
+from pytest_scoreboard.diff import compare, report
+from pytest_scoreboard.states import BY_WORD
+from pytest_scoreboard.store import Result, Store
 
-from .seeds import COLUMNS, folder_of  # noqa: E402
+from .seeds import COLUMNS, folder_of
 
 SETTINGS = Config(columns=COLUMNS, expected="seeds")
 
