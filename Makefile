@@ -23,9 +23,12 @@ BOARD := $(BIN)/scoreboard
 
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
+TOGETHER := $(MAKE) --no-print-directory -j2 lint alone
+
 # The sample that SEED draws: a number, or today. 30 seeds in a row draw every test.
 SEED ?= $(or $(ISOMORPH_SEED),0)
-test: lint browser alone
+test: $(VENV)/test browser
+	@$(TOGETHER)
 	ISOMORPH_SEED=$(patsubst today,$$(($$(date +%s) / 86400)),$(SEED)) $(PYTEST) --quick $(PROVEN)
 
 # The tests of the scoreboard, a distribution of its own, in an environment with pytest and what it needs.
@@ -36,11 +39,13 @@ alone: $(VENV)/scoreboard/done
 # parts that take the same time (PART=2/6). Parts of one commit are one run on the board.
 SHARE := $(and $(BACKEND)$(PART),--scoreboard-run-key "full $(shell git describe --always --dirty 2>/dev/null)" \
 	$(addprefix --backend=,$(BACKEND)) $(addprefix --part=,$(PART)))
-test-full: lint browser alone
+test-full: $(VENV)/test browser
+	@$(TOGETHER)
 	$(PYTEST) -m "not slow" $(PROVEN) $(SHARE)
 
 # The full grids too, with another seed each time.
-test-all: lint browser alone
+test-all: $(VENV)/test browser
+	@$(TOGETHER)
 	ISOMORPH_SEED=$${ISOMORPH_SEED:-$$(date +%s)} ISOMORPH_XLA=full $(PYTEST) $(PROVEN)
 	$(BIN)/python tests/backends/edge_facts.py
 

@@ -122,7 +122,7 @@ def main():
     seconds = (recorded() if TIMES.exists() else {}) | json.load(sys.stdin)
     table = defaultdict(lambda: defaultdict(dict))
     for name in sorted(seconds):
-        if seconds[name] > ALLOWANCE and is_there(name):
+        if seconds[name] >= ALLOWANCE and is_there(name):
             file, _, rest = name.partition("::")
             test, bracket, case = rest.partition("[")
             table[file][test][bracket + case] = float(f"{seconds[name]:.2g}")

@@ -400,7 +400,6 @@ HANDLES = {
     "RUNNING",
     "RUNS",
     "SEEN",
-    "TALLY",
     "TIMES",
     "TRACING",
 }
