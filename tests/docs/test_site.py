@@ -35,6 +35,8 @@ def site(tmp_path_factory):
         shutil.copytree(ROOT / part, here / part, ignore=ignored)
     for file in (ROOT / "mkdocs.yml", *ROOT.glob("*.md")):
         shutil.copy(file, here)
+    (here / "pytest-scoreboard").mkdir()
+    shutil.copy(ROOT / "pytest-scoreboard/README.md", here / "pytest-scoreboard")
     for path, text in docs_build.pages().items():
         (here / "docs" / path).parent.mkdir(exist_ok=True)
         (here / "docs" / path).write_text(text, "utf-8")
