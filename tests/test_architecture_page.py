@@ -64,6 +64,9 @@ def test_adding_takes_few_files(topic, most):
     assert all((ROOT / file).exists() for file in files)
 
 
+BOARD = ROOT / "pytest-scoreboard" / "src"
+
+
 def test_the_map_shows_what_is_there():
     drawn = PAGE.partition("```\n")[2].partition("```")[0]
     source = ROOT / "src" / "isomorph"
@@ -75,7 +78,7 @@ def test_the_map_shows_what_is_there():
     rooms = {p.name for p in source.iterdir() if p.is_dir() and p.name != "__pycache__"}
     assert rooms == set(re.findall(r"(?:^|  )(\w+)/(?=\s)", drawn, re.M)) | {"backends"}
     for file in re.findall(r"`([a-z_/]+\.py)`", PAGE):
-        there = [source / file, ROOT / file, ROOT / "src" / file, *source.rglob(file)]
+        there = [source / file, ROOT / file, *source.rglob(file), *BOARD.rglob(file)]
         assert any(p.exists() for p in there), file
 
 
@@ -83,7 +86,7 @@ def test_the_map_shows_what_is_there():
 @pytest.mark.skipif(bool(ABSENT), reason="it looks at every backend")
 @pytest.mark.timeout(300)
 def test_done_as_it_says_it_is_done(tmp_path, capsys):
-    for part in ("src", "tests", "docs_build", "benchmarks"):
+    for part in ("src", "tests", "docs_build", "benchmarks", "pytest-scoreboard"):
         ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
         shutil.copytree(ROOT / part, tmp_path / part, ignore=ignored)
     for file in ("pyproject.toml", "README.md", "ARCHITECTURE.md", "Makefile"):
