@@ -62,7 +62,7 @@ test-changed: $(VENV)/test
 
 # Quick tests for a new public name: that it is documented, exported, and tested on every backend.
 NAMES := tests/test_examples.py::test_every_public_name_has_an_example_or_a_reason \
-	tests/test_examples.py::test_an_example_alone tests/test_architecture.py tests/core/test_public_names.py \
+	tests/test_examples.py::test_an_example_alone tests/test_architecture.py tests/promises/test_public_names.py \
 	tests/docs/test_api_pages.py \
 	tests/typing/test_typing.py::test_what_returns_any_has_a_reason \
 	tests/backends/test_four_of_a_kind.py::test_every_name_was_drawn

@@ -116,8 +116,9 @@ def scoreboard(session, artefact):
 
 # The part of the suite that a release is tested with: it takes a minute or two.
 RELEASED = (
-    "tests/test_readme.py", "tests/stateful", "tests/core/test_dispatch.py",
-    "tests/core/test_compile.py", "tests/core/test_conversion.py", "tests/training/test_fit.py",
+    "tests/test_readme.py", "tests/modules", "tests/promises/test_dispatch.py",
+    "tests/compile/test_compile.py", "tests/arrays/test_conversion.py",
+    "tests/training/test_fit.py",
 )  # fmt: skip
 
 

@@ -23,13 +23,13 @@ BACKENDS = ("jax", "torch")  # those that can be told where to make arrays, and 
 
 # Tests that make no arrays on a device, or cannot pass there, and why.
 HOST_ONLY = {
-    "core/test_bench_command.py": "the benchmarks' command line",
-    "core/test_checkpointing.py::test_no_arrays_no_ceremony": "a call without arrays",
-    "core/test_contracts.py::test_a_backend_that_is_not_there_is_named": "an error before arrays",
-    "core/test_compiled_writes.py::test_inductor_still_has_its_errors": "bugs of its C++ programs",
-    "core/test_transforms.py::test_eight_threads": "a default device is a thread's own",
-    "core/test_compile.py::test_threads": "a default device is a thread's own",
-    "stateful/test_module_details.py::test_threads": "a default device is a thread's own",
+    "cli/test_bench_command.py": "the benchmarks' command line",
+    "gradients/test_checkpointing.py::test_no_arrays_no_ceremony": "a call without arrays",
+    "promises/test_contracts.py::test_a_backend_that_is_not_there_is_named": "no arrays",
+    "compile/test_compiled_writes.py::test_inductor_still_has_its_errors": "bugs of C++ programs",
+    "gradients/test_transforms.py::test_eight_threads": "a default device is a thread's own",
+    "compile/test_compile.py::test_threads": "a default device is a thread's own",
+    "modules/test_module_details.py::test_threads": "a default device is a thread's own",
     "training/test_checkpoint_files.py::test_threads": "a default device is a thread's own",
     "backends/test_four_of_a_kind.py::test_the_four_agree[jax-from_dlpack": "from the host",
     "backends/test_conformance_ledger.py": "a ledger of processors",
@@ -39,29 +39,29 @@ HOST_ONLY = {
         "names",
     ),
     "backends/test_edges_compiled.py::test_cases_that_differ": "a ledger of processors",
-    "core/test_narrow_and_repeated.py::test_what_is_out_of_bounds_raises": "indices are checked "
-    "where they can be read without waiting; torch ends the process instead",
+    "promises/test_narrow_and_repeated.py::test_what_is_out_of_bounds_raises": "indices "
+    "are checked where they can be read without waiting; torch ends the process instead",
     "training/test_step_writing.py::test_the_memory_of_the_state": "on a GPU the number of the "
     "step is not known without waiting, and arrays are made anew",
     "training/test_unequal_parts.py::test_an_optimizer_that_writes": "on a GPU its arrays are new",
-    "core/test_dispatch.py": "which backend an array has, not what it computes",
-    "core/test_host.py::test_without_arrays_it_is_called_as_it_is": "a call without arrays",
-    "core/test_import_order.py": "imports in other processes",
-    "core/test_kept_devices.py": "arrays on a device of their own, without memory",
-    "core/test_one_behaviour.py::test_an_attribute_cannot_have_the_name": "an error before arrays",
-    "core/test_properties.py::test_random_programs_are_many": "what is drawn, not computed",
-    "core/test_program_cache.py": "programs of other processes, on the host",
-    "core/test_public_names.py": "names",
-    "core/test_random_edges.py::test_chances_must_suffice": "probabilities are checked where they "
-    "can be read without waiting",
-    "core/test_recomputing.py": "a pass for programs on a CPU; on a GPU it changes nothing",
+    "promises/test_dispatch.py": "which backend an array has, not what it computes",
+    "gradients/test_host.py::test_without_arrays_it_is_called_as_it_is": "a call without arrays",
+    "promises/test_import_order.py": "imports in other processes",
+    "promises/test_kept_devices.py": "arrays on a device of their own, without memory",
+    "promises/test_one_behaviour.py::test_an_attribute_cannot_have_the_name": "no arrays",
+    "promises/test_properties.py::test_random_programs_are_many": "what is drawn, not computed",
+    "compile/test_program_cache.py": "programs of other processes, on the host",
+    "promises/test_public_names.py": "names",
+    "random/test_random_edges.py::test_chances_must_suffice": "probabilities are checked where "
+    "they can be read without waiting",
+    "compile/test_recomputing.py": "a pass for programs on a CPU; on a GPU it changes nothing",
     "docs/test_generated_pages.py": "pages",
-    "core/test_vmap.py::test_no_examples": "a map over nothing",
-    "functional/core/test_gradients.py::test_with_grads": "a mode",
+    "gradients/test_vmap.py::test_no_examples": "a map over nothing",
+    "gradients/test_gradients.py::test_with_grads": "a mode",
     "training/test_checkpoint_files.py::test_foreign_files_are_refused": "files",
     "training/test_checkpoints.py::test_jax_without_64_bits_does_not_round": "an error",
     "training/test_fit_resume.py": "training in other processes, on the host",
-    "core/test_conversion.py::test_convert_uses_the_default_device_of_jax": "another process",
+    "arrays/test_conversion.py::test_convert_uses_the_default_device_of_jax": "another process",
     "backends/test_promotion.py::test_python_numbers_beside_wide_integers": "torch has no "
     "arithmetic of uint16, uint32 and uint64 on a GPU",
     "backends/test_private_names.py": "names of the framework, and other processes",
@@ -89,7 +89,7 @@ HOST_ONLY = {
         ),
         "torch.compile traces new tensors as if there were no default device",
     ),
-    "core/test_flow.py::test_torch_lifts_constants": "it captures a tensor of the host",
+    "flow/test_flow.py::test_torch_lifts_constants": "it captures a tensor of the host",
 }
 NO_ARRAYS, EMPTY = "dtypes and names, no arrays", "an empty array takes no memory"
 # Tests that run there, though nothing is allocated.
@@ -110,10 +110,10 @@ UNCOUNTED = {
     "borders/test_borders_leaving.py::test_the_ledger": NO_ARRAYS,
     "borders/test_borders_ours.py::test_the_ledger": NO_ARRAYS,
     "borders/test_borders_theirs.py::test_the_ledger": NO_ARRAYS,
-    "core/test_contracts.py::test_devices_are_kept": "the device is torch's meta device",
-    "core/test_gradient_edges.py::test_gradient_at_an_edge[empty_": EMPTY,
-    "core/test_kept_devices.py": "the device is torch's meta device",
-    "core/test_one_behaviour.py::test_nothing_gives_nothing": EMPTY,
+    "promises/test_contracts.py::test_devices_are_kept": "the device is torch's meta device",
+    "gradients/test_gradient_edges.py::test_gradient_at_an_edge[empty_": EMPTY,
+    "promises/test_kept_devices.py": "the device is torch's meta device",
+    "promises/test_one_behaviour.py::test_nothing_gives_nothing": EMPTY,
 }
 WARNINGS = (  # advice of torch about a GPU
     "ignore:TensorFloat32 tensor cores",

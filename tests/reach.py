@@ -65,7 +65,7 @@ COMMANDS = {  # what the command line imports for a command
     "scoreboard": f"{BOARD}/src/pytest_scoreboard/command.py",
 }  # fmt: skip
 # Tests of which each, whatever its backend, runs on all that its file mentions.
-BETWEEN = ("tests/core/test_conversion.py", "tests/export/")
+BETWEEN = ("tests/arrays/test_conversion.py", "tests/export/")
 MENTIONS = {  # of a backend; a test that mentions none runs on NumPy
     "numpy": re.compile(""),
     "jax": re.compile(r"\b(?:jax|jnp)\b"),

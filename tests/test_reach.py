@@ -15,37 +15,38 @@ BOARD = "scoreboard/"  # the tests and the source of its distribution
 # file -> what a change of it must reach, and what it must not; with a backend: its cells alone
 PLANTED = {
     "layers/pooling.py": (
-        "functional/nn/test_pooling.py stateful/test_modules.py core/test_compiled_eager.py "
+        "layers/test_pooling.py modules/test_modules.py compile/test_compiled_eager.py "
         "export/test_export_torch.py docs/test_blocks_of_pages.py test_architecture.py",
-        "special/test_bessel.py linalg/test_linalg_values.py functional/core/test_schedules.py "
-        "scoreboard/test_page.py core/test_conversion.py",
+        "special/test_bessel.py linalg/test_linalg_values.py optimizers/test_schedules.py "
+        "scoreboard/test_page.py arrays/test_conversion.py",
     ),
     "meanings/activation.py": (
-        "functional/nn/test_activations.py core/test_compile.py special/test_bessel.py:torch "
-        "training/test_fit.py:jax stateful/test_modules.py backends/test_numpy_rules.py",
+        "layers/test_activations.py compile/test_compile.py special/test_bessel.py:torch "
+        "training/test_fit.py:jax modules/test_modules.py backends/test_numpy_rules.py",
         "scoreboard/test_page.py scoreboard/test_samples.py",
     ),
     "backends/numpy/rules/linalg.py": (
         "backends/test_numpy_rules.py linalg/test_linalg_gradients.py:numpy dropin/test_dropin.py "
-        "functional/core/test_gradients.py:numpy test_readme.py:numpy",
-        "linalg/test_linalg_gradients.py:torch functional/core/test_gradients.py:jax "
+        "gradients/test_gradients.py:numpy test_readme.py:numpy",
+        "linalg/test_linalg_gradients.py:torch gradients/test_gradients.py:jax "
         "training/test_fit.py:tensorflow scoreboard/test_page.py",
     ),
     "backends/torch/repairs.py": (
-        "core/test_compile.py:torch training/test_fit.py:torch special/test_bessel.py:torch "
-        "backends/test_torch_edges.py core/test_recompiling.py:torch docs/test_blocks_of_pages.py",
-        "core/test_compile.py:jax training/test_fit.py:numpy special/test_bessel.py:tensorflow "
+        "compile/test_compile.py:torch training/test_fit.py:torch special/test_bessel.py:torch "
+        "backends/test_torch_edges.py compile/test_recompiling.py:torch "
+        "docs/test_blocks_of_pages.py",
+        "compile/test_compile.py:jax training/test_fit.py:numpy special/test_bessel.py:tensorflow "
         "backends/test_numpy_rules.py scoreboard/test_page.py",
     ),
     "backends/jax/__init__.py": (
-        "functional/nn/test_layers.py:jax backends/test_jax_edges.py core/test_jax_32_bits.py "
+        "layers/test_layers.py:jax backends/test_jax_edges.py promises/test_jax_32_bits.py "
         "distribute/test_engines.py:jax export/test_export_jax.py",
-        "functional/nn/test_layers.py:torch training/test_fit.py:numpy scoreboard/test_states.py",
+        "layers/test_layers.py:torch training/test_fit.py:numpy scoreboard/test_states.py",
     ),
     "scoreboard/board.py": (
         "scoreboard/test_page.py scoreboard/test_columns.py scoreboard/test_door.py "
         "scoreboard/test_keeping.py docs/test_library_project.py test_architecture.py",
-        "core/test_compile.py functional/nn/test_layers.py training/test_fit.py "
+        "compile/test_compile.py layers/test_layers.py training/test_fit.py "
         "special/test_bessel.py distribute/test_engines.py backends/test_torch_edges.py "
         "test_readme.py docs/test_blocks_of_pages.py",
     ),
@@ -53,22 +54,22 @@ PLANTED = {
         "training/test_fit.py training/test_fit_resume.py training/test_unequal_parts.py "
         "training/test_demo.py distribute/test_engines.py docs/test_blocks_of_pages.py "
         "test_readme.py programs/test_programs.py",
-        "special/test_bessel.py linalg/test_linalg_values.py functional/nn/test_layers.py "
-        "core/test_flow.py training/test_checkpoints.py scoreboard/test_page.py",
+        "special/test_bessel.py linalg/test_linalg_values.py layers/test_layers.py "
+        "flow/test_flow.py training/test_checkpoints.py scoreboard/test_page.py",
     ),
     "optimizers/schedules.py": (
-        "functional/core/test_schedules.py functional/core/test_optimizer_pairs.py "
-        "core/test_compiled_eager.py core/test_messages.py docs/test_blocks_of_pages.py",
+        "optimizers/test_schedules.py optimizers/test_optimizer_pairs.py "
+        "compile/test_compiled_eager.py promises/test_messages.py docs/test_blocks_of_pages.py",
         "special/test_bessel.py special/test_gamma_family.py linalg/test_linalg_values.py "
-        "core/test_flow.py functional/nn/test_layers.py scoreboard/test_page.py",
+        "flow/test_flow.py layers/test_layers.py scoreboard/test_page.py",
     ),
     "distribute/launch.py": (
         "distribute/test_engines.py distribute/test_failures.py distribute/test_init.py",
-        "training/test_fit.py functional/nn/test_layers.py core/test_compile.py "
+        "training/test_fit.py layers/test_layers.py compile/test_compile.py "
         "special/test_bessel.py scoreboard/test_page.py test_readme.py",
     ),
     "core/dispatch.py": (
-        "core/test_dispatch.py functional/nn/test_layers.py special/test_bessel.py:jax "
+        "promises/test_dispatch.py layers/test_layers.py special/test_bessel.py:jax "
         "training/test_fit.py:torch backends/test_numpy_rules.py distribute/test_engines.py",
         "scoreboard/test_page.py scoreboard/test_keeping.py scoreboard/test_numbers.py",
     ),

@@ -249,6 +249,37 @@ def test_a_run_that_stops_early_is_incomplete(project):
     assert board.suites[0].rows[0].cells["b"].state == states.NOT_RUN
 
 
+def test_tests_that_moved_keep_their_history(project):
+    """By file, with a title of its own or without one; a file that is not listed begins anew."""
+    test = (
+        "import pytest\n"
+        "@pytest.mark.parametrize('backend', ['a'])\n"
+        "def test_{}(backend): assert 1\n"
+    )
+    for name in "xyz":
+        project.file(f"old/test_{name}.py", test.format(name))
+    settings = '[tool.scoreboard]\nmoved = "moved.toml"\nsuites = {{ "{}/test_y.py" = "Title" }}\n'
+    project.file("pyproject.toml", settings.format("old"))
+    project.file("moved.toml", "")
+    assert project.run().ret == 0
+    (project.path / "old").rename(project.path / "new")
+    project.file("pyproject.toml", settings.format("new"))
+    project.file("moved.toml", "".join(f'"old/test_{n}.py" = "new/test_{n}.py"\n' for n in "xy"))
+    assert project.run().ret == 0
+    files = project.query("SELECT suite, file FROM test ORDER BY name, file")
+    assert files == [
+        ("new/test_x.py", "new/test_x.py"), ("Title", "new/test_y.py"),
+        ("new/test_z.py", "new/test_z.py"), ("old/test_z.py", "old/test_z.py"),
+    ]  # fmt: skip
+    shown = project.command("show", "new/test_x.py::test_x").stdout.str()
+    assert shown.count("✓ passed") == 2
+    changes = project.command("diff", "1", "2", "--all").stdout.str()
+    assert "new/test_x.py test_x [a] passed -> passed" in changes
+    assert "old/test_x.py" not in changes
+    project.file("moved.toml", '"old" = 1\n')
+    assert "needed a name for old" in project.run().stderr.str()
+
+
 @needs("pytest_rerunfailures")
 def test_flaky_never_turns_red_to_green(project):
     project.file(

@@ -26,25 +26,25 @@ TESTS = Path(__file__).parents[1]
 ALONE = {
     "contract": {"backends/test_contract.py": 16},
     "edges": {
-        "core/test_vmap.py": 5, "functional/nn/test_attention_masks.py": 32,
-        "functional/nn/test_conv_edges.py": 1, "functional/nn/test_conv_errors.py": 10,
-        "functional/nn/test_label_losses.py": 0,
+        "gradients/test_vmap.py": 5, "layers/test_attention_masks.py": 32,
+        "layers/test_conv_edges.py": 1, "layers/test_conv_errors.py": 10,
+        "layers/test_label_losses.py": 0,
     },
-    "refusals": {"functional/nn/test_out_of_range.py": 23, "functional/nn/test_refusals.py": 46},
+    "refusals": {"layers/test_out_of_range.py": 23, "layers/test_refusals.py": 46},
 }  # fmt: skip
 OTHERS = {
-    "core/test_flow.py": 11, "core/test_conversion.py": 99, "core/test_random.py": 66,
-    "functional/nn/test_activations.py": 2, "functional/nn/test_attention.py": 16,
-    "functional/nn/test_counted_losses.py": 11, "functional/nn/test_pooling.py": 2,
-    "functional/nn/test_recurrent.py": 1, "functional/nn/test_values.py": 84,
+    "flow/test_flow.py": 11, "arrays/test_conversion.py": 99, "random/test_random.py": 66,
+    "layers/test_activations.py": 2, "layers/test_attention.py": 16,
+    "layers/test_counted_losses.py": 11, "layers/test_pooling.py": 2,
+    "layers/test_recurrent.py": 1, "layers/test_values.py": 84,
 }  # fmt: skip
-WHOLE = {"backends/test_contract.py", "functional/nn/test_values.py"}  # nothing is left out
+WHOLE = {"backends/test_contract.py", "layers/test_values.py"}  # nothing is left out
 LACKING = {
     "contract": set(), "edges": {"compile", "vjp"}, "refusals": {"vjp"},
     "others": {"compile", "float16", "quick", "vjp"},
 }  # fmt: skip
 # test_values.py checks the values of the grid
-GRID = "tests/functional/nn/test_conv_grid.py::test_the_whole_grid"
+GRID = "tests/layers/test_conv_grid.py::test_the_whole_grid"
 # Starts pytest as if no framework were installed, which also saves the time to import them.
 HIDDEN = """
 import sys
@@ -90,7 +90,7 @@ def words_of(part):
         return ["-c", HIDDEN, *(f"tests/{file}" for file in ALONE[part])]
     layers = [f"--ignore=tests/{file}" for files in ALONE.values() for file in files]
     core = [f"tests/{file}" for file in OTHERS if file.startswith("core/")]
-    return ["-m", "pytest", *core, "tests/functional/nn", *layers, f"--deselect={GRID}"]
+    return ["-m", "pytest", *core, "tests/layers", *layers, f"--deselect={GRID}"]
 
 
 @pytest.mark.takes("another process, with many tests")

@@ -47,11 +47,11 @@ WITHOUT = {
             for name in iso.__all__
             if "conv" in name and name not in ("conv2d", "convert", "convolve")
         ),
-        "same code as conv2d: tests/functional/nn/test_conv_*.py",
+        "same code as conv2d: tests/layers/test_conv_*.py",
     ),
     "iso.grouped_query_attention": "scaled_dot_product_attention of fewer heads",
     "iso.multi_head_attention": "products around scaled_dot_product_attention",
-    "iso.dropout": "keeps or drops by a key: tests/functional/nn/test_layers.py",
+    "iso.dropout": "keeps or drops by a key: tests/layers/test_layers.py",
 }
 
 

@@ -2,7 +2,7 @@
 every other name.
 
 Each example is tested on every backend: values, gradients, compiled, in float32, at zero, without
-examples and with many (`test_examples.py`), in narrow dtypes (`functional/nn/`), mapped and under
+examples and with many (`test_examples.py`), in narrow dtypes (`layers/`), mapped and under
 every framework's own transforms (`borders/`), and as an edge case (`backends/edge_layers.py`). A
 variant has a comma in its name: "gelu, approximate".
 """

@@ -243,7 +243,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 CONV = {"large": "its padding is of one size",
-        "edges": "same code as conv2d: tests/functional/nn/test_conv_*.py"}  # fmt: skip
+        "edges": "same code as conv2d: tests/layers/test_conv_*.py"}  # fmt: skip
 FUNCTIONS |= {
     "conv1d": Function(lambda iso, x, w: iso.conv1d(x, w, 1, "SAME"), (LINE, (2, 2, 4)),
                        lambda x, w: convolved(x, w, 1, ((0, 1),)), but=CONV),

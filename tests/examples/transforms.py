@@ -135,7 +135,7 @@ FUNCTIONS = {
                           slope=lambda x: 10 * scipy.special.expit(x) * scipy.special.expit(-x),
                           but={"mapped": "iso.host_function", "xla": "a call of Python",
                                "jax compiled": "in larger programs JAX calls back from a thread "
-                               "of its own, without 64 bits: tests/core/test_host.py"}),
+                               "of its own, without 64 bits: tests/gradients/test_host.py"}),
     "lax.custom_root": each(ours(newton), cardano, order=1, but={"xla": "a loop"}),
     "lax.custom_linear_solve": Function(ours(solved), (M, (4,)), order=1, but=LAPACK,
                                         wanted=lambda a, b: np.linalg.solve(a + 3 * np.eye(4), b)),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from frameworks import jax, jnp, optax
-from stateful.perceptron import RATE, Plain
+from modules.perceptron import RATE, Plain
 
 import isomorph as iso
 from export.training import ADAM, STEPS, T32, X32, Counting, Tied, check, made

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 from frameworks import NOT_INSTALLED, keras, tf
-from stateful.perceptron import RATE, Plain
+from modules.perceptron import RATE, Plain
 
 import isomorph as iso
 from export.training import ADAM, STEPS, T32, X32, Counting, Tied, check, made

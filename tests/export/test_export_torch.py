@@ -6,7 +6,7 @@ import io
 import numpy as np
 import pytest
 from frameworks import older, torch
-from stateful.perceptron import RATE, Listed, Plain
+from modules.perceptron import RATE, Listed, Plain
 
 import isomorph as iso
 from export.training import ADAM, STEPS, T32, X32, Counting, Tied, check, made

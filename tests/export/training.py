@@ -5,7 +5,7 @@ our own loop.
 from itertools import count
 
 import numpy as np
-from stateful.perceptron import RATE, Plain, T, X, by_hand, start, trained_by_hand
+from modules.perceptron import RATE, Plain, T, X, by_hand, start, trained_by_hand
 
 import isomorph as iso
 

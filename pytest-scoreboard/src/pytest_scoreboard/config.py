@@ -28,11 +28,25 @@ class Config:
     helpers: tuple[str, ...] = ()  # "module:function", the project's own assertions
     seeds: str = ""  # a folder of tables, which `scoreboard import seeds` records as run 0
     expected: str = ""  # "seeds": rows of run 0 are expected in every run
+    moved: str = ""  # a TOML file: the old names of files of tests, and their new ones
     max_age: str = "30d"
     root: Path = field(default_factory=Path.cwd)
 
     def path(self, name: str) -> Path:
         return self.root / name
+
+    def moves(self) -> dict[str, str]:
+        """The new names of files of tests, by their old names."""
+        if not self.moved:
+            return {}
+        path = self.path(self.moved)
+        try:
+            said = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, tomllib.TOMLDecodeError) as error:
+            raise ValueError(f"moved: needed a file of old and new names: {error}") from error
+        if wrong := [old for old, new in said.items() if not isinstance(new, str)]:
+            raise ValueError(f"{path}: needed a name for {', '.join(wrong)}")
+        return said
 
 
 def read(root: Path) -> Config:

@@ -70,6 +70,7 @@ class Recorder:
             )
         share = part(str(config.getoption("scoreboard_part")))
         self.store, self.trouble = _opened(self.path, own=not given)
+        self.store.move(self.settings.moves())
         self.plan: dict[str, Planned] = {}
         key = config.getoption("scoreboard_run_key") or _ci_run() or uuid.uuid4().hex
         self.run: Any = self.store.begin(

@@ -259,6 +259,17 @@ class Store:
             [(p.node, tests[p[:3]], backends[p.backend,]) for p in planned],
         )
 
+    def move(self, files: dict[str, str]) -> None:
+        """Give tests of files that were moved their new file, and their suite if it has the name of
+        its file. A test that is known under both names keeps two histories.
+        """
+        known = self.db.execute("SELECT file FROM test UNION SELECT suite FROM test").fetchall()
+        for old in files.keys() & {row[0] for row in known}:
+            for column in ("suite", "file"):
+                self.db.execute(
+                    f"UPDATE OR IGNORE test SET {column} = ? WHERE {column} = ?", (files[old], old)
+                )
+
     def finish(self, run: int, job: int, complete: bool, exit: int, finished: str) -> None:
         """Close a job: plans that have a result are deleted, and the rows are sorted on disk, which
         takes a quarter less space.

@@ -26,7 +26,7 @@ Inductor's programs (seen in torch 2.13, the first fixed in 2.15) are silently w
   computed in another kernel, before.
 
 Canary tests tell when a version of torch no longer has such a bug, except for the last one, which
-needs a GPU (`tests/core/test_compiled_writes.py`).
+needs a GPU (`tests/compile/test_compiled_writes.py`).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ device is. torch's meta device stands for an accelerator: it has no memory, but 
 import numpy as np
 import pytest
 from frameworks import torch
-from functional.nn.test_half_precision import LAYERS
+from layers.test_half_precision import LAYERS
 
 import isomorph as iso
 from examples import arrays_of, may

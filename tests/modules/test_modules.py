@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
-from oracles import numpy_of
-from stateful.perceptron import (
+from modules.perceptron import (
     RATE,
     SIZES,
     Keyed,
@@ -20,6 +19,7 @@ from stateful.perceptron import (
     trained,
     trained_by_hand,
 )
+from oracles import numpy_of
 
 pytestmark = pytest.mark.whole
 compiles = pytest.mark.takes("torch compiles kernels of C++, each for a second")

@@ -11,8 +11,8 @@ import pytest
 
 import isomorph as iso
 from isomorph.core import tree
+from modules.perceptron import array, made
 from oracles import numpy_of
-from stateful.perceptron import array, made
 
 X = np.random.default_rng(1).uniform(-1, 1, (4, 3)).astype(np.float32)
 

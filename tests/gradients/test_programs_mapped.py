@@ -6,9 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
-from compiled_programs import INPUTS
+from compiled_programs import INPUTS, measured
 from compiled_table import TABLE
-from test_compiled_eager import measured
 
 import isomorph as iso
 from isomorph.backends.numpy import mapped

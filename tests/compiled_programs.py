@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import isomorph as iso
 from examples import BACKENDS, GROUPS, TABLE, X, may, of_vector
 from examples.measuring import run
+from isomorph.core import tree
 from oracles import name_of
 
 
@@ -224,3 +226,37 @@ def of_examples(size=8):
 
 
 EXAMPLES = [*of_examples()]
+
+
+def direction(shape):
+    """A different number at each position, so that swapped or reversed results are noticed."""
+    return np.sin(2.0 + np.arange(np.prod(shape))).reshape(shape)
+
+
+def measured(program):
+    """Outputs, value, gradient and a second derivative of a program, as one function."""
+
+    def total(x):
+        xp = iso.namespace(x)
+        outs = tree.flatten(program.func(iso, xp, x))[0]
+        result = xp.sum(x * 0.0)
+        for y in outs:
+            if xp.isdtype(y.dtype, "complex floating"):
+                y = xp.real(y) + 2 * xp.imag(y)
+            if xp.isdtype(y.dtype, "real floating"):
+                size = int(np.prod(tuple(y.shape)))
+                weights = np.cos(1.0 + np.arange(size)).reshape(tuple(y.shape))
+                result = result + xp.sum(xp.astype(y, xp.float64) * xp.asarray(weights))
+        return result, outs
+
+    def whole(x):
+        if not program.order:
+            return {"outputs": total(x)[1]}
+        (value, outs), grad = iso.value_and_grad(total, has_aux=True)(x)
+        found = {"outputs": outs, "value": value, "gradient": grad}
+        if program.order > 1:
+            along = iso.namespace(x).asarray(direction(tuple(x.shape)))
+            found["second"] = iso.hvp(lambda x: total(x)[0], (x,), (along,))[0]
+        return found
+
+    return whole

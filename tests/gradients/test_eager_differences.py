@@ -9,9 +9,8 @@ import warnings
 
 import numpy as np
 import pytest
-from compiled_programs import INPUTS
+from compiled_programs import INPUTS, direction, measured
 from compiled_table import TABLE
-from test_compiled_eager import direction, measured
 
 import isomorph as iso
 from oracles import numpy_of

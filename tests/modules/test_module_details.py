@@ -12,9 +12,9 @@ import pytest
 from conftest import BACKENDS
 
 import isomorph as iso
+from modules.perceptron import Plain, array, made
+from modules.test_modules import Named, Shared
 from oracles import kind_of, numpy_of
-from stateful.perceptron import Plain, array, made
-from stateful.test_modules import Named, Shared
 
 X = np.random.default_rng(0).uniform(-1, 1, (4, 3)).astype(np.float32)
 
