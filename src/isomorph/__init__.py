@@ -16,7 +16,16 @@ _LINES = [line.split() for line in _STUB.splitlines() if line.startswith("from "
 _PLACES = {name: place for _, place, *_, name in _LINES}
 
 # What is imported when it is asked for: most programs need little of it.
-_LATER = ("distribute", "export", "linalg", "modules", "optimizers", "special", "training")
+_LATER = (
+    "distribute",
+    "export",
+    "linalg",
+    "modules",
+    "old_words.updates",
+    "optimizers",
+    "special",
+    "training",
+)
 _RECIPES = ("adam", "adamw", "lamb", "lars", "lion", "rmsprop", "sgd")
 
 
@@ -42,7 +51,7 @@ def __dir__() -> list[str]:
 # `iso.backends` is bound here, after the package of that name: it is the function.
 _import(".backends", __name__)
 for _name, _place in _PLACES.items():
-    if (_place.strip(".") or _name).split(".")[0] not in _LATER:
+    if not (_place.strip(".") or _name).startswith(_LATER):
         __getattr__(_name)
 _prepare()
 

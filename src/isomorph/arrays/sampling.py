@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..core.dispatch import backend_of
 from ..core.dtypes import promoted, returned, widened
-from ..layers.conv import conv1d
+from ..meanings.conv_plan import FORMATS, forward
 from ..meanings.shapes import shape_of
 from .arguments import array, axis_of, floats, one_of, places, real
 from .ordering import bisected
@@ -187,8 +187,9 @@ def _slid(xp: Any, x: Any, y: Any, mode: Mode, name: str) -> Any:
 
 def _summed(xp: Any, x: Any, y: Any) -> Any:
     if xp.is_float(x.dtype):
-        filters = xp.reshape(y, (-1, 1, 1))
-        return xp.reshape(conv1d(xp.reshape(x, (1, -1, 1)), filters, 1, "VALID"), (-1,))
+        x, filters = xp.reshape(x, (1, -1, 1)), xp.reshape(y, (-1, 1, 1))
+        how = ("conv1d", 1, 1, "VALID", FORMATS[1], FORMATS[1][0], "channel_last", 1, 1, 1)
+        return xp.reshape(xp.conv(x, filters, None, forward(x, filters, None, how)), (-1,))
     count, n = x.shape[0] - y.shape[0] + 1, y.shape[0]
     windows = places(xp, count, x)[:, None] + places(xp, n, x)[None, :]
     parts = xp.reshape(xp.take(x, xp.reshape(windows, (-1,))), (count, n)) * y

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import tree
 from ..core.default_backend import HOME, home
-from ..core.dispatch import BACKENDS, NUMBERS, backend_of, find_backend
+from ..core.dispatch import BACKENDS, NUMBERS, backend_of, check_callable, find_backend
 from ..core.gradient_mode import MODES, is_on
-from ..gradients.calls import check_callable
 from .kept_programs import STOPS
 from .recompiling import Reasons
 from .slow_compilation import Notice, end, name_of, noticed

@@ -166,6 +166,12 @@ def prepare() -> None:
         load("torch")
 
 
+def check_callable(name: str, func: Any) -> None:
+    if not callable(func):
+        raise TypeError(f"{name}: needed a function, got {type(func).__name__}")
+    prepare()
+
+
 def backend_of(x: Any, *others: Any) -> Contract:
     """The backend of the given arrays; Python scalars and None among them are ignored.
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..compile.kept_programs import keeper, kept
 from ..core import tree
-from ..core.dispatch import NUMBERS, backend_of, find_backend
-from .calls import check_callable
+from ..core.dispatch import NUMBERS, backend_of, check_callable, find_backend
 
 if TYPE_CHECKING:
     from ..types.array_types import P, R

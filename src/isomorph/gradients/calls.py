@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ..core import tree
 from ..core.default_backend import home
-from ..core.dispatch import BACKENDS, backend_of, dtype_of, find_backend, prepare
+from ..core.dispatch import BACKENDS, backend_of, dtype_of, find_backend
 
 if TYPE_CHECKING:
     from ..core.contract import Contract, Pullback
@@ -101,12 +101,6 @@ def check_argnums(name: str, argnums: int | Sequence[int]) -> tuple[int, ...]:
     if not isinstance(places, Sequence) or not places or any(type(i) is not int for i in places):
         raise TypeError(f"{name}: argnums needed an int or a sequence of ints, got {argnums!r}")
     return tuple(places)
-
-
-def check_callable(name: str, func: Any) -> None:
-    if not callable(func):
-        raise TypeError(f"{name}: needed a function, got {type(func).__name__}")
-    prepare()
 
 
 def chosen_places(name: str, places: tuple[int, ...], args: tuple) -> tuple[int, ...]:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..core import tree
-from .calls import arguments, check_callable, settle
+from ..core.dispatch import check_callable
+from .calls import arguments, settle
 from .transforms import grad
 
 if TYPE_CHECKING:

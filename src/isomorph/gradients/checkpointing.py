@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..compile.kept_programs import AROUND
 from ..core import tree
 from ..core.code_readers import constant
-from ..core.dispatch import backend_of, find_backend
-from .calls import check_callable
+from ..core.dispatch import backend_of, check_callable, find_backend
 from .captured import hoist
 from .custom import gradients_of, ruled, unseen
 

@@ -8,8 +8,8 @@ from threading import local
 from typing import TYPE_CHECKING, Any
 
 from ..core import tree
-from ..core.dispatch import NUMBERS, backend_of, find_backend
-from .calls import arrays_of, check_callable
+from ..core.dispatch import NUMBERS, backend_of, check_callable, find_backend
+from .calls import arrays_of
 from .transforms import stop_gradient
 
 if TYPE_CHECKING:

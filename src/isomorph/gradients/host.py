@@ -7,8 +7,7 @@ from functools import wraps
 from typing import Any, NamedTuple
 
 from ..core import tree
-from ..core.dispatch import backend_of, find_backend
-from .calls import check_callable
+from ..core.dispatch import backend_of, check_callable, find_backend
 from .custom import bind_custom_gradient_function, ruled
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..compile.kept_programs import keeper, kept
 from ..core import tree
-from ..core.dispatch import dtype_of, find_backend
-from .calls import Pulled, check_argnums, check_callable, like, pulled, rebuilt
+from ..core.dispatch import check_callable, dtype_of, find_backend
+from .calls import Pulled, check_argnums, like, pulled, rebuilt
 
 if TYPE_CHECKING:
     from typing import Concatenate

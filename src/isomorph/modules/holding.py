@@ -7,6 +7,8 @@ from typing import Any
 
 from ..compile.compiling import LOOKED_AT
 from ..core import tree
+from ..core.gradient_mode import is_off, is_on
+from ..gradients.transforms import stop_gradient
 from .skeleton import (
     Held,
     Row,
@@ -217,6 +219,20 @@ def copied(
             leaves[n] = State(leaves[n].value, lent=True)
     origins = [origin_of(module), *seen.nodes]
     return skeleton.build(leaves, skeleton.settings(nodes), origins, frame)[0]
+
+
+def detached(v: Any) -> Any:
+    """Variables for a `forward`: detached while `with_grads` is False."""
+    return v if is_on() else stop_gradient(v, preserve_type=False)
+
+
+def called_with(module: Any, v: Any) -> Any:
+    """The variables for a call on a copy of a module: `v`, or else its own; None for those of a
+    module that is a copy already.
+    """
+    if v is None and module._call is not None and not is_off():
+        return None
+    return detached(module.v if v is None else v)
 
 
 def assign(module: Any, new: dict[int, Any]) -> None:

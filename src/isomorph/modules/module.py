@@ -18,11 +18,21 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from ..core import keywords, tree
 from ..core.dispatch import backend_of, dtype_of, find_backend
 from ..core.gradient_mode import MODES, is_off, is_on
-from ..gradients.mode import variables
-from . import showing, tracking
+from . import showing
 from .calling import Called, Forward, P, R
 from .habits import said
-from .holding import assign, copied, forget, gather, look, parent_of, put, taken
+from .holding import (
+    assign,
+    called_with,
+    copied,
+    detached,
+    forget,
+    gather,
+    look,
+    parent_of,
+    put,
+    taken,
+)
 from .skeleton import Base, Held, Rest, chain_of, matched, own_array, set_slot
 from .state import value_of
 from .walk import CONTAINERS, MODULE, PLAIN, STATE, VARIABLE, is_module, own, submodules, walk
@@ -120,21 +130,20 @@ class Module(Base, Called):
     def __call__(self, *args: Any, track_submod_call_order: bool, **kw: Any) -> Any: ...
     @overload
     def __call__(self, *args: Any, expected_submod_rets: Any, **kw: Any) -> Any: ...
-    def __call__(
-        self, *args: Any, v: Any = None, track_submod_rets: bool = False,
-        submod_depth: int | None = None, submods_to_track: Iterable[Any] | None = None,
-        track_submod_call_order: bool = False, expected_submod_rets: Any = None, **kw: Any,
-    ) -> Any:  # fmt: skip
+    def __call__(self, *args: Any, v: Any = None, **kw: Any) -> Any:
         """Call `forward`. With `v`, use these variables and do not change state: see `apply`.
 
-        `track_submod_rets` stores the outputs of submodules in `submod_rets`,
-        `track_submod_call_order` stores the tree of calls in `submod_call_order`. `submod_depth`
-        and `submods_to_track` (modules or key chains) choose submodules. `expected_submod_rets` is
-        an earlier `submod_rets` to compare the outputs with.
+        The keywords `track_submod_rets` and so on, which record what submodules return, are
+        described in `old_words/tracking.py`.
         """
+        for word in kw:
+            if word in RECORDING:
+                from ..old_words.tracking import recorded
+
+                return recorded(self, args, v, kw)
         call = self._call  # of a copy: its original, the frame that records calls, and its parent
-        watched = track_submod_rets or track_submod_call_order or expected_submod_rets is not None
-        if v is None and not watched:
+        lent = v is not None
+        if not lent:
             if call is None:
                 if not MODES.get() or is_on():
                     return self.forward(*args, **kw)
@@ -143,16 +152,7 @@ class Module(Base, Called):
                     return self.forward(*args, **kw)
             else:
                 return call[1].enter(self, args, kw)
-        lent = v is not None
-        if lent or call is None or is_off():
-            v = variables(v if lent else self.v)
-        if not watched:
-            return copied(self, v, lent=lent).forward(*args, **kw)
-        frame = tracking.Frame(
-            track_submod_rets, submod_depth, submods_to_track, track_submod_call_order,
-            expected_submod_rets,
-        )  # fmt: skip
-        return frame.run(self, copied(self, v, frame=frame, lent=lent), args, kw)
+        return copied(self, called_with(self, v), lent=lent).forward(*args, **kw)
 
     def apply(self, v: Any, state: Any, /, *args: Any, **kw: Any) -> tuple[Any, Any]:
         """`(forward(*args, **kw), new state)`, computed with these variables and this state; the
@@ -163,7 +163,7 @@ class Module(Base, Called):
         >>> state["mean"], norm.state["mean"]
         (array([1.], dtype=float32), array([0.], dtype=float32))
         """
-        new = copied(self, variables(v), state)
+        new = copied(self, detached(v), state)
         out = new.forward(*args, **kw)
         return out, gather(new).state
 
@@ -431,6 +431,11 @@ def _path(root: Module, module: Module) -> tuple:
     return next((path for path, sub, _ in submodules(root) if sub is module), ())
 
 
+# Keywords of a call that record it (`old_words/tracking.py`).
+RECORDING = frozenset((
+    "track_submod_rets", "submod_depth", "submods_to_track", "track_submod_call_order",
+    "expected_submod_rets",
+))  # fmt: skip
 RESERVED = frozenset((*Base.__slots__, *Module.__slots__))
 METHODS = {k for k, x in vars(Module).items() if isinstance(x, FunctionType) and k[0] != "_"}
 TAKEN = "an attribute cannot be named {}, which is a method of modules"

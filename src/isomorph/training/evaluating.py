@@ -8,10 +8,9 @@ from typing import Any
 from ..arrays.conversion import to_numpy
 from ..compile.compiling import jit
 from ..core import tree
-from ..core.dispatch import NUMBERS, find_backend
+from ..core.dispatch import NUMBERS, check_callable, find_backend
 from ..core.means import Mean, Running, check_mean
 from ..distribute.world import World
-from ..gradients.calls import check_callable
 from ..modules.holding import gather, look
 from ..modules.module import Module
 from ..modules.skeleton import Held, Skeleton

@@ -12,9 +12,8 @@ from ..arrays.conversion import to_numpy
 from ..compile.compiling import jit
 from ..core import tree
 from ..core.default_backend import host
-from ..core.dispatch import find_backend
+from ..core.dispatch import check_callable, find_backend
 from ..distribute.world import World
-from ..gradients.calls import check_callable
 from ..modules.holding import gather
 from ..modules.module import Module
 from .data import Arrays, batches, check_batch, check_device

@@ -14,10 +14,9 @@ from typing import Any
 
 from ..compile.compiling import jit
 from ..core import tree
-from ..core.dispatch import backend_of, dtype_of, find_backend
+from ..core.dispatch import backend_of, check_callable, dtype_of, find_backend
 from ..core.means import Mean
 from ..distribute.world import World, bounds, digest_of, is_divided, rows_of, shapes_of
-from ..gradients.calls import check_callable
 from ..gradients.transforms import value_and_grad_alone
 from ..modules.holding import gather, look
 from ..modules.module import Module

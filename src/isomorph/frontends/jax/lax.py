@@ -8,9 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core import tree
-from ...core.dispatch import backend_of
+from ...core.dispatch import backend_of, check_callable
 from ...gradients import transforms
-from ...gradients.calls import check_callable
 
 
 def stop_gradient(x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Whether a module's variables are differentiated: the public functions of the mode."""
+"""Whether a module's variables are differentiated: the mode that `core/gradient_mode.py` keeps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..core.gradient_mode import MODES, is_on
-from .transforms import stop_gradient
 
 
 def with_grads(*, with_grads: bool | None = None) -> bool:
@@ -56,11 +55,6 @@ def gradient_tracking(flag: bool, /) -> Iterator[None]:
         yield
     finally:
         MODES.reset(token)
-
-
-def variables(nest: Any) -> Any:
-    """A module's variables for its `forward`: detached while the mode is False."""
-    return nest if is_on() else stop_gradient(nest, preserve_type=False)
 
 
 def _flag(name: str, flag: Any) -> bool:

@@ -8,32 +8,54 @@ concurrent calls do not interfere, and a call that raises leaves nothing behind.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypedDict
 
 from ..core import tree
 from ..core.dispatch import find_backend
-from .holding import origin_of
-from .skeleton import set_slot
-from .walk import is_module, submodules
+from ..modules.holding import called_with, copied, origin_of
+from ..modules.skeleton import set_slot
+from ..modules.walk import is_module, submodules
 
 RTOL, ATOL = 1e-5, 1e-8  # used where the expectation gives no tolerances
+
+
+class Recording(TypedDict, total=False):
+    """The keywords of a recorded call of a module.
+
+    `track_submod_rets` stores the outputs of submodules in the module's `submod_rets`,
+    `track_submod_call_order` the tree of calls in its `submod_call_order`. `submod_depth` and
+    `submods_to_track` (modules or key chains) choose submodules. `expected_submod_rets` is an
+    earlier `submod_rets` to compare the outputs with.
+    """
+
+    track_submod_rets: bool
+    submod_depth: int | None
+    submods_to_track: Iterable[Any] | None
+    track_submod_call_order: bool
+    expected_submod_rets: Any
+
+
+def recorded(module: Any, args: tuple, v: Any, kw: dict[str, Any]) -> Any:
+    """Call a module with keywords of `Recording` among the others."""
+    given: Any = {word: kw.pop(word) for word in [*kw] if word in Recording.__annotations__}
+    frame = Frame(given)
+    if not (frame.wants_rets or frame.wants_order):
+        return module(*args, v=v, **kw)
+    copy = copied(module, called_with(module, v), frame=frame, lent=v is not None)
+    return frame.run(module, copy, args, kw)
 
 
 class Frame:
     """Records the calls of submodules during one call."""
 
-    def __init__(
-        self,
-        rets: bool,
-        depth: int | None,
-        chosen: Iterable[Any] | None,
-        order: bool,
-        expected: Any,
-    ):
-        self.wants_rets, self.wants_order = rets or expected is not None, order
-        self.keeps_rets, self.expected = rets, expected
-        self.depth = depth
+    def __init__(self, given: Recording):
+        self.keeps_rets = given.get("track_submod_rets", False)
+        self.wants_order = given.get("track_submod_call_order", False)
+        self.expected = given.get("expected_submod_rets")
+        self.wants_rets = self.keeps_rets or self.expected is not None
+        self.depth = given.get("submod_depth")
         self.chosen: list[Any] | None = None
+        chosen = given.get("submods_to_track")
         if chosen is not None:
             self.chosen = [chosen] if isinstance(chosen, str) else list(chosen)
         self.paths: dict[int, str] = {}  # id of a tracked copy: its key chain

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core import tree
-from ..core.dispatch import find_backend
-from .calls import arrays_of, check_callable, scalar, settle
-from .transforms import stop_gradient
+from ..core.dispatch import check_callable, find_backend
+from ..gradients.calls import arrays_of, scalar, settle
+from ..gradients.transforms import stop_gradient
 
 if TYPE_CHECKING:
     from ..types.array_types import R, X
