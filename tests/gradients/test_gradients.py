@@ -11,12 +11,11 @@ from functools import partial
 import numpy as np
 import pytest
 from frameworks import older, optax, torch
+from optimizers import optimizer_oracles as steps
 
 import isomorph as iso
 from isomorph import adam_step, optimizer_update
 from oracles import central_gradient, compiled, kind_of, numpy_of
-
-from . import optimizer_oracles as steps
 
 pytestmark = pytest.mark.whole
 reads = pytest.mark.takes("torch.compile reads our code and that of torch.func for seconds")
