@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from functools import wraps
 from inspect import Parameter, signature
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from ..core import tree
@@ -19,7 +20,7 @@ from ..core.gradient_mode import MODES, is_on
 from .kept_programs import STOPS
 from .recompiling import Reasons
 from .slow_compilation import Notice, end, name_of, noticed
-from .verifying import AS_IT_IS, Verified
+from .verifying import AS_IT_IS, Arguments, arguments, check
 
 if TYPE_CHECKING:
     from ..core.contract import Contract
@@ -73,73 +74,14 @@ def jit(
     """
     check_callable("jit", func)
     places, names = _named(func, "static", static)
-    given = _donated(places, names, *_named(func, "donate", donate))
-    programs: dict[Any, Callable] = {}
-    notices: dict[int, Notice] = {}
-    after: list[Callable[[Any], Any]] = []  # what must be done to results, once that is known
-    # The types of arrays in plain calls (`_kinds`), their program, and what decided it.
-    last: list[tuple] = [(frozenset(), None, None, None, None)]
-    reasons = Reasons(func)
-    fresh = reasons.fresh
-
-    def build(backend: Contract, fixed: tuple) -> Callable[..., Any]:
-        plain = _marked(func, _bound(func, fixed))
-        compiler = lambda func: backend.jit(func, *given, notices, after)
-        if compiler(plain) is plain:  # this backend has no compiler
-            return plain
-        plain = reasons.noting(plain)
-        if not verify:
-            return compiler(plain)
-        finished = lambda func: _finished(compiler(func), after)
-        return Verified(backend, plain, finished, lambda args, kw: _given(args, kw, *given))
-
-    def call(args: tuple, kw: dict[str, Any]) -> Any:
-        fixed, token = (), None
-        if places or names:
-            fixed, args, kw = _split(places, names, args, kw)
-        backend = _speaker(tree.flatten_whole((args, kw))[0], args, kw)
-        key = (backend.name, is_on(), HOME.get(), fixed)
-        program = programs.get(key)
-        if program is None:
-            program = programs[key] = build(backend, fixed)
-        kinds = frozenset() if kw or places or names else _kinds(args)
-        if kinds and all(BACKENDS.get(kind) is backend for kind in kinds):
-            known = kinds | last[0][0] if last[0][1] is program else kinds
-            last[0] = known, program, backend, MODES.get(), HOME.get()
-        else:
-            token = LOOKED_AT.set(True)
-        order = GIVEN.set((args, kw))
-        try:
-            out = program(*args, **kw)
-        except BaseException as error:
-            failed(backend, error)
-            raise
-        finally:
-            if token is not None:
-                LOOKED_AT.reset(token)
-            GIVEN.reset(order)
-        return finish(out, backend, fixed, args, kw)
-
-    def failed(backend: Contract, error: BaseException) -> None:
-        end(notices, False)
-        reasons.forget()
-        if isinstance(error, Exception):
-            backend.explain(error)
-
-    def finish(out: Any, backend: Contract, fixed: tuple, args: tuple, kw: dict[str, Any]) -> Any:
-        if after:
-            out = after[0](out)
-        if notices:
-            end(notices, True)
-        if fresh:
-            reasons.tell(backend.name, fixed, args, kw, TRACING.get())
-        return out
+    donated = _donated(places, names, *_named(func, "donate", donate))
+    whole = Compiled(func, places, names, donated, verify)
 
     @wraps(func)
     def compiled(*args: Any, **kw: Any) -> Any:
         # Most calls end here, after a microsecond or two: the arguments are arrays and numbers, or
         # dicts, lists and tuples of them, as in the last call.
-        arrays, program, backend, modes, home = last[0]
+        arrays, program, backend, modes, home = whole.last
         plain = keyed = False
         for x in args:
             kind = type(x)
@@ -163,27 +105,139 @@ def jit(
         if AS_IT_IS.get():
             return func(*args, **kw)
         if kw or not plain or MODES.get() is not modes or HOME.get() is not home:
-            return call(args, kw)
+            return whole.call(args, kw)
         order = GIVEN.set((args, kw)) if keyed else None
         try:
             out = program(*args)
         except BaseException as error:
-            failed(backend, error)
+            whole.fail(backend, error)
             raise
         finally:
             if order is not None:
                 GIVEN.reset(order)
-        return finish(out, backend, (), args, kw) if after or notices or fresh else out
+        if whole.after or whole.notices or whole.traced:
+            return whole.finish(out, backend, (), args, kw)
+        return out
 
     return compiled
 
 
-def _finished(program: Callable[..., Any], after: list[Callable[[Any], Any]]) -> Callable[..., Any]:
-    def run(*args: Any, **kw: Any) -> Any:
-        out = program(*args, **kw)
-        return after[0](out) if after else out
+class Compiled:
+    """A function given to `jit`, its programs, and what is known of the running calls."""
 
-    return run
+    def __init__(
+        self, func: Callable[..., Any], places: set[int], names: set[str],
+        donated: tuple[tuple[int, ...], tuple[str, ...]], verify: bool,
+    ):  # fmt: skip
+        self.func, self.verify = func, verify
+        self.places, self.names = places, names  # of static arguments
+        self.donated = donated  # positions and names
+        self.programs: dict[Any, Callable] = {}
+        self.reasons = Reasons(func)
+        self.notices: dict[int, Notice] = {}  # of compilations, by thread
+        self.traced: set[int] = set()  # the threads in which a program was just traced
+        self.after: Callable[[Any], Any] | None = None  # what must be done to results, if anything
+        # The types of arrays in plain calls (`_kinds`), their program, and what decided it.
+        self.last: tuple = (frozenset(), None, None, None, None)
+
+    def call(self, args: tuple, kw: dict[str, Any]) -> Any:
+        """A call of any kind, with the program that serves it."""
+        fixed, token, before = (), None, None
+        if self.places or self.names:
+            fixed, args, kw = _split(self.places, self.names, args, kw)
+        backend = _speaker(tree.flatten_whole((args, kw))[0], args, kw)
+        key = (backend.name, is_on(), HOME.get(), fixed)
+        program = self.programs.get(key)
+        if program is None:
+            program = self.programs[key] = self._program(backend, fixed)
+        is_plain = not (kw or self.places or self.names or self.verify)
+        kinds = _kinds(args) if is_plain else frozenset()
+        if kinds and all(BACKENDS.get(kind) is backend for kind in kinds):
+            known = kinds | self.last[0] if self.last[1] is program else kinds
+            self.last = known, program, backend, MODES.get(), HOME.get()
+        else:
+            token = LOOKED_AT.set(True)
+        if self.verify:
+            before = arguments(backend, args, kw, _given(args, kw, *self.donated))
+        order = GIVEN.set((args, kw))
+        try:
+            out = program(*args, **kw)
+        except BaseException as error:
+            self.fail(backend, error)
+            raise
+        finally:
+            if token is not None:
+                LOOKED_AT.reset(token)
+            GIVEN.reset(order)
+        return self.finish(out, backend, fixed, args, kw, before)
+
+    def _program(self, backend: Contract, fixed: tuple) -> Callable[..., Any]:
+        plain = self._body(fixed)
+        if backend.jit(plain) is plain:  # this backend has no compiler
+            return plain
+
+        def traced(*args: Any, **kw: Any) -> Any:
+            self.traced.add(get_ident())
+            return plain(*args, **kw)
+
+        traced.__qualname__ = plain.__qualname__
+        return backend.jit(traced, *self.donated, self)
+
+    def _body(self, fixed: tuple) -> Callable[..., Any]:
+        """The function, of its arguments that are not static, with `TRACING` set while it runs. It
+        gets its own copies of modules among its arguments, also where nothing is compiled.
+        """
+        names = {place: x for place, _, x in fixed if isinstance(place, str)}
+        places = [(place, x) for place, _, x in fixed if isinstance(place, int)]
+
+        def body(*args: Any, **kw: Any) -> Any:
+            token, looked_at = TRACING.set(True), LOOKED_AT.get()
+            try:
+                args, kw = tree.renewed((args, kw))
+                LOOKED_AT.set(False)  # the function may change what it likes
+                full = list(args)
+                for place, x in places:  # in increasing order, so that each lands at its position
+                    full.insert(place, x)
+                out = self.func(*full, **kw, **names)
+            finally:
+                TRACING.reset(token)
+            out = tree.renewed(out)
+            LOOKED_AT.set(looked_at)
+            return out
+
+        body.__qualname__ = name_of(self.func)
+        return body
+
+    def begin(self, backend: Contract) -> None:
+        """Told by a framework that compiles within a call: it traces the function now."""
+        if get_ident() not in self.notices and not TRACING.get():
+            self.notices[get_ident()] = Notice(self.func, backend.name)
+
+    def fail(self, backend: Contract, error: BaseException) -> None:
+        """After a call that raised."""
+        end(self.notices, False)
+        self.traced.discard(get_ident())
+        if isinstance(error, Exception):
+            backend.explain(error)
+
+    def finish(
+        self, out: Any, backend: Contract, fixed: tuple, args: tuple, kw: dict[str, Any],
+        before: Arguments | None = None,
+    ) -> Any:  # fmt: skip
+        """The result of a call. The first one of a program is looked at, unless it is a part of
+        another program.
+        """
+        if self.after:
+            out = self.after(out)
+        if self.notices:
+            end(self.notices, True)
+        if get_ident() in self.traced:
+            self.traced.discard(get_ident())
+            if not TRACING.get():
+                self.reasons.tell(backend.name, fixed, args, kw)
+            if before is not None:
+                check(backend, self._body(fixed), before, out)
+        return out
 
 
 def traced(
@@ -191,15 +245,13 @@ def traced(
     func: Callable[..., Any],
     places: Sequence[int] = (),
     names: Sequence[str] = (),
-    notices: dict[int, Notice] | None = None,
-    after: list[Callable[[Any], Any]] | None = None,
+    whole: Compiled | None = None,
 ) -> Callable[..., Any]:
     """`jit` in terms of `xp.compile`, which takes a flat function and arrays: one program per
     structure and `xp.signature` of the arguments.
 
-    `places` and `names` are the donated arguments, which a program may overwrite. `notices` is for
-    programs that compile silently within a call: by thread, the slow-compilation notice to end
-    after the call. `after` is for programs whose results need something done to them.
+    `places` and `names` are the donated arguments, which a program may overwrite. `whole` is for
+    frameworks that compile within a call, or whose results need something done to them.
     """
     programs: dict[Any, tuple[Callable, Callable, list]] = {}
 
@@ -368,40 +420,3 @@ def _typed(x: Any) -> Any:
     if isinstance(x, (tuple, frozenset)):
         return type(x), tuple(map(_typed, x))
     return (type(x), repr(x)) if isinstance(x, (float, complex)) else type(x)
-
-
-def _marked(func: Callable, bound: Callable) -> Callable:
-    """`bound`, which calls `func`, with `TRACING` set while it runs. It gets its own copies of
-    modules among its arguments, also where nothing is compiled.
-    """
-
-    def call(*args: Any, **kw: Any) -> Any:
-        token, looked_at = TRACING.set(True), LOOKED_AT.get()
-        try:
-            args, kw = tree.renewed((args, kw))
-            LOOKED_AT.set(False)  # the function may change what it likes
-            out = bound(*args, **kw)
-        finally:
-            TRACING.reset(token)
-        out = tree.renewed(out)
-        LOOKED_AT.set(looked_at)
-        return out
-
-    call.__qualname__ = name_of(func)
-    return call
-
-
-def _bound(func: Callable, fixed: tuple) -> Callable:
-    """`func` as a function of its arguments that are not static."""
-    if not fixed:
-        return func
-    names = {place: x for place, _, x in fixed if isinstance(place, str)}
-    places = [(place, x) for place, _, x in fixed if isinstance(place, int)]
-
-    def call(*args: Any, **kw: Any) -> Any:
-        full = list(args)
-        for place, x in places:  # in increasing order, so that each lands at its position
-            full.insert(place, x)
-        return func(*full, **kw, **names)
-
-    return call

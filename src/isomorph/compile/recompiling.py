@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from inspect import Parameter, signature
-from threading import get_ident
 from types import CellType, FunctionType
 from typing import Any
 
@@ -34,31 +33,9 @@ class Reasons:
     def __init__(self, func: Callable[..., Any]):
         self.func, self.count = func, 0
         self.programs: dict[str, list[tuple[dict[str, str], Any]]] = {}  # by backend
-        self.fresh: set[int] = set()  # threads in which the function was just traced
 
-    def noting(self, plain: Callable[..., Any]) -> Callable[..., Any]:
-        """`plain`, which notes that it runs: a compiled function runs when it is traced."""
-
-        def call(*args: Any, **kw: Any) -> Any:
-            self.fresh.add(get_ident())
-            return plain(*args, **kw)
-
-        call.__qualname__ = name_of(plain)
-        return call
-
-    def forget(self) -> None:
-        """After a call that raised."""
-        self.fresh.discard(get_ident())
-
-    def tell(
-        self, backend: str, fixed: tuple, args: tuple, kw: dict[str, Any], inner: bool
-    ) -> None:
-        """After a call: if it was traced, say why. `inner` is a part of another program."""
-        if get_ident() not in self.fresh:
-            return
-        self.fresh.discard(get_ident())
-        if inner:
-            return
+    def tell(self, backend: str, fixed: tuple, args: tuple, kw: dict[str, Any]) -> None:
+        """After the first call of a program: say why it was compiled."""
         facts, form = self._facts(fixed, args, kw), tree.flatten_whole((args, kw))[1]
         before = self.programs.setdefault(backend, [])
         self.count += 1

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core import tree
@@ -28,59 +27,43 @@ EPS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16"
 PARTS = {"complex64": "float32", "complex128": "float64"}
 
 
-class Verified:
-    """A compiled function that is compared with the function itself each time it was traced."""
+class Arguments(NamedTuple):
+    """The arguments of a call, with copies of those that its program may overwrite."""
 
-    def __init__(
-        self,
-        backend: Contract,
-        func: Callable[..., Any],
-        compiler: Callable[[Callable[..., Any]], Callable[..., Any]],
-        donated: Callable[[tuple, dict[str, Any]], list[bool]],
-    ):
-        self.backend, self.func, self.donated = backend, func, donated
-        self.threads: set[int] = set()  # the threads in which it was just traced
+    leaves: list[Any]
+    form: Any
 
-        def traced(*args: Any, **kw: Any) -> Any:
-            self.threads.add(get_ident())
-            return func(*args, **kw)
 
-        traced.__qualname__ = name_of(func)
-        self.program = compiler(traced)
+def arguments(backend: Contract, args: tuple, kw: dict[str, Any], given: list) -> Arguments | None:
+    """The arguments to compare with; None in a part of another program. `given` marks what is
+    donated.
+    """
+    leaves, form = tree.flatten_whole((args, kw))
+    if backend.is_tracing([x for x in leaves if type(x) not in NUMBERS]):
+        return None
+    copy = lambda x: x if type(x) in NUMBERS else backend.asarray(x, copy=True)
+    return Arguments([copy(x) if yes else x for x, yes in zip(leaves, given)] or leaves, form)
 
-    def __call__(self, *args: Any, **kw: Any) -> Any:
-        leaves, form = tree.flatten_whole((args, kw))
-        arrays = [x for x in leaves if type(x) not in NUMBERS]
-        if self.backend.is_tracing(arrays):  # part of another program
-            return self.program(*args, **kw)
-        copy = lambda x: x if type(x) in NUMBERS else self.backend.asarray(x, copy=True)
-        given = self.donated(args, kw) or [False] * len(leaves)
-        kept = [copy(x) if yes else x for x, yes in zip(leaves, given)]
-        self.threads.discard(get_ident())
-        out = self.program(*args, **kw)
-        if get_ident() in self.threads:
-            args, kw = tree.unflatten(form, kept)
-            with as_it_is():
-                expected = self.func(*args, **kw)
-            self._compare(out, expected, kept)
-        return out
 
-    def _compare(self, out: Any, expected: Any, inputs: list[Any]) -> None:
-        """Raise if the outputs of the program differ from those of the function."""
-        values = lambda nest: [
-            self.backend.to_numpy(self.backend.asarray(x) if type(x) in NUMBERS else x)
-            for x in tree.flatten_whole(nest)[0]
-        ]
-        found, wanted = values(out), values(expected)
-        scale = max(map(largest, [*values(inputs), *wanted]), default=0.0)
-        pairs = zip(found, wanted, tree.paths(expected, whole=True))
-        worst = max((difference(x, y, scale, path) for x, y, path in pairs), default=None)
-        if worst is not None and worst.off > worst.allowed:
-            raise ArithmeticError(
-                f"jit: verify: {name_of(self.func)} compiled for {self.backend.name} does not give "
-                f"the results of the function itself: {worst}; call the "
-                "function without jit, and report the compiler's error"
-            )
+def check(backend: Contract, func: Callable[..., Any], given: Arguments, out: Any) -> None:
+    """Raise if a program did not return what the function itself does."""
+    args, kw = tree.unflatten(given.form, given.leaves)
+    with as_it_is():
+        expected = func(*args, **kw)
+    values = lambda nest: [
+        backend.to_numpy(backend.asarray(x) if type(x) in NUMBERS else x)
+        for x in tree.flatten_whole(nest)[0]
+    ]
+    found, wanted = values(out), values(expected)
+    scale = max(map(largest, [*values(given.leaves), *wanted]), default=0.0)
+    pairs = zip(found, wanted, tree.paths(expected, whole=True))
+    worst = max((difference(x, y, scale, path) for x, y, path in pairs), default=None)
+    if worst is not None and worst.off > worst.allowed:
+        raise ArithmeticError(
+            f"jit: verify: {name_of(func)} compiled for {backend.name} does not give "
+            f"the results of the function itself: {worst}; call the "
+            "function without jit, and report the compiler's error"
+        )
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from threading import get_ident
 from typing import Any
 
 import jax
@@ -14,8 +13,8 @@ from jax.dtypes import canonicalize_dtype, float0
 from jax.errors import TracerArrayConversionError
 from jax.experimental.compilation_cache import compilation_cache
 
-from ...compile.compiling import GIVEN, TRACING
-from ...compile.slow_compilation import Notice, name_of
+from ...compile.compiling import GIVEN
+from ...compile.slow_compilation import name_of
 from ...core import tree
 from ...gradients.custom import check_outputs
 from ..explaining import DECIDES, DEVICES, INDEX, LEAVES, MASK, NUMBER, add, explained
@@ -132,18 +131,19 @@ class JAX(Layers):
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
         compilation_cache.reset_cache()  # it may have decided already that there is none
 
-    def jit(xp, func, places=(), names=(), notices=None, after=None):
+    def jit(xp, func, places=(), names=(), whole=None):
         run = explained(xp, func)
 
         def traced(*args, **kw):  # a new function: jax.jit caches by function
-            if notices is not None and get_ident() not in notices and not TRACING.get():
-                notices[get_ident()] = Notice(func, xp.name)
+            if whole is None:
+                return run(*args, **kw)
+            whole.begin(xp)
             args, kw = key_order.restored((args, kw), GIVEN.get())
             out, met = run(*args, **kw), []
             kept = key_order.kept(out, met)
-            if after is None or not met:
+            if not met:
                 return out
-            after[:] = [key_order.released]
+            whole.after = key_order.released
             return kept
 
         traced.__name__ = name_of(func)  # shown in JAX's messages and profiles
