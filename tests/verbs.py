@@ -30,20 +30,16 @@ NOT_IN_A_PROGRAM = {  # verbs that are not needed while a program is traced, and
     ),
     **dict.fromkeys(("device", "devices", "named_device"), "device names are known before tracing"),
     "explain": "explains errors after they left the trace",
-    "host_results": "called while a program runs",
     "quick": "the framework's own generator draws outside of programs",
     **dict.fromkeys(("expect_repeats", "slot", "write_adam"), "for eager steps"),
 }
 ONLY_IN_A_PROGRAM = {"compiled_part": "a part of a program"}
 OF_TWO = dict.fromkeys(("borrow", "from_host", "lend"), "between two frameworks that are not NumPy")
 OF_FILES = {"sums": "sums bytes of files, which NumPy reads"}
-OF_TORCH = {"outline": "only torch must describe its draws"}
 NOT_ASKED = {  # backend -> the verbs that are never called on it, and why
     "numpy": {
         **dict.fromkeys(("check_given", "compile", "signature"), "it compiles nothing"),
         **dict.fromkeys(("distance", "put_window", "window"), "its indices are always known"),
-        **dict.fromkeys(("host_like", "host_results"), "calls host functions directly"),
-        **OF_TORCH,
     },
     "jax": {
         **dict.fromkeys(("check_given", "compile", "signature"), "jax.jit takes nests itself"),
@@ -52,9 +48,8 @@ NOT_ASKED = {  # backend -> the verbs that are never called on it, and why
         "has_quick_steps": "it compiles recurrent layers as a whole",
         "write_adam": "its arrays are immutable",
         **OF_FILES,
-        **OF_TORCH,
     },
-    "tensorflow": {**OF_FILES, **OF_TORCH},
+    "tensorflow": OF_FILES,
     "torch": {
         **dict.fromkeys(("is_inside", "label_scores", "picked"), "has its own cross entropy"),
         "compiled_part": "Inductor compiles whole programs",
@@ -64,7 +59,7 @@ NOT_ASKED = {  # backend -> the verbs that are never called on it, and why
 NOT_ASKED_IN_A_PROGRAM = {
     "torch": {
         "counter": "the compiler counts",
-        **dict.fromkeys(("outline", "probit"), "uses its own random kernel"),
+        "probit": "uses its own random kernel",
     }
 }
 USED = set()  # (backend, verb, whether a program was being traced)

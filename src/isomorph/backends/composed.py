@@ -39,7 +39,6 @@ class Backend(Contract):
     from ..meanings.activation import (
         elu,
         gelu,
-        hardswish,
         leaky_relu,
         log_softmax,
         logsumexp,
@@ -50,20 +49,19 @@ class Backend(Contract):
         softmax,
         softplus,
     )
-    from ..meanings.attention import attention, attention_weights
+    from ..meanings.attention import attention
     from ..meanings.bisection import bisected
     from ..meanings.conv import conv, conv_transpose
     from ..meanings.dropout import dropout
     from ..meanings.embedding import take_rows
     from ..meanings.linear import linear, linear_at_once, thirds
-    from ..meanings.loss import cross_entropy, label_scores, picked, reduced
+    from ..meanings.loss import cross_entropy, label_scores, picked
 
     # Linear algebra: values, and `lu` and `solve_triangular` with their derivatives.
     from ..meanings.matrix_functions import expm, logm, sqrtm
-    from ..meanings.norm import batch_norm, group_norm, layer_norm, local_response_norm, rms_norm
+    from ..meanings.norm import batch_norm, layer_norm, rms_norm
     from ..meanings.pivoting import pivoted
     from ..meanings.pooling import adaptive_pool, pool
-    from ..meanings.position import rotate_pairs
     from ..meanings.recurrent import gru, lstm
     from ..meanings.special.smooth import called as smooth
     from ..meanings.triangular import solve_triangular
@@ -119,29 +117,12 @@ class Backend(Contract):
 
     def host_call(xp, host: Any, arrays: Leaves) -> Leaves:
         """Call a function of NumPy arrays: `host.func(*arrays) -> results`; while tracing,
-        `host_like` gives the shapes and dtypes of the results.
+        `hosting.like` gives the shapes and dtypes of the results.
         """
         values = [xp.to_numpy(xp.stop_gradient(x, False)) for x in arrays]
         device = xp.device_of(arrays[0]) if arrays else None
         # copies: the function may return the same buffer each time
         return tuple(xp.from_numpy(np.array(y), device) for y in host.func(*values))
-
-    def host_like(xp, host: Any, kinds: Sequence[tuple]) -> list[np.ndarray]:
-        """Arrays like the results of a host function for arguments of `(shape, dtype)`."""
-        return [np.asarray(y) for y in host.like(*(np.ones(*kind) for kind in kinds))]
-
-    def host_results(xp, outs: Sequence[Any], likes: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The results of a host function, checked to be like `likes`, which a program expects."""
-        found = [np.asarray(y) for y in outs]
-        kinds = [(y.shape, y.dtype.name) for y in found]
-        wanted = [(y.shape, y.dtype.name) for y in likes]
-        casts = lambda: all(
-            np.can_cast(y.dtype, z.dtype, "same_kind") for y, z in zip(found, likes)
-        )
-        if [k[0] for k in kinds] != [k[0] for k in wanted] or not casts():
-            raise ValueError(f"host_function: needed results like {wanted}, got {kinds}")
-        # copies: they must not share memory with the arguments
-        return [np.array(y, like.dtype) for y, like in zip(found, likes)]
 
     def explain(xp, error: Exception) -> None:
         """Add to an error of the framework what to write instead, if it is known."""
@@ -254,7 +235,7 @@ class Backend(Contract):
 
     word = "uint32"  # the dtype in which words are computed
 
-    from ..meanings.random import fold_in, order, probit, words
+    from ..meanings.random import probit, words
 
     def draw(xp, meaning: Callable, key: Any, start: int, shape: tuple, *args: Any) -> Any:
         """The numbers that `meaning` draws, from number `start` on; by NumPy if the key's values
@@ -270,10 +251,6 @@ class Backend(Contract):
     def unpackable(xp, x: Any) -> Any:
         """`x` in a form that can be unpacked along its first axis: `first, second = x`."""
         return x
-
-    def outline(xp, meaning: Callable, *args: Any) -> np.ndarray:
-        """A draw of zero numbers, in NumPy, which shows their dtype."""
-        return load("numpy").draw(meaning, np.zeros(2, np.uint32), 0, (0,), *args)
 
     def is_inside(xp, x: Any, size: int) -> bool | None:
         """Whether all integers of `x` are in 0 … `size` - 1; None if that cannot be known without

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Never
 
 from ..core.dispatch import backend_of
 from ..core.keywords import refuse
+from ..meanings import activation as meanings
 
 if TYPE_CHECKING:
     from ..types.array_types import A
@@ -83,7 +84,7 @@ def hardswish(x: A, /) -> A:
     >>> iso.hardswish(np.array([-4.0, 3.0]))
     array([0., 3.])
     """
-    return backend_of(x).hardswish(x)
+    return meanings.hardswish(backend_of(x), x)
 
 
 def sigmoid(x: A, /) -> A:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never, overload
 
 from ..core.dispatch import backend_of, dtype_of
 from ..core.keywords import refuse
+from ..meanings.loss import reduced
 
 if TYPE_CHECKING:
     from ..core.means import Mean
@@ -95,7 +96,7 @@ def binary_cross_entropy(
     if habits:
         refuse("binary_cross_entropy", habits)
     xp = _pair("binary_cross_entropy", logits, labels, reduction)
-    return xp.reduced(xp.softplus(logits) - logits * labels, reduction)
+    return reduced(xp, xp.softplus(logits) - logits * labels, reduction)
 
 
 @overload
@@ -114,7 +115,7 @@ def mse(prediction: Any, target: Any, /, *, reduction: str = "mean", **habits: N
         refuse("mse", habits)
     xp = _pair("mse", prediction, target, reduction)
     error = prediction - target
-    return xp.reduced(error * error, reduction)
+    return reduced(xp, error * error, reduction)
 
 
 @overload
@@ -132,7 +133,7 @@ def mae(prediction: Any, target: Any, /, *, reduction: str = "mean", **habits: N
     if habits:
         refuse("mae", habits)
     xp = _pair("mae", prediction, target, reduction)
-    return xp.reduced(xp.abs(prediction - target), reduction)
+    return reduced(xp, xp.abs(prediction - target), reduction)
 
 
 @overload
@@ -170,8 +171,8 @@ def huber(
         raise ValueError(f"huber: needed a positive delta, got {delta}")
     error = prediction - target
     size = xp.abs(error)
-    return xp.reduced(
-        xp.where(size <= delta, 0.5 * error * error, delta * (size - 0.5 * delta)), reduction
+    return reduced(
+        xp, xp.where(size <= delta, 0.5 * error * error, delta * (size - 0.5 * delta)), reduction
     )
 
 
@@ -198,7 +199,7 @@ def kl_divergence(
     some = target > 0
     safe = xp.where(some, target, xp.ones_like(target))
     each = xp.where(some, target * (xp.log(safe) - log_prediction), xp.zeros_like(target))
-    return xp.reduced(each, reduction)
+    return reduced(xp, each, reduction)
 
 
 def _pair(name: str, one: Any, other: Any, reduction: str) -> Any:

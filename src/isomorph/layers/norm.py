@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 from ..core.dispatch import backend_of
 from ..core.keywords import refuse
+from ..meanings import norm as meanings
 from ..meanings.norm import BatchNormPlan
 from ..meanings.shapes import GENERAL, is_first, other_side, remembered
 
@@ -129,7 +130,8 @@ def group_norm(
         raise ValueError(
             f"group_norm: needed groups that divide the {size} channels, got {groups!r}"
         )
-    return backend_of(x, weight, bias).group_norm(x, groups, weight, bias, epsilon, channel)
+    xp = backend_of(x, weight, bias)
+    return meanings.group_norm(xp, x, groups, weight, bias, epsilon, channel)
 
 
 def instance_norm(
@@ -155,7 +157,8 @@ def instance_norm(
         raise ValueError(f"instance_norm: needed x with at least 3 axes, got shape {list(x.shape)}")
     size = x.shape[channel]
     _check_channels("instance_norm", x, channel, weight=weight, bias=bias)
-    return backend_of(x, weight, bias).group_norm(x, size, weight, bias, epsilon, channel)
+    xp = backend_of(x, weight, bias)
+    return meanings.group_norm(xp, x, size, weight, bias, epsilon, channel)
 
 
 def local_response_norm(
@@ -179,7 +182,7 @@ def local_response_norm(
     channel = _channel("local_response_norm", x, data_format)
     if type(size) is not int or size < 1:
         raise ValueError(f"local_response_norm: needed size as an int >= 1, got {size!r}")
-    return backend_of(x).local_response_norm(x, size, alpha, beta, k, channel)
+    return meanings.local_response_norm(backend_of(x), x, size, alpha, beta, k, channel)
 
 
 def _checked(name: str, x: Any, axis: Any, weight: Any, bias: Any) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.default_backend import home
 from ..core.dispatch import backend_of, dtype_of
+from ..meanings.position import rotate_pairs
 from ..meanings.shapes import broadcast
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def rotary_embedding(
             f"{name}: needed positions that broadcast to {list(shape[:-1])}, got "
             f"{list(positions.shape)}"
         )
-    return xp.rotate_pairs(x, positions, base, interleaved)
+    return rotate_pairs(xp, x, positions, base, interleaved)
 
 
 def local_window_mask(

@@ -45,7 +45,7 @@ def weighted(
     """The result of attention, and the weights it used. `drop`, if given, sets some weights to
     zero before that.
     """
-    weights = xp.attention_weights(query, key, scale, mask, is_causal)
+    weights = attention_weights(xp, query, key, scale, mask, is_causal)
     if drop is not None:
         weights = drop(weights)
     return xp.matmul(weights, value), weights

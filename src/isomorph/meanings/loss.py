@@ -21,7 +21,7 @@ def cross_entropy(
     classes = logits.shape[axis]
     if tuple(labels.shape) == tuple(logits.shape) and not xp.isdtype(labels.dtype, "integral"):
         wanted = labels * (1 - smoothing) + smoothing / classes if smoothing else labels
-        return xp.reduced(-xp.sum(wanted * xp.log_softmax(logits, axis), axis=axis), reduction)
+        return reduced(xp, -xp.sum(wanted * xp.log_softmax(logits, axis), axis=axis), reduction)
     counts = None
     if ignored is not None:
         counts = labels != ignored
@@ -38,8 +38,8 @@ def cross_entropy(
     if lost is not None:  # a factor NaN, so that the gradient of its row is NaN too
         each = each * xp.where(lost, xp.nan * xp.ones_like(each), xp.ones_like(each))
     if counts is None:
-        return xp.reduced(each, reduction)
-    return xp.reduced(xp.where(counts, each, xp.zeros_like(each)), reduction, counts)
+        return reduced(xp, each, reduction)
+    return reduced(xp, xp.where(counts, each, xp.zeros_like(each)), reduction, counts)
 
 
 def label_scores(xp: Any, logits: Any, labels: Any, axis: int) -> Any:

@@ -138,7 +138,7 @@ def fold_in(key: A, data: Any, /) -> A:
             f"{shown(data)}"
         )
     backend_of(key, data)
-    return xp.fold_in(key, data)
+    return draws.fold_in(xp, key, data)
 
 
 def bits(key: A, shape: Shape = (), /, *, dtype: DType = "uint32") -> A:

@@ -262,7 +262,7 @@ def shuffled(xp: Contract, key: Any, n: int) -> Any:
     for _ in range(rounds):
         keys = xp.draw(draws.keys, key, 0, (2,))
         key = keys[0, ...]
-        places = xp.take(places, xp.order(keys[1, ...], n))
+        places = xp.take(places, draws.order(xp, keys[1, ...], n))
     return places
 
 

@@ -17,6 +17,7 @@ from ...compile.compiling import GIVEN
 from ...compile.slow_compilation import name_of
 from ...core import tree
 from ...gradients.custom import check_outputs
+from .. import hosting
 from ..explaining import DECIDES, DEVICES, INDEX, LEAVES, MASK, NUMBER, add, explained
 from . import (
     convolution,
@@ -92,7 +93,7 @@ class JAX(Layers):
     def host_call(xp, host, arrays):
         if not any(isinstance(x, Tracer) for x in arrays):
             return super().host_call(host, arrays)
-        examples = xp.host_like(host, [(x.shape, x.dtype) for x in arrays])
+        examples = hosting.like(host, [(x.shape, x.dtype) for x in arrays])
         likes = [np.empty(y.shape, canonicalize_dtype(y.dtype)) for y in examples]
         kinds = [jax.ShapeDtypeStruct(y.shape, y.dtype) for y in likes]
 
@@ -107,7 +108,7 @@ class JAX(Layers):
                     "off, as in JAX's own threads inside `jax.enable_x64()`; use "
                     'jax.config.update("jax_enable_x64", True)'
                 )
-            return xp.host_results(host.func(*found), likes)
+            return hosting.results(host.func(*found), likes)
 
         # its derivative is the rule around it: a callback cannot have one
         arrays = jax.lax.stop_gradient(arrays)

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from ...meanings.special.smooth import called as smooth
+from .. import hosting
 from ..explaining import DECIDES, INDEX, LEAVES, NUMBER, add, explained
 from . import (
     bitwise,
@@ -111,10 +112,10 @@ class TensorFlow(Layers):
         if all(isinstance(dtypes.tensor(x), Eager) for x in arrays):
             return super().host_call(host, arrays)
         kinds = [(tuple(x.shape), x.dtype.as_numpy_dtype) for x in arrays]
-        examples = xp.host_like(host, kinds)
+        examples = hosting.like(host, kinds)
 
         def call(*values):
-            return xp.host_results(host.func(*values), examples)
+            return hosting.results(host.func(*values), examples)
 
         given = [tf.as_dtype(y.dtype) for y in examples]
         outs = tf.numpy_function(call, arrays, given, stateful=False)

@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from ...meanings.bounds import strays
+from ...meanings.loss import reduced
 from ...meanings.norm import BatchNormPlan, moved
 from ...meanings.pooling import PoolPlan
 from ..composed import Backend
@@ -129,7 +130,7 @@ class Layers(Backend):
             raise
         if lost is not None:  # a factor, so that the gradient of its row is NaN too
             each = each * tf.where(lost, tf.cast(xp.nan, each.dtype), tf.ones_like(each))
-        return xp.reduced(each, reduction)
+        return reduced(xp, each, reduction)
 
     def is_inside(xp, x: Any, size: int) -> bool | None:
         x = dtypes.tensor(x)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..hosting import like, results
 from . import private
 from .private import len_torch_dispatch_stack
 
@@ -27,12 +28,12 @@ class Hosted:
     def run(self, arrays: list[torch.Tensor]) -> list[np.ndarray]:
         outs = self.host.func(*map(self.xp.to_numpy, arrays))
         likes = [np.asarray(y) for y in outs] if self.likes is None else self.likes
-        return self.xp.host_results(outs, likes)
+        return results(outs, likes)
 
     def outline(self, arrays: list[torch.Tensor]) -> list[torch.Tensor]:
         with private.unset_fake_temporarily():
             kinds = [(tuple(x.shape), self._dtype(x.dtype)) for x in arrays]
-            self.likes = likes = self.xp.host_like(self.host, kinds)
+            self.likes = likes = like(self.host, kinds)
             return [self.xp.from_numpy(y) for y in likes]
 
     def _dtype(self, dtype: torch.dtype) -> Any:

@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from ...meanings.bounds import refuse
+from ...meanings.loss import reduced
 from ...meanings.norm import BatchNormPlan
 from ...meanings.pooling import PoolPlan
 from ..composed import Backend
@@ -170,7 +171,7 @@ class Layers(Backend):
             _refuse(xp, "cross_entropy", wrong, logits.shape[min(1, logits.ndim - 1)], "labels")
             raise
         if not alone and reduction != "none":
-            return xp.reduced(loss, reduction, None if ignored is None else labels != ignored)
+            return reduced(xp, loss, reduction, None if ignored is None else labels != ignored)
         return loss if shape is None or reduction != "none" else loss.reshape(shape)
 
     def pool(xp, x: Any, plan: PoolPlan) -> Any:

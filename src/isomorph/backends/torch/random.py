@@ -52,7 +52,8 @@ def _(
 ) -> torch.Tensor:
     backend = load("torch")
     args = (*([dtype] if dtype else ()), *numbers)
-    like = backend.outline(getattr(draws, name), *args)
+    # a draw of zero numbers in NumPy, which shows their dtype
+    like = load("numpy").draw(getattr(draws, name), np.zeros(2, np.uint32), 0, (0,), *args)
     kind = backend.dtype(like.dtype)
     return torch.empty((*shape, *like.shape[1:]), dtype=kind, device=key.device)
 
