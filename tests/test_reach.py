@@ -31,7 +31,7 @@ PLANTED = {
         "linalg/test_linalg_gradients.py:torch gradients/test_gradients.py:jax "
         "training/test_fit.py:tensorflow scoreboard/test_page.py",
     ),
-    "backends/torch/repairs.py": (
+    "backends/torch/inductor/repairs.py": (
         "compile/test_compile.py:torch training/test_fit.py:torch special/test_bessel.py:torch "
         "backends/test_torch_edges.py compile/test_recompiling.py:torch "
         "docs/test_blocks_of_pages.py",

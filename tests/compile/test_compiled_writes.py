@@ -1,6 +1,6 @@
 """In-place writes in compiled torch programs: those that Inductor loses, and those that we avoid.
 
-Inductor 2.13 has seven bugs (`backends/torch/repairs.py`). When it reshapes the loops of two
+Inductor 2.13 has seven bugs (`torch/inductor/repairs.py`). When it reshapes the loops of two
 operations to fuse them, it forgets that a third one wrote what they read. It overwrites complex
 arrays that are still read. It writes all rows of an expanded array into one. It computes from an
 array after an operator has overwritten it. It reads an array while it writes to it. It writes one
@@ -8,7 +8,9 @@ result over another. On a GPU, a part of a kernel reads what another part comput
 write is compared with eager execution; canaries tell whether the compiler still has the bugs.
 """
 
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ from isomorph.core import tree
 
 pytestmark = pytest.mark.parametrize("backend", ["torch"], indirect=True)
 
-compiling, repairs = ours("torch.compiling"), ours("torch.repairs")
+compiling, repairs = ours("torch.compiling"), ours("torch.inductor.repairs")
 N = 5
 PLACES, ONES = torch.arange(N), torch.ones(N, dtype=torch.float64)
 POINTS = torch.from_numpy(np.random.default_rng(0).normal(size=(N, N)))
@@ -170,11 +172,6 @@ def raised(x):
     before, y = x.sum() / 2 + x[0, 0] * 3, x.clone()
     raise_all([y], 5.0, torch.cos(x))
     return before, y
-
-
-def raised_in_place(x):
-    before, after = raised(x)
-    return before, x.copy_(after)
 
 
 def after_overwriting():
@@ -351,14 +348,6 @@ def test_one_result_is_not_written_over_another(backend, name):
     assert off(iso.jit(func, donate=0)(*given()), func(*given())) < 1e-15
 
 
-def swapped(a, b):
-    return set_first(a), a.copy_(b * 2)
-
-
-def moved(x):
-    return FROM_ITSELF["all"](torch.cumsum(x, 0)), FROM_ITSELF["to the right"](torch.cumsum(x, 0))
-
-
 def crossed_by_torch(a, b):
     return tuple(torch._foreach_add([a, b], [b, a]))
 
@@ -404,25 +393,40 @@ def test_parts_of_a_kernel_wait_for_each_other(backend, donate):
         assert off(program(a.clone(), b.clone()), wanted) < 1e-12
 
 
+# The bugs of Inductor as they are reported, each with a program that shows it.
+REPORTS = sorted((Path(__file__).parents[2] / "docs/upstream").glob("inductor-*.md"))
+IN_EVERY_RUN = "inductor-reads-before-it-is-written"
+
+
+def reported(path):
+    """The function of a report, and its arguments."""
+    code = re.search(r"^```python.*?\n(.*?)^expected = ", path.read_text(), re.S | re.M)[1]
+    names = {"__name__": path.stem}
+    exec(compile(code, path, "exec"), names)
+    return names["func"], names["args"]
+
+
+def test_every_report_has_a_repair(backend):
+    assert sorted(row.report for row in repairs.REPAIRS if row.report) == [p.stem for p in REPORTS]
+
+
 @pytest.mark.takes("torch compiles C++")
 @pytest.mark.skipif(
     older("torch", 2, 13) or not older("torch", 2, 14),
     reason="seen in torch 2.13, the first gone in 2.15",
 )
 @pytest.mark.parametrize(
-    "func",
+    "report",
     [
-        both,
-        *(
-            pytest.param(func, marks=SLOW)
-            for func in (second, expanded, raised_in_place, moved, swapped)
-        ),
-    ],
+        pytest.param(path, id=path.stem, marks=() if path.stem == IN_EVERY_RUN else SLOW)
+        for path in REPORTS
+    ]
+    + [pytest.param(None, id="complex arrays", marks=SLOW)],
 )
-def test_inductor_still_has_its_errors(backend, func):
-    """A canary: if this fails, torch has fixed the bug, and its part of `repairs.py` can go."""
-    arrays = {moved: [NUMBERS], swapped: [NUMBERS, torch.cos(NUMBERS)]}.get(func, [POINTS])
-    given = lambda: [x.clone() for x in arrays]
+def test_inductor_still_has_its_errors(backend, report):
+    """A canary: if this fails, torch has fixed the bug; its repair and its report can go."""
+    func, args = reported(report) if report else (second, [POINTS])
+    given = lambda: [x.clone() for x in args]
     wanted = [x.clone() for x in func(*given())]
     graph = proxy_tensor.make_fx(func, tracing_mode="fake", _allow_non_fake_inputs=True)(*given())
     assert off(graph(*given()), wanted) < 1e-12

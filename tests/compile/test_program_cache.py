@@ -118,7 +118,7 @@ def test_what_a_processor_can_load_is_asked_once(backend, tmp_path):
     probe = lambda self, path: asked.append(path) or "good" in path
     paths = [str(tmp_path / part) for part in ("good.so", "bad.so")]
     for _ in range(3):
-        loads = ours("torch.program_files").asked_once(probe)
+        loads = ours("torch.inductor.program_files").asked_once(probe)
         assert [loads(None, path) for path in paths] == [True, False]
     assert asked == [*paths, paths[1], paths[1]]  # what failed is tried again
     assert [p.name for p in tmp_path.iterdir()] == [f"good.so.{processor()}.loads"]
@@ -140,7 +140,7 @@ def test_no_half_library_stays_in_the_folder(backend, tmp_path, monkeypatch):
     made = builder.CppBuilder("some", [str(tmp_path / "some.cpp")], output_dir=str(tmp_path),
                               BuildOption=builder.CppOptions())  # fmt: skip
     path, command = Path(made.get_target_file_path()), made.get_command_line()
-    with ours("torch.program_files").kept():
+    with ours("torch.inductor.program_files").kept():
         ended = True
         with pytest.raises(KeyboardInterrupt):
             made.build()
@@ -155,7 +155,7 @@ def test_no_half_library_stays_in_the_folder(backend, tmp_path, monkeypatch):
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)
 def test_compiled_programs_are_written_like_this(backend, monkeypatch):
     """`iso.jit` compiles inside of `kept`."""
-    files, inside = ours("torch.program_files"), []
+    files, inside = ours("torch.inductor.program_files"), []
     kept, compile_ = files.kept, ours("torch.private").inductor_compile
 
     @contextmanager

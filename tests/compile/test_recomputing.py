@@ -13,7 +13,7 @@ from isomorph.core import tree
 
 pytestmark = pytest.mark.parametrize("backend", ["torch"], indirect=True)
 
-recomputing, repairs = ours("torch.recomputing"), ours("torch.repairs")
+recomputing, repairs = ours("torch.inductor.recomputing"), ours("torch.inductor.repairs")
 LIMITS = {name: getattr(recomputing, name) for name in ("SMALL", "PART", "WORTH")}
 
 

@@ -5,11 +5,11 @@ from frameworks import ABSENT
 
 from .blocks import BACKENDS, EACH, NOT_RUN, ROOT, blocks, run_page
 
-# The API pages are made from docstrings, whose examples other tests run.
+# Other tests run the examples of docstrings, of which the API pages are made, and reports of bugs.
 PAGES = sorted(
     path
     for path in (ROOT / "docs").rglob("*.md")
-    if path.relative_to(ROOT / "docs").parts[0] not in ("api", "scoreboard")
+    if path.relative_to(ROOT / "docs").parts[0] not in ("api", "scoreboard", "upstream")
 )
 BLOCKS = [block for path in PAGES for block in blocks(path)]
 

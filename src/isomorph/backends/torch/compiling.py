@@ -21,11 +21,12 @@ import torch
 from torch.fx.node import map_arg
 
 from ...compile.slow_compilation import noticed
-from . import looping, private, program_files
+from . import looping, private
 from .caller import Caller
+from .inductor import program_files
+from .inductor.recomputing import save_memory
+from .inductor.repairs import owner_of, repaired, replaced
 from .private import is_any_autocast_enabled, len_torch_dispatch_stack, peek_interpreter_stack
-from .recomputing import save_memory
-from .repairs import owner_of, repaired, replaced
 
 HOST = "isomorph.host.default"  # the operator of `hosting`
 TRACING = Lock()  # only one thread traces at a time

@@ -1,32 +1,9 @@
 """Seven bugs of torch's compiler, repaired while a program is compiled here.
 
-Inductor's programs (seen in torch 2.13, the first fixed in 2.15) are silently wrong, also in
-`torch.compile`:
-
-* They may read an array before it is written. The compiler changes the loops of two operations
-  to fuse them. One of them then no longer waits for a third operation that writes its input
-  (`index_put`, `scatter_add`, `diagonal_scatter`, the gradient of a gather; a write in place).
-* They may overwrite values that are still read. A write into a copy becomes a write in place if
-  nothing seems to read the old values. Complex arrays are computed by torch's own kernels, and
-  something may still read them (the second derivative of a product of two `rfft`). Programs with
-  complex arrays keep their copies.
-* The same happens to an expanded array, whose rows share memory: every row is written to the same
-  memory (`index_put`, and operations that become one, like `index_add`; `vmap` of
-  `iso.at(zeros)`). Such an array is copied first.
-* If an operator that is not torch's own writes into an array, what was computed from its old values
-  may read the new ones: it is computed as late as possible, and the compiler notices too late that
-  it must come first.
-* A write in place may read what it has already overwritten: `y[1:] = y[:-1]`, `y[index] = y`, an
-  index computed from `y`, two arrays that an operator writes into and reads. What an operation
-  reads from memory that it may overwrite is copied or computed first.
-* A write into a copy of an argument becomes a write in place because the argument is overwritten
-  later anyway; but what overwrites it is another result, and the first one is lost. The copy stays.
-* On a GPU, an operation on a list of arrays (`torch._foreach_add`) is one kernel whose parts run at
-  the same time. What two parts read may be computed by one of them, too late for the other. It is
-  computed in another kernel, before.
-
-Canary tests tell when a version of torch no longer has such a bug, except for the last one, which
-needs a GPU (`tests/compile/test_compiled_writes.py`).
+Inductor's programs are silently wrong, also in `torch.compile`. `REPAIRS` has a row for each bug;
+its report in `docs/upstream` has a short program that shows it, and why it happens. Canary tests
+tell when a version of torch no longer has it (`tests/compile/test_compiled_writes.py`); then its
+row, its repair and its report go.
 """
 
 from __future__ import annotations
@@ -38,13 +15,57 @@ from hashlib import sha256
 from importlib import import_module
 from operator import getitem
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from ...version import __version__
-from . import private
+from ....version import __version__
+from .. import private
 
+
+class Repair(NamedTuple):
+    """A bug of Inductor, and what is done about it."""
+
+    bug: str
+    versions: str  # of torch, in which it was seen
+    report: str  # in `docs/upstream`; '' where no short program shows it
+    done: str
+
+
+REPAIRS = (
+    Repair(
+        "an array is read before a third operation has written it", "2.13, fixed in 2.15",
+        "inductor-reads-before-it-is-written",
+        "an operation whose loops are changed still waits for the same writes",
+    ),
+    Repair(
+        "complex arrays, which torch's own kernels compute, are overwritten while they are read "
+        "(the second derivative of a product of two rfft)", "2.13", "",
+        "programs with complex arrays write nothing in place",
+    ),
+    Repair(
+        "all rows of an expanded array are written into one", "2.13",
+        "inductor-writes-rows-of-an-expanded-array", "such an array is copied first",
+    ),
+    Repair(
+        "an array is read after an operator that is not torch's own has overwritten it", "2.13",
+        "inductor-reads-after-an-operator-has-written",
+        "what reads an array is computed before an operator writes into it",
+    ),
+    Repair(
+        "a write in place reads what it has already overwritten", "2.13",
+        "inductor-overwrites-what-a-write-reads",
+        "what an operation reads from memory that it may overwrite is copied first",
+    ),
+    Repair(
+        "a result is written over an argument, and another result over it", "2.13",
+        "inductor-loses-a-result-that-is-overwritten", "the result keeps its copy",
+    ),
+    Repair(
+        "on a GPU, a part of a kernel (`torch._foreach_add`) reads what another part computes",
+        "2.11 to 2.13", "", "what two parts read is computed in another kernel, before",
+    ),
+)  # fmt: skip
 PARTS = ("recompute_size_and_body", "reinplace_inplaceable_ops", "call_function", "can_fuse")
 
 # Operations that set a part of an array, of which the compiler may make writes in place.
@@ -63,11 +84,8 @@ COPY = torch.ops.aten.copy_.default
 
 @contextmanager
 def repaired(tag: str = "") -> Iterator[None]:
-    """Repair all bugs in programs that are compiled inside the block. An operation whose loops are
-    changed still waits for the same writes as before. Programs with complex arrays write nothing in
-    place. An expanded array is copied before something is written into it. What reads an array is
-    computed before something writes into it. A part of a kernel reads nothing that another part
-    computes. Programs compiled with another `tag` are not taken from torch's disk cache.
+    """Repair all bugs in programs compiled inside the block. Programs compiled with another `tag` are
+    not taken from torch's disk cache.
     """
     for word in PARTS:
         if not private.has(word):

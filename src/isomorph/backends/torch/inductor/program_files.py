@@ -9,8 +9,8 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any
 
-from ...compile.processor import processor
-from . import private
+from ....compile.processor import processor
+from .. import private
 from .repairs import owner_of, replaced
 
 
