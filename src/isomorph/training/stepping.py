@@ -218,21 +218,22 @@ class TrainStep:
         xp: Any = backend_of(tree.flatten(old.variables)[0][0])
         objective = partial(self._objective, xp, skeleton, old)
         objective = value_and_grad_alone(self.name, objective)
-        beside = [old.state, None]  # state and aux, updated after every part
+        state, aux = old.state, None  # updated after every part
 
         is_own = self.world is not None and not self.world.is_global  # a part of the batch
-        is_scalar = [False]
+        is_scalar = False
 
         def parts() -> Iterator[Part]:
+            nonlocal state, aux, is_scalar
             for part in split(self.name, batch, self.accumulate, is_own):
-                (loss, found), grads = objective(old.variables, beside[0], part)
-                *beside[:], count = found
+                (loss, found), grads = objective(old.variables, state, part)
+                state, aux, count = found
                 if is_own and count is None:  # parts of unequal size
-                    is_scalar[0], count = True, float(rows_of(self.name, part))
+                    is_scalar, count = True, float(rows_of(self.name, part))
                 yield Part(loss, grads, count)
 
         whole = averaged(xp, parts())
-        return (whole._replace(count=None) if is_scalar[0] else whole), *beside
+        return (whole._replace(count=None) if is_scalar else whole), state, aux
 
     def _last(self, arrays: dict, part: Part, state: Any, aux: Any) -> tuple:
         """The arrays after the update, the loss and aux."""

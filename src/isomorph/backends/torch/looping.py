@@ -361,18 +361,19 @@ def _raw_scan(
     like = xs[0]
     first = [y.clone(memory_format=torch.contiguous_format) for y in carry]
     first = first or [like.new_zeros(())]  # torch's operation needs a carry, and a result
-    n_ys = [0]
+    n_ys = 0
 
     def combine(*a: Any) -> list:
+        nonlocal n_ys
         after, ys = step(a[-len(held) :] if held else (), a[:c], a[len(first) : len(first) + x])
-        n_ys[0] = len(ys)
+        n_ys = len(ys)
         after = after or (a[0],)
         ys = ys or (after[0].new_zeros(()),)
         return [y.clone(memory_format=torch.contiguous_format) for y in (*after, *ys)]
 
     rows = [torch.flip(y, (0,)) if reverse else y for y in xs]
     outs = private.scan_op(combine, first, list(_apart(rows)), _apart(held))
-    last, ys = outs[:c], outs[len(first) : len(first) + n_ys[0]]
+    last, ys = outs[:c], outs[len(first) : len(first) + n_ys]
     return tuple(last), tuple(torch.flip(y, (0,)) if reverse else y for y in ys)
 
 

@@ -84,7 +84,7 @@ COPY = torch.ops.aten.copy_.default
 
 @contextmanager
 def repaired(tag: str = "") -> Iterator[None]:
-    """Repair all bugs in programs compiled inside the block. Programs compiled with another `tag` are
+    """Repair all bugs in programs compiled inside the block. Those compiled with another `tag` are
     not taken from torch's disk cache.
     """
     for word in PARTS:
