@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from border_ledger import patterns, raising, says
 from border_transforms import check
+from frameworks import older
 
 import isomorph as iso
 
@@ -262,6 +263,8 @@ def functions(backend):
 
 @pytest.mark.parametrize(("backend", "call", "name"), GRID, indirect=["backend"])
 def test_our_transforms_of_their_functions(backend, xp, call, name):
+    if call == "torch.utils.checkpoint" and "vmap" in name and older("torch", 2, 13):
+        pytest.skip("torch's checkpoint cannot be mapped before 2.13")
     func = functions(backend)[call]
     table = transforms(xp, xp.asarray(X), xp.asarray(U), 10 if call in RULES else 1)
     transform, wanted = table[name]
