@@ -26,44 +26,22 @@ def custom_linear_solve(
     """The x with matvec(x) = b, found by `solve(matvec, b)`. Its gradients come from the
     equation.
     """
-    captured, rebuild = hoist(matvec)
-    solve = _constant(solve)
+    name, solve = "custom_linear_solve", _constant(solve)
     if symmetric:
         transpose_solve = solve
 
-    def found(captured: list, b: Any) -> Any:
-        return solve(rebuild(captured), b)
-
-    def fwd(captured: list, b: Any) -> tuple:
-        out = unseen("custom_linear_solve", xp, found, (captured, b))
-        x = _solution("custom_linear_solve", "b", b, out, has_aux)
-        _same("custom_linear_solve", "matvec(x)", b, _unseen_at(xp, rebuild, captured, x))
-        return out, (captured, b, x)
-
-    def bwd(saved: tuple, upstream: Any) -> tuple:
-        captured, b, x = saved
-        g = upstream[0] if has_aux else upstream
+    def back(apply: Callable, b: Any, x: Any, g: Any) -> tuple[Any, Any]:
         if transpose_solve is None:
             raise TypeError(
-                "custom_linear_solve: needed transpose_solve or symmetric=True for a gradient, got "
-                "neither"
+                f"{name}: needed transpose_solve or symmetric=True for a gradient, got neither"
             )
-        if _watched(xp, (captured, b)):  # for a higher order, x must depend on them again
-            x = run(captured, b)
-            x = x[0] if has_aux else x
-        apply = rebuild(captured)
         zero = tree.map(xp.zeros_like, b)
         turned = apply if symmetric else lambda v: vjp(apply, zero)[1](v)[0]
-        back = custom_linear_solve(xp, turned, g, transpose_solve, solve, symmetric, has_aux)
-        back = back[0] if has_aux else back
-        minus = tree.map(lambda y: -y, back)
-        (grads, _) = gradients_of(
-            xp, lambda captured, x: rebuild(captured)(x), (captured, x), minus
-        )
-        return grads, back
+        found = custom_linear_solve(xp, turned, g, transpose_solve, solve, symmetric, has_aux)
+        found = found[0] if has_aux else found
+        return found, found
 
-    run = ruled("custom_linear_solve", lambda *args: fwd(*args)[0], fwd, bwd, has_aux)
-    return run(captured, b)
+    return _solved(xp, name, ("b", "matvec(x)"), matvec, b, solve, back, has_aux)
 
 
 def custom_root(
@@ -77,37 +55,50 @@ def custom_root(
     """The x with f(x) = 0, found by `solve(f, initial_guess)`. Its gradients come from the
     equation.
     """
-    captured, rebuild = hoist(f)
-    solve = _constant(solve)
 
-    def found(captured: list, guess: Any) -> Any:
-        return solve(rebuild(captured), guess)
-
-    def fwd(captured: list, guess: Any) -> tuple:
-        out = unseen("custom_root", xp, found, (captured, guess))
-        x = _solution("custom_root", "the initial guess", guess, out, has_aux)
-        _same("custom_root", "f(x)", guess, _unseen_at(xp, rebuild, captured, x))
-        return out, (captured, guess, x)
-
-    def bwd(saved: tuple, upstream: Any) -> tuple:
-        captured, guess, x = saved
-        g = upstream[0] if has_aux else upstream
-        if _watched(xp, captured):
-            x = run(captured, stop_gradient(guess, preserve_type=False))
-            x = x[0] if has_aux else x
-        apply = rebuild(captured)
+    def back(apply: Callable, guess: Any, x: Any, g: Any) -> tuple[Any, None]:
         along = lambda v: jvp(apply, (x,), (v,))[1]
         solved = lambda y: tangent_solve(along, y)
         zero = tree.map(xp.zeros_like, g)
-        back = vjp(solved, zero)[1](g)[0]  # the transpose of a linear function
-        minus = tree.map(lambda y: -y, back)
+        return vjp(solved, zero)[1](g)[0], None  # the transpose of a linear function
+
+    words, guess = ("the initial guess", "f(x)"), stop_gradient(initial_guess, preserve_type=False)
+    return _solved(xp, "custom_root", words, f, guess, _constant(solve), back, has_aux)
+
+
+def _solved(
+    xp: Any, name: str, words: tuple[str, str], equation: Callable, begin: Any, solve: Callable,
+    back: Callable, has_aux: bool,
+) -> Any:  # fmt: skip
+    """`solve(equation, begin)`, with gradients from the equation: `back(equation, begin, x, g)` are
+    the gradients with respect to minus the equation, and to `begin`. `words` name both in errors.
+    """
+    captured, rebuild = hoist(equation)
+
+    def found(captured: list, begin: Any) -> Any:
+        return solve(rebuild(captured), begin)
+
+    def fwd(captured: list, begin: Any) -> tuple:
+        out = unseen(name, xp, found, (captured, begin))
+        x = _solution(name, words[0], begin, out, has_aux)
+        _same(name, words[1], begin, _unseen_at(xp, rebuild, captured, x))
+        return out, (captured, begin, x)
+
+    def bwd(saved: tuple, upstream: Any) -> tuple:
+        captured, begin, x = saved
+        g = upstream[0] if has_aux else upstream
+        if _watched(xp, (captured, begin)):  # for a higher order, x must depend on them again
+            x = run(captured, begin)
+            x = x[0] if has_aux else x
+        to_equation, to_begin = back(rebuild(captured), begin, x, g)
+        minus = tree.map(lambda y: -y, to_equation)
         (grads, _) = gradients_of(
             xp, lambda captured, x: rebuild(captured)(x), (captured, x), minus
         )
-        return grads, None
+        return grads, to_begin
 
-    run = ruled("custom_root", lambda *args: fwd(*args)[0], fwd, bwd, has_aux)
-    return run(captured, initial_guess)
+    run = ruled(name, lambda *args: fwd(*args)[0], fwd, bwd, has_aux)
+    return run(captured, begin)
 
 
 def _constant(solve: Callable) -> Callable:
