@@ -7,8 +7,8 @@ from typing import Any
 import jax
 
 from ..core import tree
+from ..modules.contents import STATE, VARIABLE
 from ..modules.state import value_of
-from ..modules.walk import STATE, VARIABLE
 from .parts import is_array, taken_apart
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..arrays.conversion import to_numpy
 from ..core import tree
 from ..core.dispatch import backend_of, find_backend
+from ..modules.contents import CONSTANT, MODULE, chain_of, gather, look, own
 from ..modules.conv import Conv, DepthwiseConv2D
-from ..modules.holding import gather, look
 from ..modules.layers import (
     BatchNorm,
     Dropout,
@@ -24,9 +24,7 @@ from ..modules.layers import (
 )
 from ..modules.module import Module
 from ..modules.sequence import MultiHeadAttention, Recurrent
-from ..modules.skeleton import chain_of
 from ..modules.state import value_of
-from ..modules.walk import CONSTANT, MODULE, own
 from .ordering import Order, orders, turn_of
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..modules.contents import MODULE, is_module, own
 from ..modules.conv import Conv, DepthwiseConv2D
 from ..modules.layers import (
     Activation,
@@ -32,7 +33,6 @@ from ..modules.layers import (
     Sequential,
 )
 from ..modules.sequence import MultiHeadAttention, Recurrent
-from ..modules.walk import MODULE, is_module, own
 
 if TYPE_CHECKING:
     from ..types.array_types import X

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..arrays.conversion import convert
 from ..core.dispatch import find_backend
-from ..modules.holding import gather, look
+from ..modules.contents import STATE, Skeleton, gather, look
 from ..modules.module import Module
-from ..modules.skeleton import Skeleton
 from ..modules.state import State
-from ..modules.walk import STATE
 
 if TYPE_CHECKING:
     from ..typing import BackendName

@@ -20,22 +20,36 @@ from ..core.dispatch import backend_of, dtype_of, find_backend
 from ..core.gradient_mode import MODES, is_off, is_on
 from . import showing
 from .calling import Called, Forward, P, R
-from .habits import said
-from .holding import (
+from .contents import (
+    CONTAINERS,
+    MODULE,
+    PLAIN,
+    STATE,
+    VARIABLE,
+    Base,
+    Held,
+    Rest,
     assign,
     called_with,
+    chain_of,
     copied,
     detached,
     forget,
     gather,
+    is_module,
     look,
+    matched,
+    own,
+    own_array,
     parent_of,
     put,
+    set_slot,
+    submodules,
     taken,
+    walk,
 )
-from .skeleton import Base, Held, Rest, chain_of, matched, own_array, set_slot
+from .habits import said
 from .state import value_of
-from .walk import CONTAINERS, MODULE, PLAIN, STATE, VARIABLE, is_module, own, submodules, walk
 
 
 class Module(Base, Called):

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..core import tree
 from ..core.dispatch import dtype_of, find_backend
+from .contents import CONSTANT, STATE, VARIABLE, is_module, kind_of, own
 from .state import value_of
-from .walk import CONSTANT, STATE, VARIABLE, is_module, kind_of, own
 
 
 def outline(module: Any) -> str:

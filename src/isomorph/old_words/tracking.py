@@ -12,9 +12,7 @@ from typing import Any, TypedDict
 
 from ..core import tree
 from ..core.dispatch import find_backend
-from ..modules.holding import called_with, copied, origin_of
-from ..modules.skeleton import set_slot
-from ..modules.walk import is_module, submodules
+from ..modules.contents import called_with, copied, is_module, origin_of, set_slot, submodules
 
 RTOL, ATOL = 1e-5, 1e-8  # used where the expectation gives no tolerances
 

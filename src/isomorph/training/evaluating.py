@@ -11,9 +11,8 @@ from ..core import tree
 from ..core.dispatch import NUMBERS, check_callable, find_backend
 from ..core.means import Mean, Running, check_mean
 from ..distribute.world import World
-from ..modules.holding import gather, look
+from ..modules.contents import Held, Skeleton, gather, look
 from ..modules.module import Module
-from ..modules.skeleton import Held, Skeleton
 from .data import Arrays, Stream, batches, check_batch, check_device, check_taken
 from .sharing import added, of_processes, shares
 from .stepping import built, check_world, copied, held

@@ -14,7 +14,7 @@ from ..core import tree
 from ..core.default_backend import host
 from ..core.dispatch import check_callable, find_backend
 from ..distribute.world import World
-from ..modules.holding import gather
+from ..modules.contents import gather
 from ..modules.module import Module
 from .data import Arrays, batches, check_batch, check_device
 from .evaluating import as_used

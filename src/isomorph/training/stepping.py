@@ -18,10 +18,8 @@ from ..core.dispatch import backend_of, check_callable, dtype_of, find_backend
 from ..core.means import Mean
 from ..distribute.world import World, bounds, digest_of, is_divided, rows_of, shapes_of
 from ..gradients.transforms import value_and_grad_alone
-from ..modules.holding import gather, look
+from ..modules.contents import STATE, Held, Skeleton, gather, look
 from ..modules.module import Module
-from ..modules.skeleton import Held, Skeleton
-from ..modules.walk import STATE
 from ..optimizers.pairs import Optimizer, Writing, check_pair, descended
 from ..random import is_key
 from .reducing import Reduced, digests
