@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from inspect import Parameter, signature
-from types import CellType, FunctionType
+from types import FunctionType
 from typing import Any
 
 from ..core import tree
+from ..core.code_readers import EMPTY
 from ..core.default_backend import HOME
 from ..core.dispatch import NUMBERS, dtype_of, find_backend
 from ..core.gradient_mode import is_on
@@ -24,7 +25,6 @@ LOG = logging.getLogger("isomorph")
 MADE: Counter[Any] = Counter()  # compiled functions, by backend and by what `_place` tells apart
 REMEMBERED = 64  # programs of one function; more are a fault of the caller, which is told by then
 SHOWN = 4  # differences in one line
-EMPTY = CellType()  # of a closure; it is equal to others that are empty
 
 
 class Reasons:

@@ -5,9 +5,11 @@ or should not read: its result is a constant of the program, or another function
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import CellType
 from typing import Any
 
 Func = Callable[..., Any]
+EMPTY = CellType()  # a cell of a closure without a value; it is equal to others without one
 TOLD: list[tuple[Func, Func | None]] = []
 READERS: list[Callable[[Func, Func | None], None]] = []
 

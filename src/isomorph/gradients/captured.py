@@ -15,6 +15,7 @@ from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ..core import tree
+from ..core.code_readers import EMPTY
 from ..core.dispatch import find_backend
 
 SEQUENCES = (list, tuple, deque, set, frozenset)
@@ -57,7 +58,7 @@ def _find(x: Any, arrays: list[Any], holds: dict[int, bool], every: bool) -> boo
 def _parts(x: Any) -> list[Any]:
     """The objects that `x` holds, if `x` is of a kind that can be rebuilt with other objects."""
     if isinstance(x, FunctionType):
-        cells = [c.cell_contents for c in x.__closure__ or () if not is_empty(c)]
+        cells = [c.cell_contents for c in x.__closure__ or () if c != EMPTY]
         defaults = [*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
         return [*cells, *defaults, *x.__dict__.values()]
     if isinstance(x, partial):
@@ -117,7 +118,7 @@ def _swap(x: Any, new: dict[int, Any], holds: dict[int, bool], done: dict[int, A
         made = FunctionType(x.__code__, around, x.__name__, None, cells or None)
         done[id(x)] = made  # before its cells: a function may capture itself
         for cell, old in zip(cells, x.__closure__ or ()):
-            if not is_empty(old):
+            if old != EMPTY:
                 cell.cell_contents = swap(old.cell_contents)
         made.__defaults__ = tuple(map(swap, x.__defaults__)) if x.__defaults__ else None
         made.__dict__.update({k: swap(v) for k, v in x.__dict__.items()})
@@ -152,11 +153,3 @@ def _swap(x: Any, new: dict[int, Any], holds: dict[int, bool], done: dict[int, A
 def is_compiled(x: Any) -> bool:
     """Whether `x` is a function compiled by its framework, which knows the original function."""
     return callable(x) and isinstance(getattr(x, "python_function", None), (FunctionType, partial))
-
-
-def is_empty(cell: CellType) -> bool:
-    """Whether the cell of a closure variable is still unbound."""
-    try:
-        return cell.cell_contents is cell  # never true: only reading the cell matters
-    except ValueError:  # still unbound
-        return True

@@ -28,10 +28,9 @@ from typing import Any, NamedTuple
 
 from ..compile.compiling import LOOKED_AT, TRACING
 from ..core import tree
-from ..core.code_readers import read_as
+from ..core.code_readers import EMPTY, read_as
 from ..core.dispatch import BACKENDS, find_backend
 from ..core.gradient_mode import is_off, is_on
-from ..gradients.captured import is_empty
 from ..gradients.transforms import stop_gradient
 from .state import State, is_local, value_of
 
@@ -169,7 +168,7 @@ def _hides_module(x: Any, owner: Any) -> bool:
     if isinstance(x, partial):
         held = [x.func, *x.args, *x.keywords.values()]
     elif isinstance(x, FunctionType) and x.__closure__:
-        held = [cell.cell_contents for cell in x.__closure__ if not is_empty(cell)]
+        held = [cell.cell_contents for cell in x.__closure__ if cell != EMPTY]
     else:
         return False
     return any(is_module(y) or _hides_module(y, None) for y in held)
