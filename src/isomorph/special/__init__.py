@@ -47,47 +47,7 @@ from .logarithms import softmax as softmax
 from .logarithms import xlog1py as xlog1py
 from .logarithms import xlogy as xlogy
 
-__all__ = [
-    "beta",
-    "betainc",
-    "betaln",
-    "binom",
-    "digamma",
-    "entr",
-    "erf",
-    "erfc",
-    "erfcx",
-    "erfinv",
-    "expit",
-    "gamma",
-    "gammainc",
-    "gammaincc",
-    "gammaln",
-    "i0",
-    "i0e",
-    "i1",
-    "i1e",
-    "iv",
-    "ive",
-    "jv",
-    "kl_div",
-    "log_expit",
-    "log_ndtr",
-    "log_softmax",
-    "logit",
-    "logsumexp",
-    "multigammaln",
-    "ndtr",
-    "ndtri",
-    "polygamma",
-    "rel_entr",
-    "sinc",
-    "softmax",
-    "xlog1py",
-    "xlogy",
-    "yv",
-    "zeta",
-]
+__all__ = sorted(name for name, x in globals().items() if callable(x))  # pyright: ignore
 
 
 def __dir__() -> list[str]:
