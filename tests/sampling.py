@@ -15,6 +15,7 @@ import os
 import platform
 import re
 import sys
+import tomllib
 from collections import defaultdict
 from datetime import date
 from functools import cache
@@ -23,7 +24,9 @@ from pathlib import Path
 
 from frameworks import BACKENDS
 
+MOVED = Path(__file__).with_name("moved.toml")
 TIMES = Path(__file__).with_name("times.json")
+FIRST_NAMES = {new: old for old, new in tomllib.loads(MOVED.read_text("utf-8")).items()}  # of files
 ALLOWANCE = 0.01  # seconds
 SHARE = 0.5  # seconds
 ROUNDS = 30
@@ -57,8 +60,12 @@ def period(seconds, allowance=ALLOWANCE):
 
 
 def wait(name, seconds, seed, allowance=ALLOWANCE):
-    """How many seeds from this one a test is drawn; 0 if by this one."""
-    turn = int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big")
+    """How many seeds from this one a test is drawn; 0 if by this one. In a file that was moved, it
+    keeps its turn.
+    """
+    file, _, rest = name.partition("::")
+    first = f"{FIRST_NAMES.get(file, file)}::{rest}"
+    turn = int.from_bytes(blake2b(first.encode(), digest_size=8).digest(), "big")
     return -(seed + turn) % period(seconds, allowance)
 
 
