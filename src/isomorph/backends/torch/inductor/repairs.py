@@ -63,7 +63,8 @@ REPAIRS = (
     ),
     Repair(
         "on a GPU, a part of a kernel (`torch._foreach_add`) reads what another part computes",
-        "2.11 to 2.13", "", "what two parts read is computed in another kernel, before",
+        "2.11 to 2.13", "inductor-on-a-gpu-reads-what-another-part-computes",
+        "what two parts read is computed in another kernel, before",
     ),
 )  # fmt: skip
 PARTS = ("recompute_size_and_body", "reinplace_inplaceable_ops", "call_function", "can_fuse")
