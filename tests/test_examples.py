@@ -30,11 +30,12 @@ from examples.measuring import (
     joined,
     known,
     measured,
+    quickly,
     run,
     wanted,
     weighed,
 )  # fmt: skip
-from oracles import numpy_of
+from oracles import as_users_have_it, numpy_of
 
 SLOW = pytest.mark.slow
 GROUPS = [
@@ -70,7 +71,8 @@ def slopes(backend, name):
 @pytest.mark.parametrize(("backend", "group"), GROUPS, indirect=["backend"])
 def test_every_example_eager_and_compiled(backend, group):
     """Values eager and compiled, and gradients: all names of a group in one program. JAX, which
-    compiles each eager operation, differentiates in the program. The names of namespaces are the
+    compiles each eager operation, differentiates in the program, with XLA's quick settings: the
+    next test has those of users, as TensorFlow has here. The names of namespaces are the
     frameworks' own: here they run eagerly. What fails is named.
     """
     names, failures = groups_of(backend)[group], Failures()
@@ -83,7 +85,7 @@ def test_every_example_eager_and_compiled(backend, group):
             failures.of(name, "gradient", sloped, name, inputs[name])
     can = [name for name in ours if may(TABLE[name], "compiled", backend)]
     if can:
-        check_program(backend, can, inputs, failures, with_gradients=backend == "jax")
+        check_program(backend, can, inputs, failures, backend == "jax", quickly)
     failures.tell()
 
 
@@ -93,12 +95,12 @@ def test_values_and_gradients_of_a_group_in_one_program(backend, group):
     can = [n for n in groups_of(backend)[group] if may(TABLE[n], "compiled", backend)]
     inputs, failures = {n: given(backend, arrays_of(TABLE[n])) for n in can}, Failures()
     if can:
-        check_program(backend, can, inputs, failures, with_gradients=True)
+        check_program(backend, can, inputs, failures, True, as_users_have_it)
     failures.tell()
 
 
-def check_program(backend, names, inputs, failures, with_gradients):
-    found, raised = joined(backend, program(backend, names, with_gradients), inputs)
+def check_program(backend, names, inputs, failures, with_gradients, as_compiled):
+    found, raised = joined(backend, program(backend, names, with_gradients), inputs, as_compiled)
     for name, (values, grads) in found.items():
         failures.of(name, "compiled", close, values, wanted(name)[0])
         if with_gradients and slopes(backend, name):

@@ -25,6 +25,7 @@ NOT_IN_A_PROGRAM = {  # verbs that are not needed while a program is traced, and
     ),
     **dict.fromkeys(("to_numpy", "values"), "a traced array has no values"),
     "runs_ahead": "asks about run time",
+    **dict.fromkeys(("price", "row_reader"), "asked before a program runs"),
     **dict.fromkeys(
         ("check_given", "compile", "signature", "placed"), "called before a program runs"
     ),

@@ -89,8 +89,8 @@ def words_of(part):
     if part in ALONE:
         return ["-c", HIDDEN, *(f"tests/{file}" for file in ALONE[part])]
     layers = [f"--ignore=tests/{file}" for files in ALONE.values() for file in files]
-    core = [f"tests/{file}" for file in OTHERS if file.startswith("core/")]
-    return ["-m", "pytest", *core, "tests/layers", *layers, f"--deselect={GRID}"]
+    beside = [f"tests/{file}" for file in OTHERS if not file.startswith("layers/")]
+    return ["-m", "pytest", *beside, "tests/layers", *layers, f"--deselect={GRID}"]
 
 
 @pytest.mark.takes("another process, with many tests")

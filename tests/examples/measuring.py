@@ -121,7 +121,12 @@ def close(found, expected, near=VALUE, backend=None, dtype=None):
         np.testing.assert_allclose(got, sure, rtol=0, atol=near * scale)
 
 
-def joined(backend, parts, inputs):
+def quickly(backend, program):
+    """Compile with the flags of `conftest.py`."""
+    return program
+
+
+def joined(backend, parts, inputs, as_compiled=as_users_have_it):
     """The results of functions by name and their errors, compiled as one program. If it raises, its
     halves are tried, so that only those that raise are left out.
     """
@@ -132,13 +137,13 @@ def joined(backend, parts, inputs):
     try:
         with warnings.catch_warnings():  # a framework about its own compiler
             warnings.simplefilter("ignore")
-            return as_users_have_it(backend, iso.jit(program))(inputs), {}
+            return as_compiled(backend, iso.jit(program))(inputs), {}
     except Exception as error:
         if len(parts) == 1:
             return {}, dict.fromkeys(parts, error)
     found, raised = {}, {}
     for half in (list(parts)[::2], list(parts)[1::2]):
-        some, errors = joined(backend, {name: parts[name] for name in half}, inputs)
+        some, errors = joined(backend, {name: parts[name] for name in half}, inputs, as_compiled)
         found |= some
         raised |= errors
     return found, raised

@@ -19,6 +19,15 @@ def nest(backend, scale=1.0):
     return {"z": make(1.0), "a": {"q": make(2.0), "c": inner}, "m": pair}
 
 
+def turned(x):
+    """The nest with the keys of its dicts in reverse order."""
+    if isinstance(x, dict):
+        return {key: turned(x[key]) for key in reversed(x)}
+    if isinstance(x, Pair):
+        return Pair(*map(turned, x))
+    return list(map(turned, x)) if isinstance(x, list) else x
+
+
 def keys(x):
     """The keys of a nest, in their order."""
     if isinstance(x, dict):
@@ -53,16 +62,27 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_keeps_the_order(backend, name):
+def test_a_program_keeps_the_order(backend, name, compiled):
+    """Of this call, also if another one had the same keys in another order."""
     func = PROGRAMS[name]
-    given, wanted = nest(backend), func(nest("numpy"))
-    program = iso.jit(func)
-    for _ in range(3):  # a framework may take another way from the second call on
+    program = iso.jit(func) if compiled else func
+    calls = [(way(nest(backend)), func(way(nest("numpy")))) for way in (lambda x: x, turned)]
+    assert keys(calls[0][0]) != keys(calls[1][0])
+    for given, wanted in 3 * calls:  # a framework may take another way from the second call on
         found = program(given)
         assert keys(found) == keys(wanted)
         for x, y in zip(walked(found), walked(wanted), strict=True):
             np.testing.assert_allclose(iso.to_numpy(x), y, rtol=1e-5)
+
+
+def test_keywords_in_another_order(backend):
+    program = iso.jit(lambda **kw: weighted(kw))
+    x, y = nest(backend)["z"], nest(backend)["a"]["q"]
+    for given in ({"x": x, "y": y}, {"y": y, "x": x}, {"x": x, "y": y}):
+        wanted = weighted(list(map(iso.to_numpy, given.values())))
+        np.testing.assert_allclose(iso.to_numpy(program(**given)), wanted)
 
 
 def test_other_arguments_and_other_shapes(backend):
@@ -96,3 +116,19 @@ def test_a_step_keeps_the_order(backend):
         assert keys(state.model) == keys(nest("numpy"))
         assert keys(aux) == keys({"w": 0.0, "b": nest("numpy")})
         np.testing.assert_allclose(iso.to_numpy(aux["w"]), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_one_step_for_models_of_two_orders(backend, compiled):
+    """The loss of each is that of its own order, at the first step and at later ones."""
+    loss = lambda v, x: total(v) * iso.namespace(x).sum(x)
+    step = iso.train_step(loss, iso.optimizers.sgd(0.0), compiled=compiled)
+    x = iso.convert(np.ones(1, np.float32), backend)
+    states = [step.init(way(nest(backend))) for way in (lambda v: v, turned)]
+    wanted = [float(total(way(nest("numpy")))) for way in (lambda v: v, turned)]
+    assert wanted[0] != wanted[1]
+    for _ in range(3):
+        for place, way in enumerate((lambda v: v, turned)):
+            states[place], value = step(states[place], x)
+            np.testing.assert_allclose(float(value), wanted[place], rtol=1e-6)
+            assert keys(states[place].model) == keys(way(nest("numpy")))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import isomorph as iso
+from isomorph.core.dispatch import load
 from oracles import kind_of, numpy_of
 from trainings import quick
 
@@ -230,3 +231,17 @@ def test_arrays_of_another_framework_are_named(backend):
         met(backend, numbers(backend), validation=numbers(other))
     with pytest.raises(TypeError, match=f"evaluate: {words}"):
         iso.evaluate(numbers(backend), numbers(other), {"a": lambda v, x: x[0]}, compiled=False)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool", "float64"])
+def test_rows_are_read_in_an_order(backend, dtype):
+    """Of batches and of single rows, also of arrays with many axes."""
+    for shape in ((101,), (101, 3), (101, 2, 5)):
+        rows = (np.arange(np.prod(shape)).reshape(shape) % 7).astype(dtype)
+        order = np.random.default_rng(1).permutation(101).astype("int32")
+        x = iso.convert(rows, backend)
+        mixed, plain = (load(backend).row_reader(x, which) for which in (order, None))
+        for begin, end in ((0, 32), (32, 64), (96, 101), (100, 101)):
+            np.testing.assert_array_equal(numpy_of(mixed(begin, end)), rows[order[begin:end]])
+            np.testing.assert_array_equal(numpy_of(plain(begin, end)), rows[begin:end])
+            assert mixed(begin, end).dtype == plain(begin, end).dtype == x.dtype

@@ -155,7 +155,8 @@ RETURNS_ANY = {
     "with tracking; else it is what forward returns": "Module.__call__",
     "parts of a nest, for transforms": """
         Module.take_trained Module.put_trained Module.take_whole Module.put_whole""",
-    "what was put into it": "Sequential.__getitem__ State.value TrainState.model Mean.value",
+    "what was put into it": """
+        Sequential.__getitem__ State.value TrainState.arrays TrainState.model Mean.value""",
     "a nest that the optimizer makes": "TrainState.optimizer",
     "with other argnums than 0, the gradient of an argument that is counted": """
         grad value_and_grad""",

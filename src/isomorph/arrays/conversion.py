@@ -42,6 +42,12 @@ def _to_numpy(x: Any) -> Any:
     return x if backend is None else backend.to_numpy(x)
 
 
+def number_of(x: Any) -> float:
+    """A number, or the element of a 0-d array."""
+    backend = find_backend(x)
+    return float(x if backend is None else backend.to_numpy(x))
+
+
 @overload
 def convert(nest: M, backend: BackendName, /, *, device: Any = None) -> M: ...
 @overload

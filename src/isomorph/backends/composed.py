@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..core import tree
-from ..core.contract import Contract, Leaves, Pullback
+from ..core.contract import Contract, Leaves, Price, Pullback
 from ..core.dispatch import load
 from ..core.vocabulary import DTYPES
 from ..meanings.adam import AdamStep
@@ -223,6 +224,23 @@ class Backend(Contract):
     def are_apart(xp, arrays: Iterable[Any], others: Iterable[Any]) -> bool:
         """Whether it is certain that the first share no memory with the others."""
         return False
+
+    def row_reader(xp, x: Any, order: np.ndarray | None) -> Callable[[int, int], Any]:
+        """The rows of `x` from one place in an order to another; without an order, from one row
+        to another.
+        """
+        if order is None:
+            return lambda begin, end: x[begin:end, ...]
+        device = xp.device_of(x)
+        return lambda begin, end: xp.take(x, xp.from_numpy(order[begin:end], device), axis=0)
+
+    def are_finite(xp, arrays: Sequence[Any]) -> Any:
+        """Whether all values of floating-point arrays are finite, as an array."""
+        return reduce(xp.logical_and, [xp.all(xp.isfinite(x)) for x in arrays])
+
+    def price(xp, x: Any) -> Price | None:
+        """The price of compiling for the device of `x`; None if it always pays."""
+        return None
 
     def runs_ahead(xp, x: Any) -> bool:
         """Whether a call returns before its results, computed from `x`, are complete."""

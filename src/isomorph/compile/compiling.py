@@ -29,11 +29,13 @@ if TYPE_CHECKING:
 
 # Whether a function given to `jit` is running: only its result may outlive the call.
 TRACING: ContextVar[bool] = ContextVar("isomorph.tracing", default=False)
-# The arguments of the running call as its caller gave them: a framework may sort the keys of dicts.
-GIVEN: ContextVar[tuple[tuple, dict[str, Any]] | None] = ContextVar("isomorph.given", default=None)
 # Whether the modules that are taken apart now are arguments of `jit`, which looked at them before.
 LOOKED_AT: ContextVar[bool] = ContextVar("isomorph.looked_at", default=False)
-NESTS, SCALARS = {dict, list, tuple}, set(NUMBERS)
+INSIDE = {  # of a nest
+    dict: dict.values, list: iter, tuple: iter, tree.Flat: lambda x: x.leaves
+}  # fmt: skip
+SCALARS = set(NUMBERS)
+NO_KEYS: list[Any] = []
 STOPS.extend((TRACING.get, AS_IT_IS.get))  # loops inside a program are parts of it
 
 
@@ -80,41 +82,26 @@ def jit(
     @wraps(func)
     def compiled(*args: Any, **kw: Any) -> Any:
         # Most calls end here, after a microsecond or two: the arguments are arrays and numbers, or
-        # dicts, lists and tuples of them, as in the last call.
-        arrays, program, backend, modes, home = whole.last
-        plain = keyed = False
+        # nests of them, as in the last call.
+        arrays, program, backend, modes, home, order = whole.last
+        plain, keys = False, NO_KEYS
         for x in args:
-            kind = type(x)
-            if kind in arrays:
+            if type(x) in arrays:
                 plain = True
-            elif kind is dict or kind is list or kind is tuple:
-                if kind is dict:
-                    x, keyed = x.values(), True
-                for y in x:
-                    if type(y) in arrays:
-                        plain = True
-                    elif type(y) not in SCALARS:
-                        break
-                else:
-                    continue
-                plain = False
-                break
-            elif kind not in SCALARS:
-                plain = False
+            elif type(x) not in SCALARS:
+                keys = []
+                plain = _has_arrays(args, arrays, keys)
                 break
         if AS_IT_IS.get():
             return func(*args, **kw)
-        if kw or not plain or MODES.get() is not modes or HOME.get() is not home:
+        decided = MODES.get() is modes and HOME.get() is home and keys == order
+        if kw or not plain or not decided:
             return whole.call(args, kw)
-        order = GIVEN.set((args, kw)) if keyed else None
         try:
             out = program(*args)
         except BaseException as error:
             whole.fail(backend, error)
             raise
-        finally:
-            if order is not None:
-                GIVEN.reset(order)
         if whole.after or whole.notices or whole.traced:
             return whole.finish(out, backend, (), args, kw)
         return out
@@ -137,29 +124,31 @@ class Compiled:
         self.notices: dict[int, Notice] = {}  # of compilations, by thread
         self.traced: set[int] = set()  # the threads in which a program was just traced
         self.after: Callable[[Any], Any] | None = None  # what must be done to results, if anything
-        # The types of arrays in plain calls (`_kinds`), their program, and what decided it.
-        self.last: tuple = (frozenset(), None, None, None, None)
+        # The types of arrays in calls without keywords and modules, their program, and what decided
+        # it.
+        self.last: tuple = (frozenset(), None, None, None, None, [])
 
     def call(self, args: tuple, kw: dict[str, Any]) -> Any:
         """A call of any kind, with the program that serves it."""
         fixed, token, before = (), None, None
         if self.places or self.names:
             fixed, args, kw = _split(self.places, self.names, args, kw)
-        backend = _speaker(tree.flatten_whole((args, kw))[0], args, kw)
-        key = (backend.name, is_on(), HOME.get(), fixed)
+        leaves, form = tree.flatten_whole((args, kw))
+        backend = _speaker(leaves, args, kw)
+        order = tree.key_order((args, kw))
+        key = (backend.name, is_on(), HOME.get(), fixed, tuple(order))
         program = self.programs.get(key)
         if program is None:
-            program = self.programs[key] = self._program(backend, fixed)
+            program = self.programs[key] = self._program(backend, fixed, order)
         is_plain = not (kw or self.places or self.names or self.verify)
-        kinds = _kinds(args) if is_plain else frozenset()
+        kinds = frozenset(map(type, leaves)) - SCALARS if is_plain else frozenset()
         if kinds and all(BACKENDS.get(kind) is backend for kind in kinds):
             known = kinds | self.last[0] if self.last[1] is program else kinds
-            self.last = known, program, backend, MODES.get(), HOME.get()
-        else:
+            self.last = known, program, backend, MODES.get(), HOME.get(), order
+        if form.namespace:  # there are modules
             token = LOOKED_AT.set(True)
         if self.verify:
             before = arguments(backend, args, kw, _given(args, kw, *self.donated))
-        order = GIVEN.set((args, kw))
         try:
             out = program(*args, **kw)
         except BaseException as error:
@@ -168,16 +157,16 @@ class Compiled:
         finally:
             if token is not None:
                 LOOKED_AT.reset(token)
-            GIVEN.reset(order)
         return self.finish(out, backend, fixed, args, kw, before)
 
-    def _program(self, backend: Contract, fixed: tuple) -> Callable[..., Any]:
+    def _program(self, backend: Contract, fixed: tuple, order: list) -> Callable[..., Any]:
         plain = self._body(fixed)
-        if backend.jit(plain) is plain:  # this backend has no compiler
+        if not has_compiler(backend):
             return plain
 
         def traced(*args: Any, **kw: Any) -> Any:
             self.traced.add(get_ident())
+            args, kw = tree.ordered((args, kw), iter(order))
             return plain(*args, **kw)
 
         traced.__qualname__ = plain.__qualname__
@@ -238,6 +227,10 @@ class Compiled:
             if before is not None:
                 check(backend, self._body(fixed), before, out)
         return out
+
+
+def has_compiler(backend: Contract) -> bool:
+    return backend.jit(has_compiler) is not has_compiler
 
 
 def traced(
@@ -341,15 +334,25 @@ def _speaker(leaves: list[Any], args: tuple, kw: dict[str, Any]) -> Contract:
     return backend_of(*arrays) if arrays else home().backend
 
 
-def _kinds(args: tuple) -> frozenset[type]:
-    """The types of what is in arguments, or in dicts, lists and tuples among them, except numbers.
-    If all are types of arrays, there is nothing else to be seen in arguments of these types.
+def _has_arrays(parts: Iterable[Any], arrays: frozenset[type], keys: list) -> bool | None:
+    """Whether there are arrays of these types, also in nests, whose keys are added in the order of
+    `tree.key_order`; None if there is something else than such arrays and numbers.
     """
-    kinds: set[type] = set()
-    for x in args:
-        inner = type(x) in NESTS
-        kinds.update(map(type, (x.values() if type(x) is dict else x) if inner else (x,)))
-    return frozenset(kinds - SCALARS)
+    seen: bool | None = False
+    for x in parts:
+        kind = type(x)
+        if kind in arrays:
+            seen = True
+        elif kind in INSIDE:
+            if kind is dict:
+                keys += x
+            inside = _has_arrays(INSIDE[kind](x), arrays, keys)
+            if inside is None:
+                return None
+            seen |= inside
+        elif kind not in SCALARS:
+            return None
+    return seen
 
 
 def _named(func: Callable, word: str, chosen: Any) -> tuple[set[int], set[str]]:

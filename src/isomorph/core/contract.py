@@ -13,7 +13,7 @@ framework's own `tanh`. `iso.namespace` returns `xp.namespace`, the vocabulary a
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 from .vocabulary import FFT, LINALG, VOCABULARY, Names
 
@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 
 Leaves = tuple[Any, ...]
 Pullback = Callable[[Leaves], Leaves]
+
+
+class Price(NamedTuple):
+    """What compiling a training step costs and saves, in seconds, by the arrays and numbers of the
+    model. `benchmarks/waits.py` measures it.
+    """
+
+    program: float  # to compile it
+    program_array: float  # and more for each array of the model
+    step: float  # saved in each step
+    step_array: float  # and more for each array
+    step_number: float  # and for each number of the model and each row of the batch
 
 
 class Contract(Names):

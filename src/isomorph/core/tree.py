@@ -73,6 +73,87 @@ class Node:
 REGISTERS: list[Callable[[type], None]] = []
 
 
+class Form:
+    """The structure of a nest and the order of its keys, hashed once."""
+
+    __slots__ = ("names", "number", "order", "structure")
+
+    def __init__(self, structure: Any, order: tuple):
+        self.structure, self.order = structure, order
+        self.number = hash((structure, order))
+        self.names = _joined(structure.paths())
+
+    def __hash__(self) -> int:
+        return self.number
+
+    def __eq__(self, other: object) -> bool:
+        if self is other or not isinstance(other, Form):
+            return self is other
+        return self.structure == other.structure and self.order == other.order
+
+
+class Flat(Node):
+    """A nest that was taken apart: its leaves in a list, which nobody needs to look for again."""
+
+    __slots__ = ("form", "leaves")
+
+    def __init__(self, form: Form, leaves: Iterable[Any]):
+        self.form, self.leaves = form, leaves
+
+    @classmethod
+    def of(cls, nest: Any) -> Flat:
+        leaves, structure = flatten_whole(nest)
+        return cls(Form(structure, tuple(key_order(nest))), leaves)
+
+    @property
+    def nest(self) -> Any:
+        return unflatten(self.form.structure, self.leaves)
+
+    def take_whole(self) -> tuple[Iterable[Any], Any, Iterable[Any]]:
+        return self.leaves, self.form, self.form.names
+
+    @staticmethod
+    def put_whole(rest: Any, parts: Iterable[Any]) -> Any:
+        return Flat(rest, parts)
+
+    take_trained, put_trained = take_whole, put_whole
+
+
+# Structures are equal whatever the order of the keys of dicts, but whoever stacks `d.values()` gets
+# other numbers.
+
+
+def key_order(nest: Any) -> list[Any]:
+    """The keys of all dicts, each followed by those of what is in it."""
+    found: list[Any] = []
+    _add_keys(nest, found)
+    return found
+
+
+def _add_keys(nest: Any, found: list[Any]) -> None:
+    if type(nest) is dict:
+        found += nest
+        nest = nest.values()
+    elif not isinstance(nest, list | tuple):
+        return
+    for x in nest:
+        _add_keys(x, found)
+
+
+def ordered(nest: Any, keys: Iterator[Any]) -> Any:
+    """The nest with the keys of its dicts in the order that `key_order` found."""
+    if type(nest) is dict:
+        own = [next(keys) for _ in nest]
+        return {key: ordered(nest[key], keys) for key in own}
+    if not isinstance(nest, list | tuple):
+        return nest
+    parts = [ordered(x, keys) for x in nest]
+    if type(nest) in (list, tuple):
+        return type(nest)(parts)
+    make = getattr(nest, "_make", None)  # a namedtuple
+    return nest if make is None else make(parts)
+
+
 def register_nodes(register: Callable[[type], None]) -> None:
     """Call `register` with every class of nodes, those that will be defined later included: for a
     framework with pytrees of its own.
@@ -123,5 +204,8 @@ def routes(tree: Any) -> list[tuple]:
 
 def paths(tree: Any, whole: bool = False) -> list[str]:
     """The key chain of each leaf, joined with `/`, in the order of `flatten` or `flatten_whole`."""
-    found = optree.tree_paths(tree, namespace=WHOLE if whole else TRAINED)
+    return _joined(optree.tree_paths(tree, namespace=WHOLE if whole else TRAINED))
+
+
+def _joined(found: list[tuple]) -> list[str]:
     return ["/".join(str(key) for key in path) for path in found]

@@ -6,12 +6,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .lifting import Lift, cast, number
-
-if TYPE_CHECKING:
-    pass
 
 
 def adam_numbers(

@@ -50,11 +50,12 @@ class Arrays:
         of the whole batch. If there are fewer rows than workers, some get a row that counts 0.
         """
         order = self._order(number)
+        read = [find_backend(x).row_reader(x, order) for x in self.leaves]  # pyright: ignore
         for i in range(start, self.batches):
             begin, end = i * self.size, min((i + 1) * self.size, self.examples)
             first, last = bounds(end - begin, rank, size)
-            part = slice(begin + first, begin + last) if last > first else slice(begin, begin + 1)
-            rows = [_rows(x, part if order is None else order[part]) for x in self.leaves]
+            part = (begin + first, begin + last) if last > first else (begin, begin + 1)
+            rows = [rows_between(*part) for rows_between in read]
             yield as_batch(tree.unflatten(self.form, rows)), last - first, end - begin
 
     def _order(self, number: int) -> Any:
@@ -134,21 +135,23 @@ def check_batch(name: str, batch: tuple, xp: Any) -> int:
     """The number of examples in a batch, whose arrays must be of the model's backend."""
     size = 0
     leaves: list[Any] = tree.flatten(batch)[0]
-    for x, path in zip(leaves, tree.paths(batch)):
+    at = lambda number: f"at {tree.paths(batch)[number]}"
+    for number, x in enumerate(leaves):
         found = find_backend(x)
         if found is not None and found is not (xp := xp or found):
             raise TypeError(
                 f"{name}: needed batches of {xp.name} arrays, like the model's, got a {found.name} "
-                f"array at {path}; use iso.convert(batch, {xp.name!r})"
+                f"array {at(number)}; use iso.convert(batch, {xp.name!r})"
             )
         if found is None and type(x) not in NUMBERS:
+            kind = type(x).__name__
             raise TypeError(
-                f"{name}: needed batches of arrays and numbers, got a {type(x).__name__} at {path}"
+                f"{name}: needed batches of arrays and numbers, got a {kind} {at(number)}"
             )
         if not size and found is not None and len(x.shape):
             size = int(x.shape[0])
             if not size:
-                raise ValueError(f"{name}: needed examples in a batch, got none at {path}")
+                raise ValueError(f"{name}: needed examples in a batch, got none {at(number)}")
     return size or 1
 
 
@@ -181,10 +184,3 @@ def check_taken(name: str, function: Callable[..., Any], batch: tuple) -> None:
         f"{name}: needed batches for {called}({listed}), got {got}; give a tuple of arrays, "
         "or an iterable of tuples: (x, y)"
     )
-
-
-def _rows(x: Any, which: Any) -> Any:
-    if isinstance(which, slice):
-        return x[which]
-    xp: Any = find_backend(x)
-    return xp.take(x, xp.from_numpy(which, xp.device_of(x)), axis=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..arrays.conversion import to_numpy
+from ..arrays.conversion import number_of
 from ..compile.compiling import jit
 from ..core import tree
 from ..core.dispatch import NUMBERS, check_callable, find_backend
@@ -13,6 +13,7 @@ from ..core.means import Mean, Running, check_mean
 from ..distribute.world import World
 from ..modules.contents import Held, Skeleton, gather, look
 from ..modules.module import Module
+from .choosing import Compiled, check_compiled, chosen
 from .data import Arrays, Stream, batches, check_batch, check_device, check_taken
 from .sharing import added, of_processes, shares
 from .stepping import built, check_world, copied, held
@@ -23,12 +24,13 @@ Metrics = Mapping[str, Callable[..., Any]]
 class Evaluation:
     """Metrics of a model, computed batch by batch in one program."""
 
-    def __init__(self, name: str, model: Any, metrics: Metrics, compiled: bool):
+    def __init__(self, name: str, model: Any, metrics: Metrics, compiled: bool, tails: bool):
         self.name, self.metrics = name, dict(metrics)
         self.skeleton = as_used(model) if isinstance(model, Module) else None
         # a function is a model without arrays: programs take no arrays from it
         self.function = model if self.skeleton is None and callable(model) else None
         self.program = jit(self._measure) if compiled else self._measure
+        self.tail = self.program if tails else self._measure  # for a smaller last batch
 
     def _measure(self, arrays: dict[str, Any], batch: tuple) -> list[Any]:
         found = []
@@ -68,11 +70,13 @@ class Evaluation:
                 check_device(self.name, arrays, batch, xp)
                 for metric in self.metrics.values():
                     check_taken(self.name, metric, batch)
-            for running, found in zip(sums, self.program(arrays, batch)):
+            is_tail = isinstance(data, Arrays) and size < data.size
+            program = self.tail if is_tail else self.program
+            for running, found in zip(sums, program(arrays, batch)):
                 if isinstance(found, Mean):
-                    running.add(*(float(to_numpy(x)) for x in found))
+                    running.add(*map(number_of, found))
                 else:
-                    running.add(float(to_numpy(found)) * size, size)
+                    running.add(number_of(found) * size, size)
             examples += size
         sums = added(world, sums)
         means = {name: running.mean for name, running in zip(self.metrics, sums)}
@@ -86,13 +90,14 @@ def evaluate(
     metrics: Metrics,
     *,
     batch_size: int = 32,
-    compiled: bool = True,
+    compiled: Compiled = "auto",
     distribute: World | None = None,
 ) -> dict[str, float]:
     """Every metric, a function of the model and a batch, averaged over the examples of the data,
     with the model in `eval()`; the given model is not changed. `data` is as in `fit`, in its own
     order. A metric that returns an `iso.Mean` is averaged over its counts instead of examples; NaN
-    if all counts are 0. With `distribute`, a world of `iso.distribute.init`, each process measures
+    if all counts are 0. With `compiled="auto"` batches are compiled where their number pays for it,
+    as in `fit`. With `distribute`, a world of `iso.distribute.init`, each process measures
     its part of every batch, and all get the metrics of the whole data.
 
     >>> x, y = np.eye(2, dtype=np.float32), np.array([0, 0])
@@ -101,6 +106,7 @@ def evaluate(
     """
     if type(batch_size) is not int or batch_size < 1:
         raise ValueError(f"evaluate: needed batch_size as an int >= 1, got {batch_size!r}")
+    check_compiled("evaluate", compiled)
     found = batches("evaluate", data, batch_size, False, 0, False)
     known = check_metrics("evaluate", metrics)
     if not known:
@@ -113,7 +119,8 @@ def evaluate(
     arrays = copied(parts._asdict())
     if world is not None and world.is_global:
         arrays = world.placed(arrays)
-    return Evaluation("evaluate", model, known, compiled).over(arrays, found, world=world)
+    ways = chosen(compiled, model, found, batch_size, world)
+    return Evaluation("evaluate", model, known, *ways).over(arrays, found, world=world)
 
 
 def check_metrics(name: str, metrics: Metrics | None) -> dict[str, Callable[..., Any]]:

@@ -19,9 +19,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..arrays.conversion import to_numpy
+from ..arrays.conversion import number_of
 from ..core import tree
-from ..core.dispatch import backend_of
+from ..core.dispatch import backend_of, find_backend
 from ..core.means import Running
 from ..distribute.launchers import warn_if_apart
 from ..distribute.world import World, digest_of, shapes_of
@@ -29,6 +29,7 @@ from ..gradients.transforms import value_and_grad
 from ..optimizers.pairs import Optimizer
 from ..version import __version__
 from .checkpoint import load, save
+from .choosing import Compiled, check_compiled, pays
 from .data import Arrays, Stream, batches, check_batch, check_device, check_taken
 from .errors import CheckpointError
 from .evaluating import Evaluation, check_metrics
@@ -77,6 +78,7 @@ class Record:
     """Everything about a training except its arrays; a checkpoint holds both."""
 
     settings: dict[str, Any]
+    mode: dict[str, Any]  # the backend, and whether it compiles
     epoch: int = 0
     position: int = 0  # batches of this epoch that are done
     losses: list[float] = field(default_factory=list)
@@ -96,7 +98,7 @@ class Record:
         })  # fmt: skip
 
     def read(self, text: str, path: Any) -> None:
-        found = json.loads(text)
+        found = json.loads(text) | {"mode": self.mode}
         if missing := sorted(vars(self).keys() - found):
             raise CheckpointError(
                 f"fit: needed {', '.join(missing)} in {path} to resume the training, got a file "
@@ -137,7 +139,7 @@ def fit(
     resume: bool = False,
     accumulate: int = 1,
     compute: str | None = None,
-    compiled: bool = True,
+    compiled: Compiled = "auto",
     log: str | PathLike[str] | None = None,
     name: str | None = None,
     progress: bool = True,
@@ -156,6 +158,12 @@ def fit(
     averaged over `validation`, with the model in `eval()`. With `patience`, the training stops when
     the validation loss has not decreased for that many epochs, and the model of the best epoch is
     returned.
+
+    With `compiled="auto"` steps are compiled where their number pays for it: by the number of steps
+    asked for and the size of the model, and always on JAX or if the number is not known. If they
+    are not compiled, a line says so; then `loss` is called at every step. A smaller last batch and
+    the validation are decided in the same way. True and False decide it, and so does a checkpoint
+    that is resumed on the same backend.
 
     `checkpoint` is a file that holds the training after every `save_every` steps and every epoch.
     With `resume` the training continues from that file, if it exists, and ends as if it had never
@@ -182,6 +190,7 @@ def fit(
     check_settings(
         epochs, steps, batch_size, patience, checkpoint, save_every, resume, validation, seed
     )
+    check_compiled("fit", compiled)
     if distribute is None:
         warn_if_apart(checkpoint is not None)
     measured = check_metrics("fit", metrics)
@@ -189,25 +198,39 @@ def fit(
         raise ValueError("fit: needed validation= for metrics, got none")
     if "loss" in measured:
         raise ValueError("fit: needed another name for a metric: loss is always measured")
+    found = batches("fit", data, batch_size, shuffle, seed, drop_last)
+    asked = steps_of(found, epochs, steps)
+    is_auto = compiled == "auto"
+    if is_auto:
+        known = distribute is None or (isinstance(found, Arrays) and not distribute.is_global)
+        mode = kept_mode(checkpoint, model) if resume else None
+        compiled = pays(model, asked if known else None, batch_size) if mode is None else mode
     step = TrainStep(
         loss, optimizer, False, compiled, compute, accumulate, guard=True, name="fit",
         world=distribute,
     )  # fmt: skip
     state = step.init(model)
     xp = backend_of(tree.flatten(state.arrays["variables"])[0][0])
-    found = batches("fit", data, batch_size, shuffle, seed, drop_last)
     settings = {
         "seed": seed, "batch_size": batch_size, "shuffle": bool(shuffle),
         "drop_last": bool(drop_last), "examples": found.examples, "accumulate": accumulate,
         "compute": compute, "patience": patience,
     }  # fmt: skip
-    run = Training(step, state, found, Record(settings), xp)
+    mode = {"backend": xp.name, "compiled": compiled}
+    run = Training(step, state, found, Record(settings, mode), xp)
+    run.is_auto = is_auto
+    tails = True
+    if is_auto and distribute is None:
+        run.tails = tails = pays(model, epochs, batch_size)
     if checkpoint is not None:
         run.path, run.save_every = Path(checkpoint), save_every
     run.limits = (epochs, steps)
     if validation is not None:
         run.validation = batches("fit validation", validation, batch_size, False, seed, False)
-        run.evaluation = Evaluation("fit validation", model, {"loss": loss, **measured}, compiled)
+        count = run.validation.batches
+        checks = pays(model, None if count is None else count * epochs, batch_size)
+        ways = (checks, tails) if is_auto else (compiled, True)
+        run.evaluation = Evaluation("fit validation", model, {"loss": loss, **measured}, *ways)
         run.patience = patience
     if resume and run.path is not None and run.path.exists():
         run.restore()
@@ -215,8 +238,32 @@ def fit(
     if not run.leads:
         log, progress = None, False
     run.log = Log(log, run.record.step, run.record.epoch, name=name or xp.name, backend=xp.name)
-    run.progress = Progress(progress, run.total(), run.record.step)
+    run.progress = Progress(progress, asked, run.record.step)
+    if is_auto and not compiled:
+        run.progress.say(
+            f"fit: {asked} steps: running uncompiled, the loss is called at every step; "
+            "compiled=True compiles"
+        )
     return run.go()
+
+
+def steps_of(data: Arrays | Stream, epochs: int, steps: int | None) -> int | None:
+    """The number of steps asked for, if it is known."""
+    all_ = None if data.batches is None else data.batches * epochs
+    return all_ if steps is None else steps if all_ is None else min(all_, steps)
+
+
+def kept_mode(path: str | PathLike[str] | None, model: Any) -> bool | None:
+    """Whether the training in a checkpoint was compiled on the model's backend; None if there is no
+    such training. Before there was a choice, all were.
+    """
+    if path is None or not Path(path).exists():
+        return None
+    mode = json.loads(load(path, record="")["record"]).get("mode")
+    if mode is None:
+        return True
+    names = {xp.name for x in tree.flatten(model)[0] if (xp := find_backend(x)) is not None}
+    return mode["compiled"] if names == {mode["backend"]} else None
 
 
 class Training:
@@ -229,6 +276,8 @@ class Training:
     patience: int | None = None
     best: dict[str, Any] | None = None  # the arrays of the best epoch
     limits: tuple[int, int | None]
+    is_auto = False  # whether it was not said whether to compile
+    tails = True  # whether a smaller batch is compiled, if others are
     progress: Progress
     log: Log
 
@@ -239,6 +288,7 @@ class Training:
         self.unsaved: list[dict[str, Any]] = []  # records of the history that are in no checkpoint
         self.taken = False  # whether the loss was checked to take such batches
         self.rounds = 0  # passes over the validation data
+        self.sizes: set[int] = set()  # of the batches that steps were compiled for
         self.world = step.world
         self.leads = self.world is None or not self.world.rank  # whether it writes files
         self.is_stopped = False  # whether one of the processes was interrupted
@@ -248,13 +298,6 @@ class Training:
         first = tree.flatten(state.arrays["variables"])[0][0]
         # keeps a device with a queue busy: the loss is read one step later
         self.ahead = int(xp.runs_ahead(first))
-
-    def total(self) -> int | None:
-        """The total number of steps."""
-        epochs, steps = self.limits
-        each = self.data.batches
-        all_ = None if each is None else each * epochs
-        return all_ if steps is None else steps if all_ is None else min(all_, steps)
 
     def go(self) -> Fit:
         stopped = "done"
@@ -315,9 +358,17 @@ class Training:
                 check_taken("fit", self.step.loss, share.shown)
                 self.taken = True
             flags = flags_of(self.world, share, interrupted())
-            self.state, loss, count, _ = self.step.run(
-                self.state, share.batch, share.rows, flags, share.total
-            )
+            is_tail = isinstance(self.data, Arrays) and rows < self.data.size
+            as_it_is = is_tail and not self.tails
+            try:
+                self.state, loss, count, _ = self.step.run(
+                    self.state, share.batch, share.rows, flags, share.total, as_it_is
+                )
+            except Exception as error:
+                if self.is_auto and self.step.compiled and not as_it_is and rows not in self.sizes:
+                    error.add_note("fit: compiled=False runs it as it is")
+                raise
+            self.sizes.add(rows)
             record.position += 1
             count = rows if count is None else count
             number = record.step + len(self.waiting) + 1
@@ -340,7 +391,7 @@ class Training:
         while len(self.waiting) > leave:
             number, batch, flags, *found = self.waiting.pop(0)
             self.is_stopped |= heard(self.world, flags, batch)
-            value, count = (float(to_numpy(x)) for x in found)
+            value, count = map(number_of, found)
             if count and not math.isfinite(value):
                 self.raise_not_finite(number, self.diagnosis(batch))
             self.record.losses.append(value)
@@ -473,7 +524,7 @@ class Training:
         (loss, _), grads = value_and_grad(objective, has_aux=True)(
             parts.variables, parts.state, batch
         )
-        value = float(to_numpy(loss))
+        value = number_of(loss)
         bad = first_bad({"gradient": grads})
         if not math.isfinite(value):
             also = "" if bad is None else f", and the first gradient that is not finite is {bad}"

@@ -16,6 +16,7 @@ from ..core.dispatch import check_callable, find_backend
 from ..distribute.world import World
 from ..modules.contents import gather
 from ..modules.module import Module
+from .choosing import Compiled, check_compiled, chosen
 from .data import Arrays, batches, check_batch, check_device
 from .evaluating import as_used
 from .sharing import of_processes, shares
@@ -28,7 +29,7 @@ def predict(
     batch_size: int = 32,
     *,
     out: str | PathLike[str] | None = None,
-    compiled: bool = True,
+    compiled: Compiled = "auto",
     distribute: World | None = None,
 ) -> Any:
     """The results of `model(*batch)` for all examples of the data, in their order, with a module in
@@ -38,7 +39,8 @@ def predict(
     Results are nests of arrays with one row per example; they are joined to arrays of the model's
     backend. With `out`, a path that ends in `.npy`, the result must be one array; it is written
     there batch by batch, so that it need not fit into memory, and the path is returned. `data` must
-    then be arrays, whose number of examples is known. With `distribute`, a world of
+    then be arrays, whose number of examples is known. With `compiled="auto"` batches are compiled
+    where their number pays for it, as in `fit`. With `distribute`, a world of
     `iso.distribute.init`, each process computes its part of every batch, and all get the whole
     result.
 
@@ -50,9 +52,11 @@ def predict(
     check_callable("predict", model)
     if type(batch_size) is not int or batch_size < 1:
         raise ValueError(f"predict: needed batch_size as an int >= 1, got {batch_size!r}")
+    check_compiled("predict", compiled)
     world = of_processes(check_world("predict", distribute))
     found = batches("predict", data, batch_size, False, 0, False)
-    results = _results(model, found, compiled, world)
+    ways = chosen(compiled, model, found, batch_size, world)
+    results = _results(model, found, ways, world)
     if out is None:
         return _joined(results)
     path = Path(out)
@@ -66,7 +70,7 @@ def predict(
     return _written(results, path, found.examples, world)
 
 
-def _results(model: Any, data: Any, compiled: bool, world: World | None) -> Iterator[Any]:
+def _results(model: Any, data: Any, ways: tuple[bool, bool], world: World | None) -> Iterator[Any]:
     """The result of every batch, whole, as arrays of this process."""
     is_module = isinstance(model, Module)
     skeleton = as_used(model) if is_module else None
@@ -77,6 +81,7 @@ def _results(model: Any, data: Any, compiled: bool, world: World | None) -> Iter
     def one(arrays: dict[str, Any], batch: tuple) -> Any:
         return (built(skeleton, held(arrays)) if is_module else model)(*batch)
 
+    compiled, tails = ways
     program = jit(one) if compiled else one
     known = [x for x in tree.flatten(arrays)[0] if find_backend(x) is not None]
     xp: Any = find_backend(known[0]) if known else None
@@ -86,14 +91,16 @@ def _results(model: Any, data: Any, compiled: bool, world: World | None) -> Iter
         if is_first and (world is None or not world.is_global):
             check_device("predict", arrays, share.batch, xp)
         is_first = False
-        result = program(arrays, share.batch)
+        is_tail = isinstance(data, Arrays) and rows < data.size
+        result = (one if is_tail and not tails else program)(arrays, share.batch)
         _check(result, rows)
         yield result if world is None else world.whole(result, share.total)
 
 
 def _check(result: Any, rows: int) -> None:
-    for x, path in zip(tree.flatten(result)[0], tree.paths(result)):
+    for number, x in enumerate(tree.flatten(result)[0]):
         if find_backend(x) is None or not len(x.shape) or int(x.shape[0]) != rows:
+            path = tree.paths(result)[number]
             got = f"shape {tuple(x.shape)}" if hasattr(x, "shape") else f"a {type(x).__name__}"
             at = f" at {path}" if path else ""
             raise ValueError(

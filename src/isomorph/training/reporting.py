@@ -25,28 +25,32 @@ class Progress:
     def __init__(self, shown: bool, total: int | None, done: int):
         self.shown, self.total, self.done, self.first = shown, total, done, done
         self.began = self.told = time.monotonic()
+        self.is_warm = False  # whether a step of this run is done
         self.bar: Any = None
         if shown and sys.stderr is not None and sys.stderr.isatty():
             self.bar = _bar(total, done)
 
     def step(self, epoch: str, loss: float) -> None:
         self.done += 1
-        if not self.shown:
-            return
+        if self.shown:
+            self.show(epoch, loss)
+        if not self.is_warm:  # the first step may have been compiled: its time tells nothing
+            self.is_warm, self.began, self.first = True, time.monotonic(), self.done
+
+    def show(self, epoch: str, loss: float) -> None:
+        speed = f"{self.rate():.3g} steps/s" if self.is_warm else ""
         if self.bar is not None:
-            text = f"epoch {epoch}  loss {loss:.4g}  {self.rate():.3g} steps/s"
+            text = f"epoch {epoch}  loss {loss:.4g}  {speed}".rstrip()
             self.bar.update(self.bar.task_ids[0], completed=self.done, description=text)
         elif time.monotonic() - self.told > EVERY:
             self.told = time.monotonic()
-            left = "" if self.total is None else f", {_clock(self.left())} left"
             of = "" if self.total is None else f" of {self.total}"
-            self.say(
-                f"epoch {epoch}, step {self.done}{of}: loss {loss:.4g}, "
-                f"{self.rate():.3g} steps/s{left}"
-            )
+            left = f"{_clock(self.left())} left" if speed and self.total is not None else ""
+            words = [f"epoch {epoch}, step {self.done}{of}: loss {loss:.4g}", speed, left]
+            self.say(", ".join(filter(None, words)))
 
     def rate(self) -> float:
-        """Steps per second."""
+        """Steps per second, without the first one."""
         return (self.done - self.first) / max(time.monotonic() - self.began, 1e-9)
 
     def left(self) -> float:

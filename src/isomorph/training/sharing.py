@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..arrays.conversion import to_numpy
+from ..arrays.conversion import number_of
 from ..core.means import Running
 from ..distribute.world import World, check_same, rows_of, shapes_of
 from .data import Arrays, Stream
@@ -87,7 +87,7 @@ def heard(world: World | None, flags: Sequence[Any], batch: tuple) -> bool:
     """Whether a process stops, from the sums of all flags; raises if shapes differ."""
     if world is None or world.size == 1 or not len(flags):
         return False
-    sums = [float(to_numpy(x)) for x in flags]
+    sums = list(map(number_of, flags))
     if len(sums) > 1 and not are_equal(world.size, sums[1:]):
         world.check_equal("shapes and dtypes of batches", [shapes_of(batch, 1)])
         raise ValueError("fit: needed batches with equally many rows in all processes, got others")

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
-from ..compile.compiling import jit
+from ..compile.compiling import has_compiler, jit
 from ..core import tree
 from ..core.dispatch import backend_of, check_callable, dtype_of, find_backend
 from ..core.means import Mean
@@ -35,14 +35,18 @@ class TrainState:
     array([1., 1.])
     """
 
-    __slots__ = ("arrays", "flags", "is_new", "skeleton", "world")
+    __slots__ = ("flags", "held", "is_new", "skeleton", "world")
 
     def __init__(
-        self, arrays: dict[str, Any], skeleton: Skeleton | None, is_new: bool = False,
+        self, arrays: Any, skeleton: Skeleton | None, is_new: bool = False,
         world: World | None = None, flags: Sequence[Any] = (),
     ):  # fmt: skip
-        self.arrays, self.skeleton, self.is_new = arrays, skeleton, is_new
+        self.held, self.skeleton, self.is_new = arrays, skeleton, is_new
         self.world, self.flags = world, flags
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        return self.held.nest if isinstance(self.held, tree.Flat) else self.held
 
     @property
     def model(self) -> Any:
@@ -126,22 +130,28 @@ class TrainStep:
 
     def run(
         self, state: TrainState, batch: tuple, rows: Any = None, flags: Sequence[float] = (),
-        total: int = 0,
+        total: int = 0, as_it_is: bool = False,
     ) -> tuple[TrainState, Any, Any, Any]:  # fmt: skip
         """The next state, the loss, the count of the loss (None for a scalar, which counts its
         rows) and its aux. With several workers, `rows` of the batch count (all by default), `total`
-        is the number of rows of all, if known, and `state.flags` are the sums of their flags.
+        is the number of rows of all, if known, and `state.flags` are the sums of their flags. A
+        step `as_it_is` is not compiled.
         """
         if not isinstance(state, TrainState):
             raise TypeError(
                 f"train_step: needed the state made by init, got a {type(state).__name__}; write "
                 "state = step.init(model), then state, loss = step(state, *batch)"
             )
+        if as_it_is:
+            arrays, loss, count, aux, _ = self._one(state.skeleton, state.arrays, batch, ())
+            return self.begun(arrays, state.skeleton), loss, count, aux
         if state.is_new:  # no step has placed its arrays on their device yet
-            state.arrays, state.is_new = self._placed(state, batch), False
+            arrays, state.is_new = self._placed(state, batch), False
+            is_whole = self.compiled and (self.world is None or self.world.is_global)
+            state.held = flat(arrays) if is_whole else arrays
         world = self.world
         if world is None or world.is_global:
-            given = (state.arrays, batch, flags) if len(flags) else (state.arrays, batch)
+            given = (state.held, batch, flags) if len(flags) else (state.held, batch)
             program = self._program(state.skeleton)
             if world is None:
                 arrays, loss, count, aux, flags = program(*given)
@@ -194,8 +204,14 @@ class TrainStep:
             if known is skeleton:
                 return program
 
-        def one(arrays: dict, batch: tuple, flags: Any = ()) -> tuple:
-            return self._one(skeleton, arrays, batch, flags)
+        def one(arrays: Any, batch: tuple, flags: Any = ()) -> tuple:
+            if not isinstance(arrays, tree.Flat):
+                return self._one(skeleton, arrays, batch, flags)
+            new, *others = self._one(skeleton, arrays.nest, batch, flags)
+            after = tree.Flat.of(new)
+            if after.form == arrays.form:
+                after.form = arrays.form  # the same object is compared faster
+            return after, *others
 
         # so that the slow-compilation warning names the loss
         one.__qualname__ = getattr(self.loss, "__qualname__", one.__qualname__)
@@ -260,14 +276,14 @@ class TrainStep:
         the step is valid, unless that is certain.
         """
         good = counted(xp, count)
+        if self.guard:
+            fine = xp.are_finite([loss, *tree.flatten(grads)[0]])
+            good = fine if good is None else xp.logical_and(fine, good)
         known = None if good is None else xp.at_hand(good)
         if known is not None:
             if not known:
                 return loss * math.nan, v, optimizer, good
             good = None
-        if self.guard:
-            fine = xp.logical_and(xp.isfinite(loss), finite(xp, grads))
-            good = fine if good is None else xp.logical_and(fine, good)
         # the old state is used up, unless the step may turn out invalid
         new = descended(self.pair, grads, optimizer, v, owned and good is None)
         if good is None:
@@ -358,6 +374,12 @@ def built(skeleton: Skeleton | None, parts: Held) -> Any:
     return parts.variables if skeleton is None else skeleton.filled(parts)
 
 
+def flat(arrays: dict[str, Any]) -> Any:
+    """The arrays as a program takes them: each step passes its leaves to the next."""
+    xp: Any = backend_of(tree.flatten(arrays["variables"])[0][0])
+    return tree.Flat.of(arrays) if has_compiler(xp) else arrays
+
+
 def placed(arrays: dict[str, Any], batch: tuple) -> dict[str, Any]:
     """The arrays of a state, on the devices of the results of its first step."""
     xp: Any = backend_of(tree.flatten(arrays["variables"])[0][0])
@@ -417,12 +439,6 @@ def frozen_leaves(skeleton: Skeleton | None) -> Callable[[Any], list[bool]]:
         return [frozen for frozen, x in parts for _ in tree.flatten(x)[0]]
 
     return found
-
-
-def finite(xp: Any, nest: Any) -> Any:
-    """Whether all values of a nest of floating-point arrays are finite."""
-    found = [xp.all(xp.isfinite(x)) for x in tree.flatten(nest)[0]]
-    return reduce(xp.logical_and, found)
 
 
 def kept(xp: Any, good: Any, new: Any, old: Any) -> Any:

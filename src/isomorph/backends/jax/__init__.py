@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -13,7 +13,6 @@ from jax.dtypes import canonicalize_dtype, float0
 from jax.errors import TracerArrayConversionError
 from jax.experimental.compilation_cache import compilation_cache
 
-from ...compile.compiling import GIVEN
 from ...compile.slow_compilation import name_of
 from ...core import tree
 from ...gradients.custom import check_outputs
@@ -139,12 +138,10 @@ class JAX(Layers):
             if whole is None:
                 return run(*args, **kw)
             whole.begin(xp)
-            args, kw = key_order.restored((args, kw), GIVEN.get())
-            out, met = run(*args, **kw), []
-            kept = key_order.kept(out, met)
-            if not met:
-                return out
-            whole.after = key_order.released
+            out = run(*args, **kw)
+            kept = key_order.kept(out)
+            if kept is not out:
+                whole.after = key_order.released
             return kept
 
         traced.__name__ = name_of(func)  # shown in JAX's messages and profiles
@@ -301,6 +298,12 @@ class JAX(Layers):
     def placement(xp, x):
         return None if isinstance(x, (Tracer, *LITERALS)) else x.device
 
+    def row_reader(xp, x, order):
+        if order is not None:
+            place = x.sharding if x.committed and len(x.sharding.device_set) == 1 else None
+            order = jax.device_put(order, place)
+        return lambda begin, end: _rows(x, order, begin, end - begin)
+
     def runs_ahead(xp, x):
         return any(d.platform != "cpu" for d in x.devices())
 
@@ -400,6 +403,15 @@ WIDE = (np.dtype(np.float64), np.dtype(np.complex128))  # JAX would make narrowe
 
 def _has_64_bits() -> bool:
     return canonicalize_dtype(np.int64) == np.int64
+
+
+@partial(jax.jit, static_argnums=3)
+def _rows(x: jax.Array, order: jax.Array | None, begin: int, size: int) -> jax.Array:
+    """Rows as one program: eager operations cost more than a small training step."""
+    if order is None:
+        return jax.lax.dynamic_slice_in_dim(x, begin, size)
+    places = jax.lax.dynamic_slice_in_dim(order, begin, size)
+    return jnp.take(x, places, axis=0, mode="clip")
 
 
 def _narrowed(x: np.ndarray, dtype: Any) -> np.ndarray:

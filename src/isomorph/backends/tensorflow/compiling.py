@@ -277,6 +277,14 @@ def is_tracing(arrays: Sequence[Any]) -> bool:
     return False
 
 
+def watched(x: Any) -> Any:
+    """What a tape watches."""
+    if type(x) is Eager:
+        return x
+    is_read = not is_variable(x) or x.trainable
+    return dtypes.tensor(x) if is_read else x.handle  # reading takes longer
+
+
 def signature(arrays: Sequence[Any]) -> tuple:
     """The key of a compiled program: the type, shape and dtype of each array."""
     return tuple([(type(x), _shape(x), x.dtype) for x in arrays])

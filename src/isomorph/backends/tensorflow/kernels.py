@@ -27,12 +27,12 @@ Eager: Any = ALL.first("EagerTensor") or type(tf.constant(0))
 should_record: Any = ALL.first("should_record_backprop", "should_record_of_c")
 
 
-def is_watched(x: Any) -> bool:
-    """Whether a gradient tape records operations on the tensor `x`. If a version of TensorFlow
+def is_watched(*xs: Any) -> bool:
+    """Whether a gradient tape records operations on one of the tensors. If a version of TensorFlow
     cannot tell, everything counts as recorded: then nothing is computed or returned whose gradient
     would be lost.
     """
-    return should_record is None or bool(should_record([x]))
+    return should_record is None or bool(should_record(xs))
 
 
 def recorded(out: Any) -> bool:

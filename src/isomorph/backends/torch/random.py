@@ -15,9 +15,14 @@ from .. import random_words
 from .private import is_functorch_wrapped_tensor, len_torch_dispatch_stack
 
 
-def at_hand(x: torch.Tensor) -> np.ndarray | None:
+def is_at_hand(x: torch.Tensor) -> bool:
+    """Whether the values can be read now, at no cost."""
     # in a trace, numbers drawn now would become constants
-    if is_traced(x) or x.device.type != "cpu" or is_functorch_wrapped_tensor(x):
+    return not (is_traced(x) or x.device.type != "cpu" or is_functorch_wrapped_tensor(x))
+
+
+def at_hand(x: torch.Tensor) -> np.ndarray | None:
+    if not is_at_hand(x):
         return None
     # not x.numpy(), which finds no memory inside torch.func
     return np.array(x.tolist(), np.uint32 if x.dtype is torch.uint32 else np.int64)
