@@ -53,6 +53,9 @@ BENCHMARKS = {
         "The first training step, and that of a second process",
         ("equinox", "flax", "keras", "optax"), EACH,
     ),
+    "small": Benchmark("Small networks, many steps, over loops by hand", ("optax",), EACH),
+    "chains": Benchmark("Steps of small layers over the same by hand", ("optax",), EACH),
+    "waits": Benchmark("Whether compiling pays", (), EACH),
     "memory": Benchmark("Peak memory of a training step", ("optax",), EACH),
     "distribute": Benchmark(
         "The reduction of a data parallel step over the engine's own all-reduce", (),

@@ -123,16 +123,21 @@ def prepared(backend: str, network: str, program: str, quick: bool) -> Any:
 def of_the_demo(backend: str, name: str) -> Any:
     import isomorph as iso
 
+    make, batch, loss = demo_task(name, backend)
+    with iso.use_backend(backend, dtype="float32"), iso.use_key(0):
+        model = make()
+    step = iso.train_step(loss, iso.optimizers.adamw(2e-3))
+    state = step.init(model)
+    return lambda: step(state, *batch)[1]
+
+
+def demo_task(name: str, backend: str) -> tuple[Any, tuple, Any]:
+    """What makes the model, a batch, and the loss."""
     sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
     import demo  # pyright: ignore[reportMissingImports]
 
     make, data, size = next((t[1], t[2], t[-1]) for t in demo.tasks() if t[0] == name)
-    with iso.use_backend(backend, dtype="float32"), iso.use_key(0):
-        model = make()
-    batch = tuple(x[:size] for x in demo.moved(data, backend, "float32"))
-    step = iso.train_step(demo.loss, iso.optimizers.adamw(2e-3))
-    state = step.init(model)
-    return lambda: step(state, *batch)[1]
+    return make, tuple(x[:size] for x in demo.moved(data, backend, "float32")), demo.loss
 
 
 if __name__ == "__main__":

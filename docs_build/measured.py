@@ -16,6 +16,7 @@ from benchmarks.tables import RATIO, Table
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 # The order of the files, and what each is.
 FILES = {
+    "small": "small networks and short runs: a step of `fit`, and whether compiling pays",
     "cpu": "on a CPU: calls, gradients, layers, modules, training steps, memory",
     "waiting": "what a person waits for: first steps, small calls, eager loops, special functions",
     "h200": "on an NVIDIA H200: kernels, and a training step of GPT-2 small",

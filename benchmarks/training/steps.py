@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -45,6 +46,12 @@ def waiting(backend: str) -> Callable[[Any], Any]:
 
 
 def one_thread(backend: str) -> None:
+    """Use one thread on a processor; what ISOMORPH_BENCH_DEVICE names is torch's default device."""
+    device = os.environ.get("ISOMORPH_BENCH_DEVICE")
+    if device and backend == "torch":
+        import torch
+
+        torch.set_default_device(device)
     if backend in ("torch", "numpy"):
         import torch
 
