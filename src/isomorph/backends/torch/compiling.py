@@ -24,6 +24,7 @@ from ...compile.slow_compilation import noticed
 from . import looping, private
 from .caller import Caller
 from .inductor import program_files
+from .inductor.joined_kernels import joined_kernels
 from .inductor.recomputing import save_memory
 from .inductor.repairs import owner_of, repaired, replaced
 from .private import is_any_autocast_enabled, len_torch_dispatch_stack, peek_interpreter_stack
@@ -87,6 +88,7 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
             repaired(_own_tag(graph)),
             checked_once(),
             program_files.kept(),
+            joined_kernels(),
         ):
             options = {
                 "layout_optimization": not _has_turned_images(graph),

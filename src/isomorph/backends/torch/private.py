@@ -34,6 +34,7 @@ FUNC, TRACE, COMPILER = "torch._C._functorch", "torch.fx.experimental", "torch._
 FAKE, LOOPS = "torch._subclasses.fake_tensor", "torch._higher_order_ops"
 PYFUNC = "torch._functorch.pyfunctorch"
 INSIDE = "reading values inside torch.func"
+JOINED = "kernels compiled together"
 REPAIRS = "iso.jit, which repairs Inductor"
 LOOPING, COMPILED = "loops and branches, compiled or mapped", "iso.jit"
 UNKNOWN: Any = type("Unknown", (), {})  # a type without instances
@@ -139,6 +140,20 @@ NAMES = {
     ),
     "build": Name(
         f"{COMPILER}.cpp_builder", "CppBuilder.build", "whole files of compiled programs", None
+    ),
+    "cpp_pybinding": Name(f"{COMPILER}.async_compile", "AsyncCompile.cpp_pybinding", JOINED, None),
+    "async_wait": Name(f"{COMPILER}.async_compile", "AsyncCompile.wait", JOINED, None),
+    "get_compile_threads": Name(
+        f"{COMPILER}.async_compile", "get_compile_threads", JOINED, lambda: 1
+    ),
+    "CppPythonBindingsCodeCache": Name(
+        f"{COMPILER}.codecache", "CppPythonBindingsCodeCache", JOINED, None
+    ),
+    "check_build": Name(
+        f"{COMPILER}.cpu_vec_isa",
+        "VecISA.check_build",
+        "one look at the instructions of the processor instead of several",
+        None,
     ),
     "probe_load": Name(
         f"{COMPILER}.cpu_vec_isa",
