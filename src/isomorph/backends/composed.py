@@ -253,7 +253,7 @@ class Backend(Contract):
 
     word = "uint32"  # the dtype in which words are computed
 
-    from ..meanings.random import probit, words
+    from ..meanings.random import modulo, order, probit, words
 
     def draw(xp, meaning: Callable, key: Any, start: int, shape: tuple, *args: Any) -> Any:
         """The numbers that `meaning` draws, from number `start` on; by NumPy if the key's values

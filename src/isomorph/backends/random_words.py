@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..meanings.random import MIDDLE, PARITY, ROTATIONS, hashed
+from ..meanings.random import FAR, MASK, MIDDLE, NEAR, PARITY, ROTATIONS, hashed, shuffled
 
-FEW = 16  # up to this many, Python integers are faster
-BLOCK = 2**15  # numbers at a time, small enough for a processor's cache
+FEW = 3  # up to this many, Python integers are faster
+BLOCK = 2**14  # numbers at a time, small enough for a processor's cache
 
 
 def words(keys: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -45,6 +45,27 @@ TURNS = [
 ]
 
 
+def modulo(first: np.ndarray, second: np.ndarray, span: int) -> np.ndarray:
+    """`meanings.random.modulo`; division by one number is faster than `np.remainder`."""
+    whole = first.astype(np.uint64)
+    whole <<= np.uint64(32)
+    whole |= second
+    whole -= whole // np.uint64(span) * np.uint64(span)
+    return whole.view(np.int64)
+
+
+def order(words: np.ndarray) -> np.ndarray:
+    """`np.argsort(words, stable=True)`. Each word is joined with its place, so that the order of
+    equal ones is decided, and sorting values is several times faster.
+    """
+    both = words.astype(np.uint64)
+    both <<= np.uint64(32)
+    both |= np.arange(words.size, dtype=np.uint64)
+    both.sort()
+    both &= np.uint64(MASK)
+    return both.view(np.int64)
+
+
 def middle(q: np.ndarray) -> np.ndarray:
     """`meanings.random.middle` with as little memory as possible."""
     r = 0.180625 - q * q
@@ -52,6 +73,19 @@ def middle(q: np.ndarray) -> np.ndarray:
     above /= below
     above *= q
     return above
+
+
+def outer(q: np.ndarray, tail: np.ndarray) -> np.ndarray:
+    """`meanings.random.outer`; the far tails, one number in two million, are computed only where
+    there are any.
+    """
+    r = np.sqrt(-np.log(tail))
+    above, below = (_polynomial(powers, r - 1.6) for powers in NEAR)
+    above /= below
+    if (far := r > 5.0).any():
+        high, low = (_polynomial(powers, r[far] - 5.0) for powers in FAR)
+        above[far] = high / low
+    return np.copysign(above, q, out=above)
 
 
 def _polynomial(powers: tuple, x: np.ndarray) -> np.ndarray:
@@ -65,7 +99,7 @@ def _polynomial(powers: tuple, x: np.ndarray) -> np.ndarray:
 
 def blocks(meaning: Any, xp: Any, key: Any, start: int, count: int, args: tuple) -> np.ndarray:
     """A draw, block by block."""
-    if count <= BLOCK:
+    if count <= BLOCK or meaning is shuffled:
         return meaning(xp, key, start, count, *args)
     first = meaning(xp, key, start, BLOCK, *args)
     drawn = np.empty((count, *first.shape[1:]), first.dtype)

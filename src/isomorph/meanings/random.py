@@ -179,21 +179,40 @@ def exponential(xp: Any, key: Any, start: int, count: int, dtype: str) -> Any:
 
 
 def integers(xp: Any, key: Any, start: int, count: int, dtype: str, low: float, high: float) -> Any:
-    """Integers from `low` up to `high`: 64 random bits modulo the size of the range, which is found
-    16 bits at a time, so that nothing overflows.
+    """Integers from `low` up to `high`: 64 random bits modulo the size of the range."""
+    first, second = _drawn(xp, key, start, count)
+    rest = xp.modulo(first, second, int(high) - int(low))
+    return xp.astype(rest + int(low), getattr(xp, dtype))
+
+
+def modulo(xp: Any, first: Any, second: Any, span: int) -> Any:
+    """The remainders of 64-bit numbers, given as two words each, as int64: 16 bits at a time, so
+    that nothing overflows.
     """
-    span, low = int(high) - int(low), int(low)
-    first, second = (xp.astype(word, xp.int64) for word in _drawn(xp, key, start, count))
+    first, second = xp.astype(first, xp.int64), xp.astype(second, xp.int64)
     size = xp.full_like(first, span)
     rest = xp.remainder(first, size)
     for part in (_shifted(xp, second, 16), xp.bitwise_and(second, xp.full_like(second, 0xFFFF))):
         rest = xp.remainder(rest * 2**16 + part, size)
-    return xp.astype(rest + low, getattr(xp, dtype))
+    return rest
 
 
-def order(xp: Any, key: Any, count: int) -> Any:
-    """The indices that sort `count` random words."""
-    word = xp.draw(bits, key, 0, (count,), "uint32")
+def shuffled(xp: Any, key: Any, start: int, count: int) -> Any:
+    """A random order of `count` items, which is drawn as a whole. Random words may be equal:
+    sorting by them is repeated until ties almost certainly make no difference, as often as JAX
+    does it.
+    """
+    places = xp.arange(count, device=xp.device_of(key))
+    for _ in range(math.ceil(3 * math.log(max(1, count)) / math.log(MASK))):
+        both = xp.draw(keys, key, 0, (2,))
+        key = both[0, ...]
+        word = xp.draw(bits, both[1, ...], 0, (count,), "uint32")
+        places = xp.take(places, xp.order(word), axis=0)
+    return places
+
+
+def order(xp: Any, word: Any) -> Any:
+    """The indices that sort random words."""
     return xp.argsort(xp.astype(word, getattr(xp, xp.word)), stable=True)
 
 

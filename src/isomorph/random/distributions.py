@@ -254,16 +254,8 @@ def multivariate_normal(key: A, mean: Any, cov: Any, shape: Shape | None = None,
 
 
 def shuffled(xp: Contract, key: Any, n: int) -> Any:
-    """A random order of `n` items. Random words may be equal: sorting by them is repeated until
-    ties almost certainly make no difference, as often as JAX does it.
-    """
-    rounds = math.ceil(3 * math.log(max(1, n)) / math.log(draws.MASK))
-    places = xp.arange(n, device=xp.device_of(key))
-    for _ in range(rounds):
-        keys = xp.draw(draws.keys, key, 0, (2,))
-        key = keys[0, ...]
-        places = xp.take(places, draws.order(xp, keys[1, ...], n))
-    return places
+    """A random order of `n` items."""
+    return xp.astype(xp.draw(draws.shuffled, key, 0, (n,)), xp.arange(0).dtype)
 
 
 def _number_of(xp: Any, key: Any, a: Any) -> int:

@@ -16,7 +16,7 @@ from ..modules.module import Module
 from .choosing import Compiled, check_compiled, chosen
 from .data import Arrays, Stream, batches, check_batch, check_device, check_taken
 from .sharing import added, of_processes, shares
-from .stepping import built, check_world, copied, held
+from .stepping import built, check_world, copied, flat, held, nested
 
 Metrics = Mapping[str, Callable[..., Any]]
 
@@ -32,10 +32,10 @@ class Evaluation:
         self.program = jit(self._measure) if compiled else self._measure
         self.tail = self.program if tails else self._measure  # for a smaller last batch
 
-    def _measure(self, arrays: dict[str, Any], batch: tuple) -> list[Any]:
+    def _measure(self, arrays: Any, batch: tuple) -> list[Any]:
         found = []
         for name, metric in self.metrics.items():
-            model = self.function or built(self.skeleton, held(arrays))
+            model = self.function or built(self.skeleton, held(nested(arrays)))
             value = metric(model, *batch)
             if isinstance(value, Mean):
                 check_mean(f"{self.name}: the metric {name}", value, numbers=True)
@@ -60,6 +60,7 @@ class Evaluation:
         known = [x for x in tree.flatten(arrays)[0] if find_backend(x) is not None]
         xp: Any = find_backend(known[0]) if known else None  # some models have no arrays
         sums = [Running() for _ in self.metrics]
+        passed = flat(arrays) if known else arrays
         examples = 0
         for share in shares(data, world, number if isinstance(data, Stream) else 0):
             batch = share.batch
@@ -72,7 +73,7 @@ class Evaluation:
                     check_taken(self.name, metric, batch)
             is_tail = isinstance(data, Arrays) and size < data.size
             program = self.tail if is_tail else self.program
-            for running, found in zip(sums, program(arrays, batch)):
+            for running, found in zip(sums, program(passed, batch)):
                 if isinstance(found, Mean):
                     running.add(*map(number_of, found))
                 else:

@@ -20,7 +20,7 @@ from .choosing import Compiled, check_compiled, chosen
 from .data import Arrays, batches, check_batch, check_device
 from .evaluating import as_used
 from .sharing import of_processes, shares
-from .stepping import built, check_world, copied, held
+from .stepping import built, check_world, copied, flat, held, nested
 
 
 def predict(
@@ -78,13 +78,14 @@ def _results(model: Any, data: Any, ways: tuple[bool, bool], world: World | None
     if world is not None and world.is_global:
         arrays = world.placed(arrays)
 
-    def one(arrays: dict[str, Any], batch: tuple) -> Any:
-        return (built(skeleton, held(arrays)) if is_module else model)(*batch)
+    def one(arrays: Any, batch: tuple) -> Any:
+        return (built(skeleton, held(nested(arrays))) if is_module else model)(*batch)
 
     compiled, tails = ways
     program = jit(one) if compiled else one
     known = [x for x in tree.flatten(arrays)[0] if find_backend(x) is not None]
     xp: Any = find_backend(known[0]) if known else None
+    passed = flat(arrays) if compiled and known else arrays
     is_first = True
     for share in shares(data, world, 0):
         rows = check_batch("predict", share.batch, xp)
@@ -92,7 +93,7 @@ def _results(model: Any, data: Any, ways: tuple[bool, bool], world: World | None
             check_device("predict", arrays, share.batch, xp)
         is_first = False
         is_tail = isinstance(data, Arrays) and rows < data.size
-        result = (one if is_tail and not tails else program)(arrays, share.batch)
+        result = (one if is_tail and not tails else program)(passed, share.batch)
         _check(result, rows)
         yield result if world is None else world.whole(result, share.total)
 

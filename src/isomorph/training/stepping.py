@@ -46,7 +46,7 @@ class TrainState:
 
     @property
     def arrays(self) -> dict[str, Any]:
-        return self.held.nest if isinstance(self.held, tree.Flat) else self.held
+        return nested(self.held)
 
     @property
     def model(self) -> Any:
@@ -376,8 +376,14 @@ def built(skeleton: Skeleton | None, parts: Held) -> Any:
 
 def flat(arrays: dict[str, Any]) -> Any:
     """The arrays as a program takes them: each step passes its leaves to the next."""
-    xp: Any = backend_of(tree.flatten(arrays["variables"])[0][0])
+    found = (find_backend(x) for x in tree.flatten(arrays)[0])
+    xp: Any = next(filter(None, found))
     return tree.Flat.of(arrays) if has_compiler(xp) else arrays
+
+
+def nested(arrays: Any) -> dict[str, Any]:
+    """The arrays of `flat` again."""
+    return arrays.nest if isinstance(arrays, tree.Flat) else arrays
 
 
 def placed(arrays: dict[str, Any], batch: tuple) -> dict[str, Any]:

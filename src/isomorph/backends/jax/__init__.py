@@ -15,6 +15,7 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from ...compile.slow_compilation import name_of
 from ...core import tree
+from ...core.dispatch import load
 from ...gradients.custom import check_outputs
 from .. import hosting
 from ..explaining import DECIDES, DEVICES, INDEX, LEAVES, MASK, NUMBER, add, explained
@@ -220,7 +221,8 @@ class JAX(Layers):
 
     def draw(xp, meaning, key, start, shape, *args):
         if random.is_small(key, shape, args):
-            return super().draw(meaning, key, start, shape, *args)
+            drawn = load("numpy").draw(meaning, np.asarray(key), start, shape, *args)
+            return xp.from_numpy(drawn, xp.device_of(key) if key.committed else None)
         return random.draw(xp, meaning, key, start, shape, args)
 
     def at_hand(xp, x):
@@ -241,9 +243,9 @@ class JAX(Layers):
             x = x.astype(x.dtype.newbyteorder("="))
         dtype = canonicalize_dtype(x.dtype)
         x = x if dtype == x.dtype else _narrowed(x, dtype)
-        if isinstance(device, jax.sharding.Sharding):  # jnp.asarray refuses Explicit meshes
-            return jax.device_put(x, device)
-        return jnp.asarray(x, device=device)
+        if device is None:
+            return jnp.asarray(x)
+        return jax.device_put(x.copy(), device)  # it may keep the memory that it is given
 
     def dtype(xp, name):
         found = super().dtype(name)

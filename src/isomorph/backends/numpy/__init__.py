@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ...meanings.random import EDGE, outer
+from ...meanings.random import EDGE
 from .. import random_words
 from ..composed import Backend
 from ..edges import check_mode, is_left
@@ -86,10 +86,20 @@ class NumPy(Backend):
             return super().words(key, counts)
         return random_words.words(key, counts)
 
+    def modulo(xp, first, second, span):
+        if type(newest((first, second))) is Mapped:
+            return super().modulo(first, second, span)
+        return random_words.modulo(first, second, span)
+
+    def order(xp, word):
+        if type(newest((word,))) is Mapped:
+            return super().order(word)
+        return random_words.order(word)
+
     def probit(xp, q, tail):
         y = random_words.middle(q)
         rest = np.nonzero(np.abs(q) > EDGE)
-        y[rest] = outer(xp, q[rest], tail[rest])
+        y[rest] = random_words.outer(q[rest], tail[rest])
         return y
 
     def without_denormals(xp, x):
