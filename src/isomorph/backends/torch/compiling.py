@@ -105,12 +105,15 @@ def _traced(func: Callable[..., tuple], plain: list[torch.Tensor]) -> tuple[Call
 @contextmanager
 def checked_once() -> Iterator[None]:
     """Programs compiled inside the block do not look at the sizes of their arguments, which
-    `signature` has done: it costs a microsecond for each. What other kernels return is checked.
+    `signature` has done: it costs a microsecond for each. What other kernels return is checked, and
+    so is what the bodies of branches and loops are given.
     """
     if not private.has("codegen_input_size_asserts"):
         yield
         return
-    with replaced(*owner_of("codegen_input_size_asserts"), lambda self: None):
+    owner, name = owner_of("codegen_input_size_asserts")
+    written = vars(owner)[name]
+    with replaced(owner, name, lambda self: None if type(self) is owner else written(self)):
         yield
 
 

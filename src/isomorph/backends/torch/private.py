@@ -125,6 +125,7 @@ NAMES = {
         f"{COMPILER}.fx_passes.post_grad", "reinplace_inplaceable_ops", REPAIRS
     ),
     "call_function": Name(f"{COMPILER}.graph", "GraphLowering.call_function", REPAIRS),
+    "ExternKernel": Name(f"{COMPILER}.ir", "ExternKernel", REPAIRS),
     "can_fuse": Name(f"{COMPILER}.scheduler", "ForeachKernelSchedulerNode.can_fuse", REPAIRS),
     "dtype_handler": Name(
         f"{COMPILER}.dtype_propagation",

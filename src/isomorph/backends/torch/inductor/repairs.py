@@ -1,4 +1,4 @@
-"""Seven bugs of torch's compiler, repaired while a program is compiled here.
+"""Eight bugs of torch's compiler, repaired while a program is compiled here.
 
 Inductor's programs are silently wrong, also in `torch.compile`. `REPAIRS` has a row for each bug;
 its report in `docs/upstream` has a short program that shows it, and why it happens. Canary tests
@@ -66,6 +66,11 @@ REPAIRS = (
         "2.11 to 2.13", "inductor-on-a-gpu-reads-what-another-part-computes",
         "what two parts read is computed in another kernel, before",
     ),
+    Repair(
+        "what goes into a branch or a loop lies otherwise in memory than its body was compiled for "
+        "(the gradient of `solve`); torch.compile raises there", "2.11 to 2.13", "",
+        "it is copied to that layout, and bodies check what they are given",
+    ),
 )  # fmt: skip
 PARTS = ("recompute_size_and_body", "reinplace_inplaceable_ops", "call_function", "can_fuse")
 
@@ -78,6 +83,7 @@ SETTING = {
     )
 }  # fmt: skip
 OPERATOR = torch.ops.higher_order.auto_functionalized_v2  # one that is not torch's own
+BODIES = [getattr(torch.ops.higher_order, name) for name in ("cond", "while_loop")]
 ORDERS = ("StarDep", "WeakDep")  # what must come first though it is not read; torch 2.10 forgets it
 BASES = "_all_bases"  # the arrays it writes into
 COPY = torch.ops.aten.copy_.default
@@ -112,6 +118,8 @@ def repaired(tag: str = "") -> Iterator[None]:
             if hasattr(x, "realize"):
                 x.realize()
                 self.mark_buffer_mutated(x.get_name())  # computes what reads it
+        if target in BODIES:
+            args = laid_out(args, self.current_node.args)
         return originals["call_function"](self, target, args, kw)
 
     def joined(cls: Any, first: Any, second: Any) -> bool:
@@ -167,6 +175,16 @@ def replaced(owner: Any, name: str, new: Any) -> Iterator[None]:
         yield
     finally:
         setattr(owner, name, old)
+
+
+def laid_out(operands: Any, nodes: Any) -> Any:
+    """The operands of a branch or a loop, with the memory layouts that its body expects."""
+    if isinstance(operands, list | tuple):
+        return type(operands)(map(laid_out, operands, nodes))
+    value = nodes.meta.get("val") if isinstance(nodes, torch.fx.Node) else None
+    if not isinstance(value, torch.Tensor):
+        return operands
+    return private.ExternKernel.require_exact_strides(operands, value.stride())
 
 
 def _is_apart(first: Any, second: Any) -> bool:
