@@ -16,7 +16,7 @@ from jax.core import Tracer
 
 from .. import affine
 from ..repeating import multiplied
-from ..windows import placed
+from ..windows import placed, written
 from . import private
 from .literals import native
 
@@ -49,7 +49,11 @@ def window(xp: Any, x: Any, start: Any, length: int, axis: int) -> Any:
 
 
 def put_window(xp: Any, x: Any, part: Any, start: Any, axis: int) -> Any:
-    """`Backend.put_window`, which XLA does in place if nothing else reads the array."""
+    """`Backend.put_window`. XLA writes a single place in place if nothing else reads the array. More
+    of them it might compute while it writes, see `_reads_what_it_writes`.
+    """
+    if part.shape[axis] > 1 and isinstance(x, Tracer) and isinstance(part, Tracer):
+        return written(xp, x, part, start, axis)
     start, fits = placed(xp, start, part.shape[axis], x.shape[axis])
     there = jax.lax.dynamic_slice_in_dim(x, start, part.shape[axis], axis)
     return jax.lax.dynamic_update_slice_in_dim(x, jnp.where(fits, part, there), start, axis)

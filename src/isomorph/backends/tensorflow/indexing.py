@@ -304,7 +304,13 @@ def _update_slice(xp: Any, x: tf.Tensor, items: list[Any], value: tf.Tensor, how
     if not tf.executing_eagerly() and any(step not in (None, 1, -1) for step in steps):
         flattened = _scatter(xp, flat(x), _positions(x, items), value, "set")
         return ops.Reshape(tensor=flattened, shape=ops.Shape(input=x))  # XLA supports no other step
-    return ops.TensorStridedSliceUpdate(input=x, value=value, **_strides(items))
+    set_in = lambda x, value: ops.TensorStridedSliceUpdate(input=x, value=value, **_strides(items))
+    is_safe = value.shape.num_elements() == 1 or tf.get_static_value(value) is not None
+    if tf.executing_eagerly() or is_safe:
+        return set_in(x, value)
+    # On a CPU, XLA may compute the value while it writes, from elements that it has overwritten.
+    there = set_in(tf.zeros_like(x, tf.bool), tf.ones_like(value, tf.bool))
+    return ops.SelectV2(condition=there, t=set_in(ops.ZerosLike(x=x), value), e=x)
 
 
 def _positions(x: tf.Tensor, items: list[Any]) -> tf.Tensor:
