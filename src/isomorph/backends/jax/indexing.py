@@ -49,8 +49,8 @@ def window(xp: Any, x: Any, start: Any, length: int, axis: int) -> Any:
 
 
 def put_window(xp: Any, x: Any, part: Any, start: Any, axis: int) -> Any:
-    """`Backend.put_window`. XLA writes a single place in place if nothing else reads the array. More
-    of them it might compute while it writes, see `_reads_what_it_writes`.
+    """`Backend.put_window`. XLA writes one place in place if nothing else reads the array. Several
+    it might compute while it writes, see `_reads_what_it_writes`.
     """
     if part.shape[axis] > 1 and isinstance(x, Tracer) and isinstance(part, Tracer):
         return written(xp, x, part, start, axis)

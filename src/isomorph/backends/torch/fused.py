@@ -59,9 +59,18 @@ def fused(
 
 def is_foreign() -> bool:
     """Whether Dynamo, or a transform of torch.func other than `grad`, is active."""
-    return torch.compiler.is_compiling() or any(
-        s.key() != TransformType.Grad for s in get_interpreter_stack() or ()
-    )
+    return torch.compiler.is_compiling() or is_more_than_grad()
+
+
+def is_more_than_grad() -> bool:
+    """Whether a transform of torch.func other than `grad` is active."""
+    return any(s.key() != TransformType.Grad for s in get_interpreter_stack() or ())
+
+
+def is_mapped() -> bool:
+    """Whether a function is mapped over examples."""
+    kinds = [s.key() for s in get_interpreter_stack() or ()]
+    return any(kind.name == "Vmap" for kind in kinds)
 
 
 def is_watched(x: torch.Tensor) -> bool:

@@ -14,7 +14,7 @@ from ...meanings.pooling import PoolPlan
 from ..composed import Backend
 from . import pooling, private
 from .compiling import is_tracing
-from .fused import is_foreign, is_watched
+from .fused import is_foreign, is_mapped, is_watched
 
 # Looked up here, because Dynamo, which reads the code below, cannot look them up.
 CROSS_ENTROPY: Any = private.cross_entropy_loss
@@ -104,8 +104,13 @@ class Layers(Backend):
 
     def layer_norm(xp, x: Any, weight: Any, bias: Any, axes: tuple, epsilon: float) -> Any:
         n = x.ndim
-        if axes != (n - 1,) and axes != tuple(range(n - len(axes), n)):
+        last = axes == (n - 1,) or axes == tuple(range(n - len(axes), n))
+        if not last:
             return super().layer_norm(x, weight, bias, axes, epsilon)
+        if is_mapped():  # under vmap the kernel's second derivatives are wrong
+            narrow = x.dtype in (torch.float16, torch.bfloat16)  # it computes in float32
+            wide = [p.float() if narrow and p is not None else p for p in (x, weight, bias)]
+            return super().layer_norm(*wide, axes, epsilon).to(x.dtype)
         return torch.layer_norm(x, x.shape[axes[0] :], weight, bias, epsilon)
 
     def batch_norm(

@@ -11,12 +11,8 @@ import array_api_compat.torch as compat
 import array_api_compat.torch.linalg as native
 import torch
 
-from .private import (
-    TransformType,
-    get_interpreter_stack,
-    is_functorch_wrapped_tensor,
-    len_torch_dispatch_stack,
-)
+from .fused import is_more_than_grad
+from .private import is_functorch_wrapped_tensor, len_torch_dispatch_stack
 from .promotion import alike, differentiated, direct, evened, promoted, result_type
 
 _matmul = direct("matmul")
@@ -206,9 +202,7 @@ def det(x, /):
 
 def _is_blind() -> bool:
     """Whether a program is being traced, or a function is mapped over examples."""
-    return len_torch_dispatch_stack() > 0 or any(
-        level.key() != TransformType.Grad for level in get_interpreter_stack() or ()
-    )
+    return len_torch_dispatch_stack() > 0 or is_more_than_grad()
 
 
 class Det(torch.autograd.Function):
