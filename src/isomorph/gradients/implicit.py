@@ -26,11 +26,11 @@ def custom_linear_solve(
     """The x with matvec(x) = b, found by `solve(matvec, b)`. Its gradients come from the
     equation.
     """
-    name, solve = "custom_linear_solve", _constant(solve)
-    if symmetric:
-        transpose_solve = solve
+    name = "custom_linear_solve"
+    solvers = solve, solve if symmetric else transpose_solve
 
-    def back(apply: Callable, b: Any, x: Any, g: Any) -> tuple[Any, Any]:
+    def back(solvers: Any, apply: Callable, b: Any, x: Any, g: Any) -> tuple[Any, Any]:
+        solve, transpose_solve = solvers
         if transpose_solve is None:
             raise TypeError(
                 f"{name}: needed transpose_solve or symmetric=True for a gradient, got neither"
@@ -41,7 +41,7 @@ def custom_linear_solve(
         found = found[0] if has_aux else found
         return found, found
 
-    return _solved(xp, name, ("b", "matvec(x)"), matvec, b, solve, back, has_aux)
+    return _solved(xp, name, ("b", "matvec(x)"), matvec, b, solvers, back, has_aux)
 
 
 def custom_root(
@@ -56,55 +56,54 @@ def custom_root(
     equation.
     """
 
-    def back(apply: Callable, guess: Any, x: Any, g: Any) -> tuple[Any, None]:
+    def back(solvers: Any, apply: Callable, guess: Any, x: Any, g: Any) -> tuple[Any, None]:
         along = lambda v: jvp(apply, (x,), (v,))[1]
-        solved = lambda y: tangent_solve(along, y)
+        solved = lambda y: solvers[1](along, y)
         zero = tree.map(xp.zeros_like, g)
         return vjp(solved, zero)[1](g)[0], None  # the transpose of a linear function
 
     words, guess = ("the initial guess", "f(x)"), stop_gradient(initial_guess, preserve_type=False)
-    return _solved(xp, "custom_root", words, f, guess, _constant(solve), back, has_aux)
+    solvers = solve, tangent_solve
+    return _solved(xp, "custom_root", words, f, guess, solvers, back, has_aux)
 
 
 def _solved(
-    xp: Any, name: str, words: tuple[str, str], equation: Callable, begin: Any, solve: Callable,
-    back: Callable, has_aux: bool,
+    xp: Any, name: str, words: tuple[str, str], equation: Callable, begin: Any,
+    solvers: tuple[Any, Any], back: Callable, has_aux: bool,
 ) -> Any:  # fmt: skip
-    """`solve(equation, begin)`, with gradients from the equation: `back(equation, begin, x, g)` are
-    the gradients with respect to minus the equation, and to `begin`. `words` name both in errors.
+    """`solve(equation, begin)`, with gradients from the equation: `back(solvers, equation, begin,
+    x, g)` are the gradients with respect to minus the equation, and to `begin`. `words` name both
+    in errors. The solvers are the solve and that of the gradient; no gradient flows through their
+    steps, so what they capture is constant. It is an argument all the same: the gradient may be
+    computed after a `vmap` in which it was captured.
     """
     captured, rebuild = hoist(equation)
+    constants, restore = hoist(solvers)
 
-    def found(captured: list, begin: Any) -> Any:
-        return solve(rebuild(captured), begin)
+    def found(captured: list, constants: list, begin: Any) -> Any:
+        return restore(constants)[0](rebuild(captured), begin)
 
-    def fwd(captured: list, begin: Any) -> tuple:
-        out = unseen(name, xp, found, (captured, begin))
+    def fwd(captured: list, constants: list, begin: Any) -> tuple:
+        out = unseen(name, xp, found, (captured, constants, begin))
         x = _solution(name, words[0], begin, out, has_aux)
         _same(name, words[1], begin, _unseen_at(xp, rebuild, captured, x))
-        return out, (captured, begin, x)
+        return out, (captured, constants, begin, x)
 
     def bwd(saved: tuple, upstream: Any) -> tuple:
-        captured, begin, x = saved
+        captured, constants, begin, x = saved
         g = upstream[0] if has_aux else upstream
         if _watched(xp, (captured, begin)):  # for a higher order, x must depend on them again
-            x = run(captured, begin)
+            x = run(captured, constants, begin)
             x = x[0] if has_aux else x
-        to_equation, to_begin = back(rebuild(captured), begin, x, g)
+        to_equation, to_begin = back(restore(constants), rebuild(captured), begin, x, g)
         minus = tree.map(lambda y: -y, to_equation)
         (grads, _) = gradients_of(
             xp, lambda captured, x: rebuild(captured)(x), (captured, x), minus
         )
-        return grads, to_begin
+        return grads, None, to_begin
 
     run = ruled(name, lambda *args: fwd(*args)[0], fwd, bwd, has_aux)
-    return run(captured, begin)
-
-
-def _constant(solve: Callable) -> Callable:
-    """The solver with its captured arrays as constants: no gradient flows through its steps."""
-    captured, rebuild = hoist(solve)
-    return rebuild(stop_gradient(captured, preserve_type=False))
+    return run(captured, stop_gradient(constants, preserve_type=False), begin)
 
 
 def _watched(xp: Any, nest: Any) -> bool:

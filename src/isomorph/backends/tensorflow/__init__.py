@@ -36,6 +36,7 @@ from .kernels import Eager, ops
 from .layers import Layers
 
 IMPERATIVE = private.ALL.first("imperative_grad")
+UNROLLED = 32  # examples of a vmap that become parts of a graph, one by one
 
 
 class TensorFlow(Layers):
@@ -97,7 +98,12 @@ class TensorFlow(Layers):
         one_by_one = compiling.has_rules(graph) or compiling.has_kept_values(graph)
         if rows[0].shape[0] == 0 or not one_by_one:
             return xp.map_rows(func, *rows)
-        # tf.vectorized_map loses custom rules when it is differentiated as a whole
+        # tf.vectorized_map loses custom rules when it is differentiated as a whole, and tf.map_fn
+        # those of second derivatives
+        n = rows[0].shape[0]
+        if tf.executing_eagerly() or (n is not None and n <= UNROLLED):
+            each = [func(*parts) for parts in zip(*map(tf.unstack, rows))]
+            return tuple(map(tf.stack, zip(*each)))
         kinds = tuple(tf.TensorSpec(y.shape, y.dtype) for y in traced.outputs)
         run = tf.autograph.experimental.do_not_convert(lambda parts: func(*parts))
         return tf.map_fn(run, rows, fn_output_signature=kinds)

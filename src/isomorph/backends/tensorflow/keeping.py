@@ -14,7 +14,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from .compiling import NONE, concrete, spec
+from .compiling import NONE, concrete, has_rules, spec, watched
+from .kernels import is_watched
 from .private import ALL
 
 CONTEXT = ALL.first("eager_context")
@@ -34,15 +35,17 @@ def keeps_programs() -> bool:
 
 
 def signature(arrays: Sequence[Any]) -> tuple:
-    """The kinds, shapes, dtypes and devices of the tensors."""
-    return tuple([(type(x), tuple(x.shape), x.dtype, x.device) for x in arrays])
+    """The kinds, shapes, dtypes and devices of the tensors, and whether a tape watches them."""
+    return _are_watched(arrays), *[(type(x), tuple(x.shape), x.dtype, x.device) for x in arrays]
 
 
 def program(func: Callable[..., tuple], arrays: Sequence[Any]) -> Callable[..., Any] | None:
-    """The program, traced; None if it uses tensors that are not its arguments."""
+    """The program, traced; None if it uses tensors that are not its arguments, or if a tape would
+    differentiate it as a whole: TensorFlow then loses the second derivatives of custom rules.
+    """
     with tf.device(None):  # where operations run is decided at each call, as it is eagerly
         run = concrete(func, [spec(x) for x in arrays], NONE)
-    if run.captured_inputs:
+    if run.captured_inputs or (_are_watched(arrays) and has_rules(run.graph)):
         return None
 
     def call(*arrays: Any) -> Any:
@@ -55,6 +58,10 @@ def program(func: Callable[..., tuple], arrays: Sequence[Any]) -> Callable[..., 
             context.function_call_options = usual
 
     return call
+
+
+def _are_watched(arrays: Sequence[Any]) -> bool:
+    return is_watched(*map(watched, arrays))
 
 
 @lru_cache(maxsize=16)
