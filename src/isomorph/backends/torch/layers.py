@@ -109,8 +109,9 @@ class Layers(Backend):
             return super().layer_norm(x, weight, bias, axes, epsilon)
         if is_mapped():  # under vmap the kernel's second derivatives are wrong
             narrow = x.dtype in (torch.float16, torch.bfloat16)  # it computes in float32
-            wide = [p.float() if narrow and p is not None else p for p in (x, weight, bias)]
-            return super().layer_norm(*wide, axes, epsilon).to(x.dtype)
+            wide = lambda p: p.float() if narrow and p is not None else p
+            y = super().layer_norm(wide(x), wide(weight), wide(bias), axes, epsilon)
+            return y.to(x.dtype)
         return torch.layer_norm(x, x.shape[axes[0] :], weight, bias, epsilon)
 
     def batch_norm(
