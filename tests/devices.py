@@ -27,6 +27,7 @@ HOST_ONLY = {
     "gradients/test_checkpointing.py::test_no_arrays_no_ceremony": "a call without arrays",
     "promises/test_contracts.py::test_a_backend_that_is_not_there_is_named": "no arrays",
     "compile/test_compiled_writes.py::test_every_report_has_a_repair": "no arrays",
+    "compile/test_joined_kernels.py": "C++ kernels",
     "compile/test_compiled_writes.py::test_inductor_still_has_its_errors": "bugs of C++ programs",
     "gradients/test_transforms.py::test_eight_threads": "a default device is a thread's own",
     "compile/test_compile.py::test_threads": "a default device is a thread's own",

@@ -109,6 +109,8 @@ def _updated(x: Any, index: tuple, value: Any, how: str) -> Any:
         return _multiplied(x, *_flat(x, index, value))
     if how == "set" and not writes_in_order() and _repeats(x, index):
         return _last(x, index, value)
+    if how == "add" and _reads_what_it_writes(x, index, value):  # JAX 0.11
+        value, how = x[index] + value, "set"
     if how == "set" and _reads_what_it_writes(x, index, value):
         apart = jnp.zeros(x.shape, x.dtype).at[index].set(value)
         return jnp.where(jnp.zeros(x.shape, bool).at[index].set(True), apart, x)
