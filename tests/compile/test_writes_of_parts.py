@@ -60,6 +60,7 @@ CASES = [
 ]
 
 
+@pytest.mark.takes("a compiler compiles a write and its gradient")
 @pytest.mark.parametrize(
     ("backend", "write", "around", "shape", "dtype"), CASES, indirect=["backend"]
 )

@@ -68,9 +68,10 @@ def is_more_than_grad() -> bool:
 
 
 def is_mapped() -> bool:
-    """Whether a function is mapped over examples."""
-    kinds = [s.key() for s in get_interpreter_stack() or ()]
-    return any(kind.name == "Vmap" for kind in kinds)
+    """Whether a function is mapped over examples; False under Dynamo, which cannot trace this."""
+    if torch.compiler.is_compiling():
+        return False
+    return any(s.key().name == "Vmap" for s in get_interpreter_stack() or ())
 
 
 def is_watched(x: torch.Tensor) -> bool:
