@@ -68,7 +68,7 @@ REPAIRS = (
     ),
     Repair(
         "what goes into a branch or a loop lies otherwise in memory than its body was compiled for "
-        "(the gradient of `solve`); torch.compile raises there", "2.11 to 2.13", "",
+        "(the gradient of `solve`); torch.compile raises there", "2.13", "",
         "it is copied to that layout, and bodies check what they are given",
     ),
 )  # fmt: skip
