@@ -69,7 +69,7 @@ def is_more_than_grad() -> bool:
 
 def is_mapped() -> bool:
     """Whether a function is mapped over examples; False under Dynamo, which cannot trace this."""
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or peek_interpreter_stack() is None:
         return False
     return any(s.key().name == "Vmap" for s in get_interpreter_stack() or ())
 
